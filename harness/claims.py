@@ -1,0 +1,514 @@
+"""The documents' claims as data, and the invariants that checks stand for besides them.
+
+The documents are Hugging Face's course, chapter 3, as five readers kept it: "Processing the data" and "Fine-tuning a
+model with the Trainer API" (001), "A full training" (000 to 004). A claim is *exact* where every correct run shows it, and
+*ball park* where the document itself says that results vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from harness.recipe import RECIPES, Recipe
+
+DOCUMENTED = Recipe()
+_MRPC = DOCUMENTED.dataset
+_MRPC_SHAPED = (_MRPC, RECIPES["tiny"].dataset)
+
+_HUB = "Processing the data: loading a dataset from the Hub"
+_PREPROCESSING = "Processing the data: preprocessing a dataset"
+_PADDING = "Processing the data: dynamic padding"
+_PREPARE = "A full training: prepare for training"
+_TRAINING = "A full training: the training loop"
+_EVALUATION = "A full training: the evaluation loop"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence or printed output of a document.
+
+    ``only`` names the recipe fields that the claim depends on and the values with which it applies; with any other value
+    the claim is reported as not applicable, never as passed.
+    """
+
+    id: str
+    stage: str
+    says: str
+    expected: Any
+    documents: tuple[str, ...]
+    section: str
+    kind: Literal["exact", "ball park"] = "exact"
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def not_applicable(self, recipe: Recipe) -> str | None:
+        """Why this claim says nothing about the recipe; None where it does."""
+        for name, allowed in self.only.items():
+            found = getattr(recipe, name)
+            if found not in allowed:
+                return f"about {name} {' or '.join(map(str, allowed))}; this recipe has {found}"
+        return None
+
+
+def _as_documented(*names: str) -> dict[str, tuple[Any, ...]]:
+    return {name: (getattr(DOCUMENTED, name),) for name in names}
+
+
+_ALL = ("000", "001", "002", "003", "004")
+_MRPC_ONLY = _as_documented("dataset")
+_SHAPE = {"dataset": _MRPC_SHAPED}
+_VOCABULARY = _as_documented("vocabulary")
+_PAIRS = {"text_columns": (DOCUMENTED.text_columns,)}
+
+_CLAIMS = [
+    # load
+    Claim(
+        "split-sizes",
+        "load",
+        "The dataset has 3,668 training, 408 validation and 1,725 test rows.",
+        {"train": 3668, "validation": 408, "test": 1725},
+        ("001",),
+        _HUB,
+        only=_SHAPE,
+    ),
+    Claim(
+        "raw-columns",
+        "load",
+        "Every split has the two sentences, the label and the row's number.",
+        [*DOCUMENTED.text_columns, DOCUMENTED.label_column, "idx"],
+        ("001",),
+        _HUB,
+    ),
+    Claim(
+        "raw-features",
+        "load",
+        "Sentences are strings, the label is a ClassLabel, idx is an int32.",
+        {"sentence": "string", "label": "ClassLabel", "idx": "int32"},
+        ("001",),
+        _HUB,
+    ),
+    Claim(
+        "label-names",
+        "load",
+        "Label 0 is called not_equivalent and label 1 equivalent.",
+        list(DOCUMENTED.label_names),
+        ("001",),
+        _HUB,
+    ),
+    Claim(
+        "first-training-row",
+        "load",
+        'The first training row is the "Amrozi" pair, idx 0, label 1 (kept as the SHA-256 of both sentences).',
+        {"idx": 0, "label": 1, "sha256": "405bc0b3e669e29da1cdc4df9d345a3ef3a2f90221f009171fceb6a744ed9e61"},
+        ("001",),
+        _HUB,
+        only=_MRPC_ONLY,
+    ),
+    # tokenize
+    Claim(
+        "documented-pair-ids",
+        "tokenize",
+        '"This is the first sentence." with "This is the second one." gives these 15 input ids.',
+        [101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102],
+        ("001",),
+        _PREPROCESSING,
+        only=_VOCABULARY,
+    ),
+    Claim(
+        "documented-pair-tokens",
+        "tokenize",
+        "The same ids read back as [CLS], the first sentence, [SEP], the second sentence, [SEP].",
+        "[CLS] this is the first sentence . [SEP] this is the second one . [SEP]".split(),
+        ("001",),
+        _PREPROCESSING,
+        only=_VOCABULARY,
+    ),
+    Claim(
+        "documented-pair-token-type-ids",
+        "tokenize",
+        "token_type_ids is 0 for [CLS], the first sentence and its [SEP], and 1 for the second sentence and its [SEP].",
+        [0] * 8 + [1] * 7,
+        ("001",),
+        _PREPROCESSING,
+        only=_VOCABULARY,
+    ),
+    Claim(
+        "pair-encoding",
+        "tokenize",
+        "Two sentences become one sequence [CLS] A [SEP] B [SEP] whose token_type_ids tell them apart.",
+        "[CLS] A [SEP] B [SEP], segments 0 then 1",
+        ("001",),
+        _PREPROCESSING,
+        only=_PAIRS,
+    ),
+    Claim(
+        "plain-lists",
+        "tokenize",
+        "tokenizer(..., padding=True) on the whole split returns a dictionary of plain lists, all in memory.",
+        "dict of lists, each as long as the longest row",
+        ("001",),
+        _PREPROCESSING,
+    ),
+    Claim(
+        "map-keeps-dataset",
+        "tokenize",
+        "map(batched=True) keeps a DatasetDict with every row and column, and adds what the tokenizer returns.",
+        ["attention_mask", "input_ids", "token_type_ids"],
+        ("001",),
+        _PREPROCESSING,
+    ),
+    Claim(
+        "no-padding-at-tokenization",
+        "tokenize",
+        "Rows are not padded when they are tokenized; that is left to the batch.",
+        "every row at its own length",
+        ("001",),
+        _PREPROCESSING,
+    ),
+    Claim(
+        "truncation",
+        "tokenize",
+        "truncation=True: no row is longer than the model takes.",
+        "at most the model's maximum length",
+        _ALL,
+        _PREPROCESSING,
+    ),
+    Claim(
+        "first-eight-lengths",
+        "tokenize",
+        "The first eight training rows have 50, 59, 47, 67, 59, 50, 62 and 32 tokens.",
+        [50, 59, 47, 67, 59, 50, 62, 32],
+        ("001",),
+        _PADDING,
+        only=_MRPC_ONLY | _VOCABULARY,
+    ),
+    Claim(
+        "fixed-length-padding",
+        "tokenize",
+        'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
+        "every row of one length",
+        ("002", "004"),
+        "A full training: supercharge your training loop with Accelerate",
+    ),
+    # columns
+    Claim(
+        "text-columns-removed",
+        "columns",
+        "Columns that the model does not expect (the sentences and idx) are removed.",
+        "none of the raw columns but the label",
+        _ALL,
+        _PREPARE,
+    ),
+    Claim("label-renamed", "columns", "The column label is renamed to labels.", "labels", _ALL, _PREPARE),
+    Claim(
+        "model-columns",
+        "columns",
+        "What is left is attention_mask, input_ids, labels and token_type_ids (the order differs between versions).",
+        {"attention_mask", "input_ids", "labels", "token_type_ids"},
+        _ALL,
+        _PREPARE,
+    ),
+    Claim("torch-format", "columns", "Rows come as PyTorch tensors.", "torch.Tensor", _ALL, _PREPARE),
+    # batches
+    Claim(
+        "first-eight-batch",
+        "batches",
+        "The first eight training rows collate to 8 x 67, labels 8.",
+        {"attention_mask": [8, 67], "input_ids": [8, 67], "token_type_ids": [8, 67], "labels": [8]},
+        ("001",),
+        _PADDING,
+        only=_MRPC_ONLY | _VOCABULARY,
+    ),
+    Claim(
+        "batch-keys",
+        "batches",
+        "A batch has attention_mask, input_ids, labels and token_type_ids.",
+        {"attention_mask", "input_ids", "labels", "token_type_ids"},
+        _ALL,
+        _PREPARE,
+    ),
+    Claim(
+        "batch-shapes",
+        "batches",
+        "A batch is 8 x the longest of its rows, labels 8 (the document's own sample: 65 long, differs by shuffling).",
+        "batch size x the longest row in the batch; labels: batch size",
+        _ALL,
+        _PREPARE,
+    ),
+    Claim(
+        "dynamic-padding",
+        "batches",
+        "The collator pads each batch to its own longest row; attention_mask is 0 exactly on the padding.",
+        "padding id, mask 0 and segment 0 behind each row, nothing else changed",
+        ("001",),
+        _PADDING,
+    ),
+    Claim(
+        "train-shuffled",
+        "batches",
+        "The training data is shuffled, anew for every epoch.",
+        "another order than the dataset's, and another every epoch",
+        _ALL,
+        _PREPARE,
+        only=_as_documented("shuffle"),
+    ),
+    Claim(
+        "eval-in-order",
+        "batches",
+        "The validation data is not shuffled.",
+        "the dataset's order, every row once",
+        _ALL,
+        _PREPARE,
+    ),
+    Claim(
+        "batches-per-epoch",
+        "batches",
+        "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included.",
+        459,
+        ("002", "003"),
+        _PREPARE,
+        only=_SHAPE | _as_documented("batch_size"),
+    ),
+    # model
+    Claim(
+        "head-newly-initialised",
+        "model",
+        "The pretraining head is discarded and a new classification head is initialised at random.",
+        "classifier weights that are not the checkpoint's",
+        ("001",),
+        "Fine-tuning a model with the Trainer API: training",
+    ),
+    Claim(
+        "backbone-from-checkpoint",
+        "model",
+        "Everything below the head comes from the checkpoint.",
+        "each backbone tensor equal to the checkpoint's",
+        ("001",),
+        "Fine-tuning a model with the Trainer API: training",
+    ),
+    Claim(
+        "num-labels", "model", "The model is created with num_labels=2.", DOCUMENTED.num_labels, _ALL, _PREPARE
+    ),
+    Claim(
+        "loss-with-labels",
+        "model",
+        "The model returns the loss when labels are given.",
+        "a scalar loss with labels, none without",
+        ("002", "003"),
+        _PREPARE,
+    ),
+    Claim(
+        "logits-shape",
+        "model",
+        "There are two logits for each input of the batch: 8 x 2.",
+        [DOCUMENTED.batch_size, DOCUMENTED.num_labels],
+        _ALL,
+        _PREPARE,
+    ),
+    Claim(
+        "first-loss",
+        "model",
+        "The loss of the first batch is near ln 2 (the documents' one unseeded sample: 0.5441).",
+        0.5441,
+        ("000", "001", "002", "003", "004"),
+        _PREPARE,
+        kind="ball park",
+    ),
+    Claim(
+        "device-choice",
+        "model",
+        "Model and batches go to the GPU where there is one, else to the CPU.",
+        "cuda if available, else cpu",
+        _ALL,
+        _TRAINING,
+    ),
+    # optimizer
+    Claim("adamw", "optimizer", "The optimizer is AdamW.", "AdamW", _ALL, _PREPARE),
+    Claim("lr", "optimizer", "The learning rate is 5e-5.", DOCUMENTED.lr, _ALL, _PREPARE),
+    Claim(
+        "all-parameters",
+        "optimizer",
+        "The optimizer gets model.parameters(): all of them.",
+        "every trainable parameter, once",
+        _ALL,
+        _PREPARE,
+    ),
+    Claim(
+        "adamw-defaults",
+        "optimizer",
+        "Nothing but the learning rate is given to AdamW: its other values are the library's defaults.",
+        "AdamW's own defaults",
+        _ALL,
+        _PREPARE,
+    ),
+    # schedule
+    Claim(
+        "updates-planned",
+        "schedule",
+        "The number of training steps is the number of epochs times the length of the training dataloader.",
+        "epochs x len(train_dataloader)",
+        ("001", "002", "003"),
+        _PREPARE,
+    ),
+    Claim(
+        "num-training-steps",
+        "schedule",
+        "That is 1377.",
+        1377,
+        ("002", "003", "004"),
+        _PREPARE,
+        only=_SHAPE | _as_documented("batch_size", "epochs"),
+    ),
+    Claim(
+        "no-warmup",
+        "schedule",
+        "There is no warmup: the first update is made at the full learning rate.",
+        DOCUMENTED.lr,
+        _ALL,
+        _PREPARE,
+        only=_as_documented("warmup_updates"),
+    ),
+    Claim(
+        "linear-decay",
+        "schedule",
+        "The learning rate falls linearly from its maximum.",
+        "lr x (1 - updates made / updates planned)",
+        ("002", "003"),
+        _PREPARE,
+        only=_as_documented("schedule"),
+    ),
+    Claim(
+        "decay-to-zero",
+        "schedule",
+        "The learning rate ends at 0.",
+        0.0,
+        ("002", "003"),
+        _PREPARE,
+        only=_as_documented("schedule"),
+    ),
+    # train
+    Claim("train-mode", "train", "The model trains in train mode: model.train().", "train mode", _ALL, _TRAINING),
+    Claim(
+        "one-update-a-batch",
+        "train",
+        "Each batch is one forward, one backward and one update: 1377 in all.",
+        "epochs x len(train_dataloader) updates",
+        _ALL,
+        _TRAINING,
+    ),
+    Claim(
+        "progress-bar",
+        "train",
+        "A progress bar counts the training steps, all 1377 of them.",
+        "one tick an update, to the end",
+        _ALL,
+        _TRAINING,
+    ),
+    Claim(
+        "lr-follows-schedule",
+        "train",
+        "The scheduler is stepped once after each update, down to exactly 0.",
+        "the closed form at every update, then 0",
+        _ALL,
+        _TRAINING,
+        only=_as_documented("schedule"),
+    ),
+    Claim(
+        "zero-grad",
+        "train",
+        "The gradients are reset after each update.",
+        "no gradient left when the next forward begins",
+        _ALL,
+        _TRAINING,
+    ),
+    Claim(
+        "batches-on-device",
+        "train",
+        "Every tensor of a batch is moved to the model's device.",
+        "the model's device",
+        _ALL,
+        _TRAINING,
+    ),
+    # evaluate
+    Claim(
+        "eval-mode", "evaluate", "The model is evaluated in eval mode: model.eval().", "eval mode", _ALL, _EVALUATION
+    ),
+    Claim(
+        "no-grad",
+        "evaluate",
+        "No gradients are computed in evaluation: torch.no_grad().",
+        "gradients disabled in every forward",
+        _ALL,
+        _EVALUATION,
+    ),
+    Claim(
+        "whole-validation-set",
+        "evaluate",
+        "The evaluation goes through the whole evaluation dataloader.",
+        "each validation row once, in order",
+        _ALL,
+        _EVALUATION,
+    ),
+    Claim(
+        "argmax",
+        "evaluate",
+        "The prediction is the argmax of the logits.",
+        "argmax over the last dimension",
+        _ALL,
+        _EVALUATION,
+    ),
+    Claim(
+        "add-batch",
+        "evaluate",
+        "add_batch collects the predictions and labels of every batch.",
+        "as many predictions as rows, each with its own label",
+        _ALL,
+        _EVALUATION,
+    ),
+    Claim(
+        "metric-values",
+        "evaluate",
+        "metric.compute() gives accuracy and F1 of everything that was added.",
+        ["accuracy", "f1"],
+        _ALL,
+        _EVALUATION,
+    ),
+    Claim(
+        "ball-park",
+        "evaluate",
+        "Fine-tuning bert-base-uncased on MRPC ends in the ball park of accuracy 0.8431 and F1 0.8908.",
+        {"accuracy": 0.8431372549019608, "f1": 0.8907849829351535},
+        _ALL,
+        _EVALUATION,
+        kind="ball park",
+        only=_MRPC_ONLY | _as_documented("checkpoint", "batch_size", "lr", "epochs", "schedule", "warmup_updates"),
+    ),
+]
+
+CLAIMS = {claim.id: claim for claim in _CLAIMS}
+
+INVARIANTS = {
+    "step-completes": "The documented step runs to its end on this installation.",
+    "non-empty-text": "No sentence is empty; an empty one is a row that was read wrongly.",
+    "known-labels": "Every label of the training and validation data is one of the recipe's.",
+    "both-classes": "The training and the validation data have rows of every class.",
+    "splits-disjoint": "No pair of sentences is in the training data and in the validation data.",
+    "rows-aligned": "Every row keeps its own label from the raw data to the model's columns.",
+    "batches-cover-rows": "An epoch has as many batches as it takes for all rows.",
+    "text-survives": "The tokenizer knows the text: few tokens are [UNK].",
+    "full-precision": "The weights are float32; updates of 5e-5 are rounded away in half precision.",
+    "loss-is-cross-entropy": "The loss is the cross entropy of the logits and the labels.",
+    "padding-invariant": "A row's logits do not depend on how far its batch is padded.",
+    "segments-matter": "token_type_ids reach the model: exchanged segments move the logits.",
+    "all-trainable": "No parameter of the model is frozen: the documents train all of it.",
+    "optimizer-bound": "The scheduler drives the optimizer that trains.",
+    "rows-once-an-epoch": "Every training row is in exactly one batch of every epoch.",
+    "new-order-every-epoch": "No two epochs go through the training rows in one order.",
+    "parameters-change": "Every parameter with a gradient changes when it is updated at lr > 0.",
+    "gradients-reach-all": "Every trainable parameter gets a gradient.",
+    "finite-loss": "Loss and gradient norm are finite at every update.",
+    "labels-untouched": "The labels that the metric gets are the raw validation set's.",
+    "better-than-majority": "The trained model beats the answer that is always the more frequent class.",
+}
+"""What must hold for reasons of our own, by id: each a sentence, as ``harness claims`` prints it."""

@@ -1,0 +1,48 @@
+"""The machine and library facts that decide whether two runs may be compared exactly."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from typing import Any
+
+LIBRARIES = (
+    "torch", "transformers", "tokenizers", "datasets", "evaluate", "accelerate", "huggingface-hub",
+    "numpy", "pyarrow", "safetensors", "full-training-harness",
+)  # fmt: skip
+
+
+def library_versions() -> dict[str, str | None]:
+    """The installed version of each library that takes part in a run; None where it is not installed."""
+
+    def version(name: str) -> str | None:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return None
+
+    return {name: version(name) for name in LIBRARIES}
+
+
+def fingerprint() -> dict[str, Any]:
+    """Versions, device, CPU capability and threads, as JSON values."""
+    import torch
+
+    cuda = torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        "libraries": library_versions(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "device": "cuda" if cuda else "cpu",
+        "device_name": torch.cuda.get_device_name() if cuda else None,
+        "device_capability": list(torch.cuda.get_device_capability()) if cuda else None,
+        "cuda": torch.version.cuda,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+    }

@@ -1,0 +1,1 @@
+"""The documented ways to train, each as the document writes it."""

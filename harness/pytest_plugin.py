@@ -1,0 +1,153 @@
+"""The pytest plugin: options, markers and fixtures. Imports nothing heavy until a fixture is asked for.
+
+The whole documented contract for a recipe of your own is this test::
+
+    def test_documented(documented_check):
+        documented_check()
+
+It runs once for each check of each stage, as ``test_documented[tokenize::pairs-carry-token-type-ids]`` and so on, after
+one run of the recipe that ``--recipe`` names (or a fixture ``recipe`` of your own returns).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.recipe import Recipe
+    from harness.record import CheckRecord, RunRecord
+
+MARKERS = {
+    "gpu": "needs a CUDA device; skipped where there is none",
+    "slow": "takes more than a few seconds",
+    "hub": "fetches from the hub; skipped where it is out of reach",
+    "distributed": "starts several processes",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_addoption"""
+    group = parser.getgroup("harness", "documented fine-tuning recipe")
+    for option, ini, help_ in (
+        ("--recipe", "harness_recipe", "recipe to run: tiny (the default), minilm, bert-base, or FILE.py:OBJECT"),
+        ("--harness-data", "harness_data", "read the corpus from this folder"),
+        ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
+    ):
+        group.addoption(option, dest=ini, metavar="VALUE", help=f"{help_} (ini: {ini})")
+        parser.addini(ini, help_)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_configure"""
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each check, where a test asks for ``documented_check``."""
+    if "documented_check" in metafunc.fixturenames:
+        from harness.stages import CHECKS
+
+        metafunc.parametrize("documented_check", CHECKS, indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_modifyitems"""
+    if any(item.get_closest_marker("gpu") for item in items):
+        import torch
+
+        if not torch.cuda.is_available():
+            for item in items:
+                if item.get_closest_marker("gpu"):
+                    item.add_marker(pytest.mark.skip(reason="needs a CUDA device, torch.cuda.is_available() is false"))
+
+
+def _option(config: pytest.Config, name: str) -> str | None:
+    return config.getoption(name) or config.getini(name) or None
+
+
+@pytest.fixture(scope="session")
+def recipe(pytestconfig: pytest.Config) -> Recipe:
+    """The recipe that ``--recipe`` names, with ``--harness-data`` and ``--harness-checkpoint`` put in."""
+    from harness.errors import CannotTry
+    from harness.recipe import DEFAULT_RECIPE, load_recipe
+
+    try:
+        chosen = load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE)
+    except CannotTry as error:
+        raise pytest.UsageError(str(error)) from error
+    data = _option(pytestconfig, "harness_data") or (os.environ.get("HARNESS_DATA") if chosen.data is None else None)
+    checkpoint = _option(pytestconfig, "harness_checkpoint")
+    return chosen.with_(data=data or chosen.data, checkpoint=checkpoint or chosen.checkpoint)
+
+
+@pytest.fixture(scope="session")
+def run_record(
+    request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory
+) -> RunRecord:
+    """The record of one run of the recipe: run once a session, also under pytest-xdist.
+
+    The run goes as far as the selected tests need: to the last stage of their checks, or to the end if a test asks for
+    the record itself.
+    """
+    from filelock import FileLock
+
+    from harness.errors import CannotTry
+    from harness.record import RunRecord
+    from harness.run import run_recipe
+
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    shared = tmp_path_factory.getbasetemp().parent if worker else tmp_path_factory.getbasetemp()
+    path = shared / "harness-run.json"
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            try:
+                run_recipe(recipe, until=_last_stage(request.session.items)).write(path)
+            except CannotTry as error:
+                raise pytest.UsageError(str(error)) from error
+    return RunRecord.read(path)
+
+
+def _last_stage(items: list[pytest.Item]) -> str | None:
+    """The last stage that the selected tests look at; None, all stages, if one of them wants the record itself."""
+    from harness.stages import STAGES
+
+    wanted = {"load"}
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        if "documented_check" in names:
+            wanted.add(item.callspec.params["documented_check"].partition("::")[0])  # type: ignore[attr-defined]
+        elif "run_record" in names:
+            return None
+    return [stage.name for stage in STAGES if stage.name in wanted][-1]
+
+
+@pytest.fixture
+def documented_check(request: pytest.FixtureRequest, run_record: RunRecord) -> Callable[[], None]:
+    """Call it, and the test passes if the check held, is skipped if it says nothing about the recipe, or fails."""
+
+    def must_hold() -> None:
+        __tracebackhide__ = True
+        try:
+            record: CheckRecord = run_record.check(request.param)
+        except KeyError:
+            failed = [check.check for check in run_record.checks if check.outcome == "fails"]
+            pytest.fail(f"{request.param} was not reached: {', '.join(failed)} failed before", pytrace=False)
+        if record.outcome == "not applicable":
+            pytest.skip(f"not applicable: {record.reason}")
+        if record.outcome == "fails":
+            from harness.report.terminal import finding_lines
+
+            findings = [finding for finding in run_record.findings if finding.check == record.check]
+            text = "\n".join(line for finding in findings for line in finding_lines(finding))
+            if any(finding.severity == "error" for finding in findings):
+                pytest.fail(text, pytrace=False)
+            request.node.warn(pytest.PytestWarning(text))
+
+    return must_hold
+
+

@@ -1,0 +1,121 @@
+"""The run record: what one run measured and found, as run.json keeps it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import CannotTry
+from harness.findings import Severity
+
+SCHEMA = 1
+FILE_NAME = "run.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        ser_json_inf_nan="strings",  # "NaN" and "Infinity": JSON has no such numbers, and null would hide them
+        extra="forbid",
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+
+class FindingRecord(_Part):
+    check: str
+    severity: Severity
+    update: int | None
+    where: str | None
+    message: str
+    expected: str
+    observed: str
+    hint: str
+
+
+class CheckRecord(_Part):
+    """How one check came out; ``reason`` says why it is not applicable."""
+
+    check: str
+    stage: str
+    claim: str
+    outcome: Literal["holds", "fails", "not applicable"]
+    reason: str | None
+
+
+class Curves(_Part):
+    """One value for each update that was made."""
+
+    loss: list[float]
+    lr: list[float]
+    grad_norm: list[float]
+
+
+class RunRecord(_Part):
+    """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    recipe: dict[str, Any]
+    fingerprint: dict[str, Any]
+    findings: list[FindingRecord]
+    updates: int
+    curves: Curves
+    metrics: dict[str, float]
+    epochs: list[dict[str, float]]
+    seconds: dict[str, float]
+    checks: list[CheckRecord]
+    updates_planned: int | None
+    """None where the run ended before the schedule was made."""
+    interrupted: bool
+    started: str
+    """UTC, ISO 8601."""
+    model: str | None
+    """Where the fine-tuned model lies, relative to the record; None where training did not end."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was found; warnings alone do not count."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+    def check(self, check: str) -> CheckRecord:
+        """The record of one check by its id.
+
+        Raises:
+            KeyError: the run ended before that check.
+        """
+        return {record.check: record for record in self.checks}[check]
+
+    def write(self, path: Path) -> None:
+        """Write the record as JSON, whole or not at all."""
+        write_atomically(path, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> RunRecord:
+        """Read a record that :meth:`write` wrote; ``path`` is the file or the folder that it lies in.
+
+        Raises:
+            CannotTry: no such file, or it is no run record of this schema.
+        """
+        path = path / FILE_NAME if path.is_dir() else path
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError as error:
+            raise CannotTry(f"run record {path} not found") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise CannotTry(
+                f"{path} is no run record of schema {SCHEMA}: {place}: {first['msg']} ({error.error_count()} in all)"
+            ) from error
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` with ``text``; a reader, or a crash, sees the old file or the new one and nothing between."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What a run found, in words: made from findings and run records, never from a run itself."""

@@ -1,0 +1,90 @@
+"""The lines that the terminal shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.claims import CLAIMS, INVARIANTS
+from harness.findings import CheckResult, Finding
+from harness.recipe import Recipe
+from harness.record import CheckRecord, FindingRecord, RunRecord
+
+
+def recipe_line(recipe: Recipe) -> str:
+    data = recipe.data or f"hub {recipe.dataset}"
+    return (
+        f"recipe {recipe.name} | data {data} | checkpoint {recipe.checkpoint} | loop {recipe.loop} | seed {recipe.seed}"
+    )
+
+
+def stage_lines(stage: str, seconds: float, checks: Iterable[CheckResult]) -> Iterator[str]:
+    """One line for the stage, then its findings."""
+    checks = list(checks)
+    counts = Counter(check.outcome for check in checks)
+    parts = [f"{counts[outcome]} {outcome}" for outcome in ("holds", "fails", "not applicable") if counts[outcome]]
+    yield f"{stage:<10}{', '.join(parts):<36}{seconds:7.1f} s"
+    for check in checks:
+        for finding in check.findings:
+            yield from finding_lines(finding)
+
+
+def finding_lines(finding: Finding | FindingRecord) -> Iterator[str]:
+    place = [finding.where] if finding.where else []
+    if finding.update is not None:
+        place.append(f"update {finding.update}")
+    yield f"  {finding.severity}: {finding.check}: {finding.message}"
+    yield f"    expected  {finding.expected}"
+    yield f"    observed  {_shortened(finding.observed)}"
+    if place:
+        yield f"    where     {', '.join(place)}"
+    yield f"    to do     {finding.hint}"
+
+
+def _shortened(text: str, limit: int = 400) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
+    """What the run came to, below the stages."""
+    counts = Counter(check.outcome for check in record.checks)
+    if record.metrics:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
+        yield f"{record.updates} updates, {scores}"
+    for reason, checks in _reasons(record.checks).items():
+        yield f"not applicable: {', '.join(checks)} ({reason})"
+    warnings = sum(finding.severity == "warning" for finding in record.findings)
+    total = f"{counts['holds']} of {counts['holds'] + counts['fails']} checks hold"
+    if warnings:
+        total += f", {warnings} warning{'s' if warnings > 1 else ''}"
+    if record.interrupted:
+        total = f"interrupted after {record.updates} of {record.updates_planned} updates; {total}"
+    elif record.failed:
+        total += f"; stopped at {record.checks[-1].stage}"
+    yield total
+    if output is not None:
+        yield f"written to {output}"
+
+
+def _reasons(checks: Iterable[CheckRecord]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for check in checks:
+        if check.reason:
+            reasons.setdefault(check.reason, []).append(check.check)
+    return reasons
+
+
+def claims_lines(checks_of: dict[str, list[str]]) -> Iterator[str]:
+    """Claims and invariants as a table; ``checks_of`` maps both to the checks that stand for them."""
+    rows = [("ID", "STAGE", "KIND", "DOCUMENTS", "EXPECTED", "CHECKS", "SAYS")]
+    for claim in CLAIMS.values():
+        expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
+        source = " ".join(claim.documents)
+        checks = " ".join(checks_of[claim.id])
+        rows.append((claim.id, claim.stage, claim.kind, source, _shortened(f"{expected}", 48), checks, claim.says))
+    for name, sentence in INVARIANTS.items():
+        rows.append((name, "-", "invariant", "-", "-", _shortened(" ".join(checks_of[name]), 48), sentence))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

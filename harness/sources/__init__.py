@@ -1,0 +1,61 @@
+"""Where data and weights come from: the hub, a local folder, or the package itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import CannotTry
+from harness.recipe import BUILT_IN, MINILM, Recipe
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+
+def load_raw_datasets(recipe: Recipe) -> DatasetDict:
+    """The recipe's corpus: splits train, validation and test with Hugging Face's features.
+
+    Raises:
+        CannotTry: the data is missing or broken; the message names the file, the line or column, and what was expected.
+    """
+    if recipe.data == BUILT_IN:
+        from harness.sources import builtin
+
+        return builtin.raw_datasets()
+    if recipe.data is None:
+        from harness.sources import hub
+
+        return hub.raw_datasets(recipe)
+    from harness.sources import local
+
+    return local.raw_datasets(recipe, Path(recipe.data))
+
+
+def find_checkpoint(recipe: Recipe, *, weights: bool) -> str:
+    """What ``from_pretrained`` is given for the recipe's checkpoint: a folder, or a name on the hub.
+
+    ``weights`` asks for a checkpoint with weights; without it a tokenizer and a configuration are enough.
+
+    Raises:
+        CannotTry: the folder, its tokenizer or its weights are missing, or the hub is needed and out of reach.
+    """
+    if recipe.checkpoint == BUILT_IN:
+        from harness.sources import builtin
+
+        return str(builtin.CHECKPOINT)
+    if recipe.checkpoint == MINILM:
+        from harness.sources import minilm
+
+        return str(minilm.checkpoint())
+    if Path(recipe.checkpoint).is_dir():
+        from harness.sources import local
+
+        return str(local.checkpoint(Path(recipe.checkpoint), weights=weights))
+    if recipe.checkpoint.startswith((".", "/", "~")):
+        raise CannotTry(
+            f"checkpoint folder {recipe.checkpoint} not found; give a folder written by save_pretrained, or a name on "
+            "the hub"
+        )
+    from harness.sources import hub
+
+    return hub.checkpoint(recipe.checkpoint)

@@ -1,0 +1,81 @@
+"""Data and weights from the hub, or from its cache where the hub is out of reach."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from harness.errors import CannotTry
+from harness.recipe import Recipe
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+TIMEOUT = 5.0
+"""Seconds to wait for the hub to answer before it counts as out of reach."""
+
+FULL_NAMES = {"glue": "nyu-mll/glue", "bert-base-uncased": "google-bert/bert-base-uncased"}
+"""The documents' short names, which the hub no longer serves to every client, with the repositories they mean."""
+
+REMEDY = "give a local folder with --data DIR or --checkpoint DIR, or try --recipe tiny, which needs no network"
+
+
+def reachable() -> bool:
+    """Whether the hub accepts a connection within :data:`TIMEOUT` seconds; false where offline mode is set."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    address = urlsplit(constants.ENDPOINT)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        with socket.create_connection((address.hostname or "", port), timeout=TIMEOUT):
+            return True
+    except OSError:
+        return False
+
+
+def raw_datasets(recipe: Recipe) -> DatasetDict:
+    """``load_dataset("glue", "mrpc")`` from the hub; from the cache if the hub is out of reach.
+
+    Raises:
+        CannotTry: neither the hub nor the cache has it.
+    """
+    from datasets import DatasetDict, DownloadConfig, load_dataset
+
+    from harness.sources.local import as_raw_features
+
+    path, _, configuration = recipe.dataset.partition("/")
+    options: dict[str, Any] = {}
+    if not reachable():
+        options["download_config"] = DownloadConfig(local_files_only=True, max_retries=0)
+    try:
+        loaded = load_dataset(FULL_NAMES.get(path, path), configuration or None, **options)
+    except Exception as error:
+        if options:
+            message = f"the data {recipe.dataset} is not in the local cache and the hub cannot be reached; {REMEDY}"
+        else:
+            message = f"the hub did not give the data {recipe.dataset} ({type(error).__name__}: {error}); {REMEDY}"
+        raise CannotTry(message) from error
+    assert isinstance(loaded, DatasetDict)  # no split was asked for
+    return as_raw_features(recipe, loaded, where=f"the data {recipe.dataset} of the hub")
+
+
+def checkpoint(name: str) -> str:
+    """A name that ``from_pretrained`` accepts: the hub's where it can be reached, else the cached folder.
+
+    Raises:
+        CannotTry: neither the hub nor the cache has it.
+    """
+    from huggingface_hub import snapshot_download
+
+    name = FULL_NAMES.get(name, name)
+    if reachable():
+        return name
+    try:
+        return snapshot_download(name, local_files_only=True)
+    except Exception as error:
+        raise CannotTry(
+            f"the checkpoint {name} is not in the local cache and the hub cannot be reached; {REMEDY}"
+        ) from error

@@ -1,0 +1,243 @@
+"""Data and weights from a local folder.
+
+Data: GLUE's TSV layout (train.tsv, dev.tsv, test.tsv), the original corpus (msr_paraphrase_train.txt,
+msr_paraphrase_test.txt, dev_ids.tsv), or what ``datasets`` writes (save_to_disk, parquet, jsonl, json, csv).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.errors import CannotTry
+from harness.recipe import Recipe
+from harness.sources.features import raw_features
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+SPLITS = ("train", "validation", "test")
+TSV_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
+ORIGINAL_TRAIN, ORIGINAL_TEST, DEV_IDS = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
+READERS = {"parquet": "parquet", "jsonl": "json", "json": "json", "csv": "csv"}
+UNLABELLED = -1
+"""Hugging Face's label of a row without one; GLUE publishes some test sets so."""
+
+
+class _Line(NamedTuple):
+    """One row of a TSV file; ``ids`` are the corpus's own numbers of the two sentences."""
+
+    label: int
+    ids: tuple[str, str]
+    sentence1: str
+    sentence2: str
+
+
+def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
+    """The corpus in ``folder``, in whichever layout is found there.
+
+    Rows of the original corpus get Hugging Face's ``idx``, the row's running number in the original file; where only the
+    TSV files are there, the running number in the file itself.
+
+    Raises:
+        CannotTry: the folder is missing or empty, lacks a split or a column, or a line cannot be read.
+    """
+    if not folder.is_dir():
+        raise CannotTry(f"data folder {folder} not found")
+    if not any(folder.iterdir()):
+        raise CannotTry(f"data folder {folder} is empty; expected {_layouts()}")
+    if (folder / ORIGINAL_TRAIN).is_file():
+        return _from_rows(recipe, _original(folder), folder)
+    if any((folder / name).is_file() for name in TSV_FILES.values()):
+        for split, name in TSV_FILES.items():
+            if not (folder / name).is_file():
+                raise CannotTry(f"data folder {folder} has no {name}, the {split} split; expected {_layouts()}")
+        return _from_rows(
+            recipe, {split: list(enumerate(_lines(folder / name))) for split, name in TSV_FILES.items()}, folder
+        )
+    return as_raw_features(recipe, _datasets_files(folder), where=f"data folder {folder}")
+
+
+def checkpoint(folder: Path, *, weights: bool) -> Path:
+    """The folder, once it has what ``from_pretrained`` needs.
+
+    Raises:
+        CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights.
+    """
+    needs = {
+        "configuration": ["config.json"],
+        "tokenizer": ["tokenizer.json", "vocab.txt"],
+    }
+    if weights:
+        needs["weights"] = ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"]
+    for what, names in needs.items():
+        if not any((folder / name).is_file() for name in names):
+            raise CannotTry(
+                f"checkpoint folder {folder} has no {what}: expected {' or '.join(names)}; save one there with "
+                "save_pretrained"
+            )
+    return folder
+
+
+def _layouts() -> str:
+    return (
+        f"{', '.join(TSV_FILES.values())}; or {ORIGINAL_TRAIN}, {ORIGINAL_TEST}, {DEV_IDS}; or a save_to_disk folder; "
+        f"or {'/'.join(SPLITS)} files of {', '.join(READERS)}"
+    )
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The file's lines with their numbers. Only a newline ends a line: sentences may hold other Unicode breaks."""
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise CannotTry(f"{path}:{number} is not UTF-8 ({error.reason} at byte {error.start}); convert the file")
+        if text:
+            yield number, text
+
+
+def _lines(path: Path) -> list[_Line]:
+    """The rows of a TSV file of the corpus: no quoting, a header, and a label first (GLUE's test.tsv may have none)."""
+    lines = _text_lines(path)
+    header = next(lines, (1, ""))[1].split("\t")
+    if len(header) != 5 or header[0] not in ("Quality", "index"):
+        raise CannotTry(
+            f"{path}:1 has the header {header}; expected Quality (or index), #1 ID, #2 ID, #1 String, #2 String, with "
+            "tabs between"
+        )
+    rows = []
+    for number, text in lines:
+        values = text.split("\t")
+        if len(values) != len(header):
+            raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected {len(header)}")
+        label, id1, id2, sentence1, sentence2 = values
+        if header[0] == "index":
+            label = str(UNLABELLED)
+        elif label not in ("0", "1"):
+            raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
+        rows.append(_Line(int(label), (id1, id2), sentence1, sentence2))
+    if not rows:
+        raise CannotTry(f"{path} has no rows below its header")
+    return rows
+
+
+def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
+    """The splits of the original corpus: dev_ids.tsv names the training rows that became the validation set."""
+    for name in (ORIGINAL_TEST, DEV_IDS):
+        if not (folder / name).is_file():
+            raise CannotTry(f"data folder {folder} has {ORIGINAL_TRAIN} but no {name}; expected {_layouts()}")
+    dev_ids = set()
+    for number, text in _text_lines(folder / DEV_IDS):
+        ids = tuple(text.split("\t"))
+        if len(ids) != 2:
+            raise CannotTry(f"{folder / DEV_IDS}:{number} has {len(ids)} tab-separated fields; expected 2")
+        dev_ids.add(ids)
+    numbered = list(enumerate(_lines(folder / ORIGINAL_TRAIN)))
+    validation = [(idx, row) for idx, row in numbered if row.ids in dev_ids]
+    if len(validation) != len(dev_ids):
+        raise CannotTry(
+            f"{folder / DEV_IDS} names {len(dev_ids)} rows, but {len(validation)} of them are in {ORIGINAL_TRAIN}; the two "
+            "files do not belong together"
+        )
+    return {
+        "train": [(idx, row) for idx, row in numbered if row.ids not in dev_ids],
+        "validation": validation,
+        "test": list(enumerate(_lines(folder / ORIGINAL_TEST))),
+    }
+
+
+def _from_rows(recipe: Recipe, splits: dict[str, list[tuple[int, _Line]]], folder: Path) -> DatasetDict:
+    from datasets import Dataset, DatasetDict
+
+    columns = {
+        name: Dataset.from_dict(
+            {
+                "sentence1": [row.sentence1 for _, row in rows],
+                "sentence2": [row.sentence2 for _, row in rows],
+                "label": [row.label for _, row in rows],
+                "idx": [idx for idx, _ in rows],
+            }
+        )
+        for name, rows in splits.items()
+    }
+    return as_raw_features(recipe, DatasetDict(columns), where=f"data folder {folder}")
+
+
+def _datasets_files(folder: Path) -> DatasetDict:
+    """What ``datasets`` itself can read from the folder."""
+    from datasets import DatasetDict, load_dataset, load_from_disk
+
+    if (folder / "dataset_dict.json").is_file():
+        try:
+            loaded = load_from_disk(str(folder))
+        except Exception as error:
+            raise CannotTry(f"data folder {folder} could not be read ({type(error).__name__}: {error})") from error
+    else:
+        for suffix, reader in READERS.items():
+            files = {
+                split: [str(path) for path in sorted(folder.glob(f"{split}*.{suffix}"))]
+                for split in SPLITS
+                if any(folder.glob(f"{split}*.{suffix}"))
+            }
+            if files:
+                break
+        else:
+            raise CannotTry(f"data folder {folder} has none of the layouts that can be read; expected {_layouts()}")
+        try:
+            loaded = load_dataset(reader, data_files=files)
+        except Exception as error:
+            cause = error.__cause__ or error
+            raise CannotTry(
+                f"data folder {folder}: {', '.join(sum(files.values(), []))} could not be read "
+                f"({type(cause).__name__}: {cause})"
+            ) from error
+    assert isinstance(loaded, DatasetDict)  # dataset_dict.json and a dictionary of files both give one
+    return loaded
+
+
+def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> DatasetDict:
+    """The same rows with exactly the columns and types of :func:`raw_features`; a missing idx is the running number.
+
+    Raises:
+        CannotTry: a split or a column is missing, or a label is none of the recipe's.
+    """
+    from datasets import ClassLabel, DatasetDict
+
+    features = raw_features(recipe)
+    cast = DatasetDict()
+    for split in SPLITS:
+        if split not in loaded:
+            raise CannotTry(f"{where} has no {split} split; found {', '.join(map(str, loaded)) or 'none'}")
+        rows = loaded[split]
+        if "idx" not in rows.column_names:
+            rows = rows.add_column("idx", list(range(len(rows))))
+        missing = [name for name in features if name not in rows.column_names]
+        if missing:
+            raise CannotTry(
+                f"{where}: the {split} split has no column {missing[0]!r}; found {', '.join(rows.column_names)}"
+            )
+        if not len(rows):
+            raise CannotTry(f"{where}: the {split} split has no rows")
+        label = rows.features[recipe.label_column]
+        if isinstance(label, ClassLabel) and tuple(label.names) != recipe.label_names:
+            raise CannotTry(
+                f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
+                f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
+            )
+        allowed = set(range(recipe.num_labels)) | ({UNLABELLED} if split == "test" else set())
+        for row, label in enumerate(rows[recipe.label_column]):
+            if label not in allowed:
+                raise CannotTry(
+                    f"{where}: row {row} of the {split} split has the label {label!r}; expected one of the recipe's "
+                    f"{recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}"
+                )
+        try:
+            cast[split] = rows.select_columns(list(features)).cast(features)
+        except Exception as error:
+            raise CannotTry(
+                f"{where}: the {split} split has columns of other types ({type(error).__name__}: {error}); expected "
+                f"{features}"
+            ) from error
+    return cast

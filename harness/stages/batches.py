@@ -1,0 +1,177 @@
+"""Batches: the two dataloaders and the collator (documents "Prepare for training", "Dynamic padding")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from harness.claims import CLAIMS
+from harness.findings import Finding
+from harness.stages.chain import Run, Stage
+
+STAGE = Stage("batches")
+
+
+@STAGE.step
+def batches(run: Run) -> None:
+    run.train_dataloader = DataLoader(
+        run.model_datasets["train"],  # type: ignore[arg-type]  # a datasets.Dataset is a map-style dataset
+        shuffle=run.recipe.shuffle,
+        batch_size=run.recipe.batch_size,
+        collate_fn=run.data_collator,
+    )
+    run.eval_dataloader = DataLoader(
+        run.model_datasets["validation"],  # type: ignore[arg-type]
+        batch_size=run.recipe.batch_size,
+        collate_fn=run.data_collator,
+    )
+
+
+def first_rows(run: Run, count: int) -> list[dict[str, Any]]:
+    """The first training rows, as the collator gets them."""
+    rows = run.model_datasets["train"]
+    return [rows[row] for row in range(count)]
+
+
+@STAGE.check("first-eight-batch")
+def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
+    """The first eight training rows collate to the documented shapes."""
+    expected = CLAIMS["first-eight-batch"].expected
+    batch = run.data_collator(first_rows(run, expected["labels"][0]))
+    observed = {name: list(values.shape) for name, values in batch.items()}
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{observed}",
+            where="split train, rows 0 to 7",
+            hint="Use DataCollatorWithPadding with the checkpoint's tokenizer, without a fixed length.",
+        )
+
+
+@STAGE.check("batch-keys")
+def batch_keys(run: Run) -> Iterator[Finding]:
+    """A batch has exactly the columns of the model's data."""
+    expected = set(run.model_datasets["train"].column_names)
+    for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
+        observed = set(next(iter(loader)))
+        if observed != expected:
+            yield Finding(
+                expected=f"{sorted(expected)}",
+                observed=f"{sorted(observed)}",
+                where=f"{name} dataloader",
+                hint="The collator drops or adds keys; the model misses what is not there without a word.",
+            )
+
+
+@STAGE.check("batch-shapes")
+def batch_shapes(run: Run) -> Iterator[Finding]:
+    """A batch is batch size x its longest row; labels has one entry for each row."""
+    for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
+        batch = next(iter(loader))
+        rows = min(run.recipe.batch_size, len(run.model_datasets[name]))
+        longest = int(batch["attention_mask"].sum(dim=1).max())
+        for key, values in batch.items():
+            expected = [rows] if key == "labels" else [rows, longest]
+            if list(values.shape) != expected:
+                yield Finding(
+                    expected=f"{key} {expected}",
+                    observed=f"{key} {list(values.shape)}",
+                    where=f"{name} dataloader",
+                    hint="Check batch_size, and that the collator pads to the longest row of the batch only.",
+                )
+
+
+@STAGE.check("dynamic-padding")
+def padding_is_marked(run: Run) -> Iterator[Finding]:
+    """Each row of a batch is the row itself, then padding with mask 0; nothing is lost or added."""
+    rows = first_rows(run, min(run.recipe.batch_size, len(run.model_datasets["train"])))
+    batch = run.data_collator([dict(row) for row in rows])
+    width = max(len(row["input_ids"]) for row in rows)
+    fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
+    for key, values in batch.items():
+        if key == "labels":
+            expected = torch.stack([row["labels"] for row in rows])
+        else:
+            expected = torch.full((len(rows), width), fill.get(key, 0))
+            for place, row in zip(expected, rows, strict=True):
+                place[: len(row[key])] = row[key]
+        if not torch.equal(values, expected):
+            yield Finding(
+                expected=f"{key} of each row, then {fill.get(key, 0)}, {width} wide",
+                observed=f"{values.tolist()}",
+                where="split train, the first rows",
+                hint="Use DataCollatorWithPadding; padding with mask 1 takes part in the attention.",
+            )
+
+
+def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
+    """The rows of ``split`` in the order in which one pass over ``loader`` brings them, told apart by their content."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for row, ids in enumerate(run.model_datasets[split].with_format(None)["input_ids"]):
+        places.setdefault(tuple(ids), []).append(row)
+    seen = []
+    for batch in loader:
+        for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True):
+            rows = places.get(tuple(ids[mask.bool()].tolist()), [])
+            seen.append(rows.pop(0) if rows else -1)
+    return seen
+
+
+@STAGE.check("train-shuffled")
+def train_shuffled(run: Run) -> Iterator[Finding]:
+    """The training order is neither the dataset's nor the same in two epochs."""
+    first, second = (order(run, run.train_dataloader, "train") for _ in range(2))
+    for name, unlike in (("the dataset's order", list(range(len(first)))), ("the order of the epoch before", second)):
+        if first == unlike:
+            yield Finding(
+                expected="a new random order every epoch",
+                observed=name,
+                where="train dataloader",
+                hint="Give the training DataLoader shuffle=True and no generator that is seeded anew.",
+            )
+
+
+@STAGE.check("eval-in-order")
+def eval_in_order(run: Run) -> Iterator[Finding]:
+    """The validation dataloader brings each row once, in the dataset's order."""
+    expected = list(range(len(run.model_datasets["validation"])))
+    observed = order(run, run.eval_dataloader, "validation")
+    if observed != expected:
+        wrong = next((i for i, (a, b) in enumerate(zip(observed, expected, strict=False)) if a != b), len(observed))
+        yield Finding(
+            expected=f"rows 0 to {len(expected) - 1}, each once",
+            observed=f"{len(observed)} rows, another order from position {wrong} on",
+            where="validation dataloader",
+            hint="No shuffle, drop_last or sampler for the validation data.",
+        )
+
+
+@STAGE.check("batches-per-epoch")
+def documented_number_of_batches(run: Run) -> Iterator[Finding]:
+    """An epoch has the documented number of batches."""
+    expected = CLAIMS["batches-per-epoch"].expected
+    if len(run.train_dataloader) != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{len(run.train_dataloader)}",
+            where="len(train_dataloader)",
+            hint="Check batch_size and drop_last, and that all rows are there.",
+        )
+
+
+@STAGE.check("batches-cover-rows")
+def batches_cover_all_rows(run: Run) -> Iterator[Finding]:
+    """An epoch has as many batches as it takes for all training rows, the last one smaller."""
+    rows = len(run.model_datasets["train"])
+    expected = math.ceil(rows / run.recipe.batch_size)
+    if len(run.train_dataloader) != expected:
+        yield Finding(
+            expected=f"{expected} batches for {rows} rows in batches of {run.recipe.batch_size}",
+            observed=f"{len(run.train_dataloader)}",
+            where="len(train_dataloader)",
+            hint="drop_last=True leaves the last rows of every epoch out; check batch_size too.",
+        )

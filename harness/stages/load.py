@@ -1,0 +1,158 @@
+"""Load: the raw corpus (document 001, "Loading a dataset from the Hub")."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from harness.claims import CLAIMS
+from harness.findings import Finding
+from harness.sources import load_raw_datasets
+from harness.stages.chain import Run, Stage
+
+STAGE = Stage("load")
+
+
+@STAGE.step
+def load(run: Run) -> None:
+    run.raw_datasets = load_raw_datasets(run.recipe)
+
+
+@STAGE.check("split-sizes")
+def split_sizes(run: Run) -> Iterator[Finding]:
+    """The splits have the documented numbers of rows."""
+    expected = CLAIMS["split-sizes"].expected
+    observed = {name: len(rows) for name, rows in run.raw_datasets.items()}
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{observed}",
+            hint="Load the whole corpus: a truncated download or a filtered copy gives other results.",
+        )
+
+
+@STAGE.check("raw-columns")
+def raw_columns(run: Run) -> Iterator[Finding]:
+    """Every split has the text columns, the label and idx, and no other."""
+    expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
+    for name, rows in run.raw_datasets.items():
+        if set(rows.column_names) != expected:
+            yield Finding(
+                expected=f"{sorted(expected)}",
+                observed=f"{sorted(rows.column_names)}",
+                where=f"split {name}",
+                hint="Name the corpus's own columns in the recipe (text_columns, label_column).",
+            )
+
+
+@STAGE.check("raw-features")
+def raw_features(run: Run) -> Iterator[Finding]:
+    """Sentences are strings, the label is a ClassLabel, idx is an int32."""
+    expected = dict.fromkeys(run.recipe.text_columns, "string") | {run.recipe.label_column: "ClassLabel", "idx": "int32"}
+    for name, rows in run.raw_datasets.items():
+        observed = {
+            column: feature.dtype if type(feature).__name__ == "Value" else type(feature).__name__
+            for column, feature in rows.features.items()
+        }
+        if observed != expected:
+            yield Finding(
+                expected=f"{expected}",
+                observed=f"{observed}",
+                where=f"split {name}",
+                hint="Cast the columns; a label read as text or float trains another loss.",
+            )
+
+
+@STAGE.check("label-names")
+def label_names(run: Run) -> Iterator[Finding]:
+    """The labels are called as documented, in that order."""
+    for name, rows in run.raw_datasets.items():
+        observed = list(rows.features[run.recipe.label_column].names)
+        if observed != list(run.recipe.label_names):
+            yield Finding(
+                expected=f"{list(run.recipe.label_names)}",
+                observed=f"{observed}",
+                where=f"split {name}",
+                hint="Exchanged names mean exchanged labels: F1 counts the wrong class.",
+            )
+
+
+@STAGE.check("first-training-row")
+def first_training_row(run: Run) -> Iterator[Finding]:
+    """The first training row is the documented one."""
+    expected = CLAIMS["first-training-row"].expected
+    row = run.raw_datasets["train"][0]
+    text = "\t".join(row[name] for name in run.recipe.text_columns)
+    observed = {
+        "idx": row["idx"],
+        "label": row[run.recipe.label_column],
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{observed}, {text[:60]!r}...",
+            where="split train, row 0",
+            hint="The rows are in another order, read with another encoding or quoting, or of another corpus.",
+        )
+
+
+@STAGE.check("non-empty-text")
+def non_empty_text(run: Run) -> Iterator[Finding]:
+    """No sentence is empty."""
+    for name, rows in run.raw_datasets.items():
+        for column in run.recipe.text_columns:
+            empty = [row for row, text in enumerate(rows[column]) if not (text and text.strip())]
+            if empty:
+                yield Finding(
+                    expected="text in every row",
+                    observed=f"{len(empty)} empty rows, the first is row {empty[0]}",
+                    where=f"split {name}, column {column}",
+                    hint="Look at that row in the source: it was read with the wrong separator or quoting.",
+                )
+
+
+@STAGE.check("known-labels")
+def known_labels(run: Run) -> Iterator[Finding]:
+    """Every training and validation label is one of the recipe's."""
+    for name in ("train", "validation"):
+        strange = sorted(set(run.raw_datasets[name][run.recipe.label_column]) - set(range(run.recipe.num_labels)))
+        if strange:
+            yield Finding(
+                expected=f"labels 0 to {run.recipe.num_labels - 1}",
+                observed=f"{strange}",
+                where=f"split {name}",
+                hint="Drop unlabelled rows, or set num_labels and label_names in the recipe.",
+            )
+
+
+@STAGE.check("both-classes")
+def both_classes(run: Run) -> Iterator[Finding]:
+    """The training and the validation data have rows of every class."""
+    for name in ("train", "validation"):
+        absent = set(range(run.recipe.num_labels)) - set(run.raw_datasets[name][run.recipe.label_column])
+        if absent:
+            yield Finding(
+                expected=f"all of the {run.recipe.num_labels} classes",
+                observed=f"no row of class {', '.join(map(str, sorted(absent)))}",
+                where=f"split {name}",
+                hint="The label column was read wrongly, or the rows were sorted before they were cut.",
+            )
+
+
+@STAGE.check("splits-disjoint")
+def splits_disjoint(run: Run) -> Iterator[Finding]:
+    """No validation row is also a training row."""
+
+    def texts(split: str) -> list[tuple[str, ...]]:
+        return list(zip(*(run.raw_datasets[split][name] for name in run.recipe.text_columns), strict=True))
+
+    train = set(texts("train"))
+    leaked = [row for row, text in enumerate(texts("validation")) if text in train]
+    if leaked:
+        yield Finding(
+            expected="no validation row in the training data",
+            observed=f"{len(leaked)} of them, the first is row {leaked[0]}",
+            where="split validation",
+            hint="Split before duplicating or augmenting rows; the metric measures memory otherwise.",
+        )

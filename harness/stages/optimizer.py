@@ -1,0 +1,78 @@
+"""Optimizer: AdamW over all parameters (document "Prepare for training")."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from torch.optim import AdamW
+
+from harness.findings import Finding
+from harness.stages.chain import Run, Stage
+
+STAGE = Stage("optimizer")
+
+
+@STAGE.step
+def optimizer(run: Run) -> None:
+    # The documents import AdamW from transformers, which removed it in 4.50 for torch's.
+    run.optimizer = AdamW(run.model.parameters(), lr=run.recipe.lr)
+
+
+@STAGE.check("adamw")
+def is_adamw(run: Run) -> Iterator[Finding]:
+    """The optimizer is AdamW: Adam with decoupled weight decay."""
+    if not isinstance(run.optimizer, AdamW):
+        yield Finding(
+            expected="torch.optim.AdamW",
+            observed=f"{type(run.optimizer).__module__}.{type(run.optimizer).__qualname__}",
+            hint="Use torch.optim.AdamW; Adam's weight_decay is another regularisation.",
+        )
+
+
+@STAGE.check("lr")
+def learning_rate(run: Run) -> Iterator[Finding]:
+    """Every parameter group starts at the recipe's learning rate."""
+    for number, group in enumerate(run.optimizer.param_groups):
+        if group["lr"] != run.recipe.lr:
+            yield Finding(
+                expected=f"{run.recipe.lr}",
+                observed=f"{group['lr']}",
+                where=f"parameter group {number}",
+                hint="Give AdamW lr; its own default is 1e-3.",
+            )
+
+
+@STAGE.check("adamw-defaults")
+def other_values_are_defaults(run: Run) -> Iterator[Finding]:
+    """Everything but the learning rate is AdamW's default."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(AdamW).parameters.items()
+        if name not in ("params", "lr")
+    }
+    for number, group in enumerate(run.optimizer.param_groups):
+        for name, expected in defaults.items():
+            if group.get(name) != expected:
+                yield Finding(
+                    expected=f"{name} {expected}",
+                    observed=f"{name} {group.get(name)}",
+                    where=f"parameter group {number}",
+                    hint="The documents set the learning rate only; another value gives another run.",
+                )
+
+
+@STAGE.check("all-parameters")
+def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
+    """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
+    held = [id(parameter) for group in run.optimizer.param_groups for parameter in group["params"]]
+    trainable = {id(p): name for name, p in run.model.named_parameters() if p.requires_grad}
+    forgotten = [name for key, name in trainable.items() if key not in held]
+    strangers = [key for key in held if key not in trainable]
+    if forgotten or strangers or len(held) != len(set(held)):
+        yield Finding(
+            expected=f"the model's {len(trainable)} trainable parameters, each once",
+            observed=f"{len(held)} parameters: {len(forgotten)} of the model's missing, {len(strangers)} not the model's",
+            where=forgotten[0] if forgotten else None,
+            hint="Build the optimizer from model.parameters() after the model has its final form and device.",
+        )

@@ -1,0 +1,135 @@
+"""Schedule: linear decay to 0 over all updates (document "Prepare for training")."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+
+from transformers import get_scheduler
+
+from harness.claims import CLAIMS
+from harness.findings import Finding
+from harness.recipe import Recipe
+from harness.stages.chain import Run, Stage
+
+STAGE = Stage("schedule")
+
+
+@STAGE.step
+def schedule(run: Run) -> None:
+    num_epochs = run.recipe.epochs
+    num_training_steps = num_epochs * len(run.train_dataloader)
+    run.lr_scheduler = get_scheduler(
+        run.recipe.schedule,
+        optimizer=run.optimizer,
+        num_warmup_steps=run.recipe.warmup_updates,
+        num_training_steps=num_training_steps,
+    )
+    run.num_training_steps = num_training_steps
+
+
+def linear_lr(recipe: Recipe, made: int, planned: int) -> float:
+    """The learning rate after ``made`` of ``planned`` updates: up over the warmup, then down to 0, in closed form."""
+    if made < recipe.warmup_updates:
+        return recipe.lr * made / recipe.warmup_updates
+    return recipe.lr * max(0.0, (planned - made) / max(1, planned - recipe.warmup_updates))
+
+
+def rehearsed_lrs(run: Run) -> list[float]:
+    """The learning rates that the schedule gives: before the first update, then after each of the planned ones.
+
+    The scheduler is stepped to the end and put back.
+    """
+    groups = run.optimizer.param_groups
+    state, lrs = run.lr_scheduler.state_dict(), [group["lr"] for group in groups]
+    rehearsed = [groups[0]["lr"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of a scheduler that is stepped before its optimizer
+        for _ in range(run.num_training_steps):
+            run.lr_scheduler.step()
+            rehearsed.append(groups[0]["lr"])
+    run.lr_scheduler.load_state_dict(state)
+    for group, lr in zip(groups, lrs, strict=True):
+        group["lr"] = lr
+    return rehearsed
+
+
+@STAGE.check("updates-planned")
+def updates_planned(run: Run) -> Iterator[Finding]:
+    """The schedule is planned for epochs x batches updates."""
+    expected = run.recipe.epochs * len(run.train_dataloader)
+    if run.num_training_steps != expected:
+        yield Finding(
+            expected=f"{run.recipe.epochs} epochs x {len(run.train_dataloader)} batches = {expected}",
+            observed=f"{run.num_training_steps}",
+            where="num_training_steps",
+            hint="Multiply the epochs by len(train_dataloader), not by the number of rows.",
+        )
+
+
+@STAGE.check("num-training-steps")
+def documented_number_of_updates(run: Run) -> Iterator[Finding]:
+    """The documented number of updates is planned."""
+    expected = CLAIMS["num-training-steps"].expected
+    if run.num_training_steps != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{run.num_training_steps}",
+            where="num_training_steps",
+            hint="Check the number of rows, the batch size and the number of epochs.",
+        )
+
+
+@STAGE.check("no-warmup")
+def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
+    """The first update is made at the full learning rate."""
+    observed = run.optimizer.param_groups[0]["lr"]
+    if observed != run.recipe.lr:
+        yield Finding(
+            expected=f"{run.recipe.lr}",
+            observed=f"{observed}",
+            where="update 1",
+            update=1,
+            hint="Set num_warmup_steps=0, and do not step the scheduler before the first update.",
+        )
+
+
+@STAGE.check("linear-decay")
+def decays_linearly(run: Run) -> Iterator[Finding]:
+    """The learning rate follows the closed form at every update."""
+    for made, observed in enumerate(rehearsed_lrs(run)):
+        expected = linear_lr(run.recipe, made, run.num_training_steps)
+        if not math.isclose(observed, expected, rel_tol=1e-9, abs_tol=1e-15):
+            yield Finding(
+                expected=f"{expected:.6g}",
+                observed=f"{observed:.6g}",
+                where=f"after {made} of {run.num_training_steps} updates",
+                update=made,
+                hint='Use get_scheduler("linear", ...) with the planned number of updates.',
+            )
+            return
+
+
+@STAGE.check("decay-to-zero")
+def ends_at_zero(run: Run) -> Iterator[Finding]:
+    """After the last planned update the learning rate is exactly 0, and it was never below."""
+    lrs = rehearsed_lrs(run)
+    if lrs[-1] != 0.0 or min(lrs) < 0:
+        yield Finding(
+            expected="0.0 at the end, never below",
+            observed=f"{lrs[-1]:.6g} at the end, {min(lrs):.6g} at the lowest",
+            update=run.num_training_steps,
+            hint="Plan the schedule for exactly the updates that will be made.",
+        )
+
+
+@STAGE.check("optimizer-bound")
+def drives_this_optimizer(run: Run) -> Iterator[Finding]:
+    """The scheduler sets the learning rate of the optimizer that trains."""
+    if run.lr_scheduler.optimizer is not run.optimizer:
+        yield Finding(
+            expected="the scheduler's optimizer is the optimizer",
+            observed="another optimizer",
+            hint="Create the scheduler after the optimizer, and neither of them twice.",
+        )

@@ -1,0 +1,217 @@
+"""Tokenize: sentences to ids (document 001, "Preprocessing a dataset")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from transformers import AutoTokenizer, DataCollatorWithPadding
+
+from harness.claims import CLAIMS
+from harness.findings import Finding, NotApplicable
+from harness.sources import find_checkpoint
+from harness.stages.chain import Run, Stage
+
+STAGE = Stage("tokenize")
+
+FIRST, SECOND = "This is the first sentence.", "This is the second one."
+"""The document's example pair."""
+
+
+@STAGE.step
+def tokenize(run: Run) -> None:
+    checkpoint = find_checkpoint(run.recipe, weights=False)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+
+    def tokenize_function(example: dict[str, Any]) -> Any:
+        return tokenizer(*(example[name] for name in run.recipe.text_columns), truncation=True)
+
+    run.tokenizer, run.tokenize_function = tokenizer, tokenize_function
+    run.tokenized_datasets = run.raw_datasets.map(tokenize_function, batched=True)
+    run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
+
+
+def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Finding]:
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}", observed=f"{observed}", where=f"tokenizer({FIRST!r}, {SECOND!r})", hint=hint
+        )
+
+
+@STAGE.check("documented-pair-ids")
+def documented_pair_ids(run: Run) -> Iterator[Finding]:
+    """The document's pair of sentences gives the documented ids."""
+    yield from _differs(
+        run.tokenizer(FIRST, SECOND)["input_ids"],
+        CLAIMS["documented-pair-ids"].expected,
+        "This is another vocabulary or another normalisation (cased, accents) than bert-base-uncased's.",
+    )
+
+
+@STAGE.check("documented-pair-tokens")
+def documented_pair_tokens(run: Run) -> Iterator[Finding]:
+    """The ids of the document's pair read back as the documented tokens."""
+    yield from _differs(
+        run.tokenizer.convert_ids_to_tokens(run.tokenizer(FIRST, SECOND)["input_ids"]),
+        CLAIMS["documented-pair-tokens"].expected,
+        "The vocabulary's order or the special tokens differ from bert-base-uncased's.",
+    )
+
+
+@STAGE.check("documented-pair-token-type-ids")
+def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
+    """The token_type_ids of the document's pair are the documented ones."""
+    yield from _differs(
+        run.tokenizer(FIRST, SECOND).get("token_type_ids", []),
+        CLAIMS["documented-pair-token-type-ids"].expected,
+        "The model cannot tell the sentences apart: use the checkpoint's own tokenizer class.",
+    )
+
+
+@STAGE.check("pair-encoding")
+def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
+    """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
+    cls, sep = run.tokenizer.cls_token_id, run.tokenizer.sep_token_id
+    for name, rows in run.tokenized_datasets.items():
+        segments = rows["token_type_ids"] if "token_type_ids" in rows.column_names else [[]] * len(rows)
+        for row, (ids, types) in enumerate(zip(rows["input_ids"], segments, strict=True)):
+            ends = [place for place, token in enumerate(ids) if token == sep]
+            first = ends[0] + 1 if ends else 0
+            if (
+                ids[0] != cls
+                or len(ends) != 2
+                or ends[1] != len(ids) - 1
+                or ends[1] <= ends[0] + 1
+                or list(types) != [0] * first + [1] * (len(ids) - first)
+            ):
+                yield Finding(
+                    expected="[CLS] A [SEP] B [SEP], token_type_ids 0 for [CLS] A [SEP] and 1 for B [SEP]",
+                    observed=f"{run.tokenizer.convert_ids_to_tokens(ids)}, token_type_ids {list(types)}",
+                    where=f"split {name}, row {row}",
+                    hint="Give the tokenizer both sentences as two arguments, and keep token_type_ids.",
+                )
+                break
+
+
+@STAGE.check("plain-lists")
+def plain_lists(run: Run) -> Iterator[Finding]:
+    """tokenizer(..., padding=True) on a whole split returns plain lists, all of one length."""
+    # list(): from datasets 4.0 a column is a Column, which tokenizers refuse; the documents' own call fails there.
+    columns = [list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
+    encoded = run.tokenizer(*columns, padding=True, truncation=True)
+    kinds = {name: type(values).__name__ for name, values in encoded.items()}
+    lengths = {len(ids) for ids in encoded["input_ids"]}
+    if set(kinds.values()) != {"list"} or len(encoded["input_ids"]) != len(columns[0]) or len(lengths) != 1:
+        yield Finding(
+            expected=f"a list of {len(columns[0])} rows under each key, every row of one length",
+            observed=f"{kinds} with {len(encoded['input_ids'])} rows of {len(lengths)} different lengths",
+            hint="Without return_tensors the tokenizer gives lists; look for a wrapper around it.",
+        )
+
+
+@STAGE.check("map-keeps-dataset")
+def map_keeps_dataset(run: Run) -> Iterator[Finding]:
+    """map(batched=True) keeps every row and column of every split and adds what the tokenizer returns."""
+    added = set(run.tokenizer(FIRST))
+    for name, raw in run.raw_datasets.items():
+        rows = run.tokenized_datasets[name]
+        expected = set(raw.column_names) | added
+        if type(rows) is not type(raw) or len(rows) != len(raw) or set(rows.column_names) != expected:
+            yield Finding(
+                expected=f"a {type(raw).__name__} of {len(raw)} rows with {sorted(expected)}",
+                observed=f"a {type(rows).__name__} of {len(rows)} rows with {sorted(rows.column_names)}",
+                where=f"split {name}",
+                hint="Let the function given to map return the tokenizer's output only, one entry for each row.",
+            )
+
+
+@STAGE.check("no-padding-at-tokenization")
+def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
+    """No row holds padding: it keeps its own length until it is in a batch."""
+    for name, rows in run.tokenized_datasets.items():
+        padded = [row for row, mask in enumerate(rows["attention_mask"]) if not all(mask)]
+        if padded:
+            yield Finding(
+                expected="attention_mask all 1",
+                observed=f"{len(padded)} padded rows, the first is row {padded[0]}",
+                where=f"split {name}",
+                hint="Leave padding to DataCollatorWithPadding: call the tokenizer without padding=, and reset a padding "
+                "setting saved in tokenizer.json with tokenizer.backend_tokenizer.no_padding().",
+            )
+
+
+@STAGE.check("truncation")
+def truncation(run: Run) -> Iterator[Finding]:
+    """A row that is longer than the model takes is cut to what it takes."""
+    limit = run.tokenizer.model_max_length
+    if limit > 1_000_000:
+        raise NotApplicable("the tokenizer states no maximum length")
+    too_long = [run.raw_datasets["train"][0][run.recipe.text_columns[0]] + " and so on" * limit]
+    observed = len(run.tokenize_function(dict.fromkeys(run.recipe.text_columns, too_long))["input_ids"][0])
+    if observed > limit:
+        yield Finding(
+            expected=f"at most {limit} tokens",
+            observed=f"{observed} tokens for a text of {len(too_long[0].split())} words",
+            hint="Tokenize with truncation=True; a longer row fails in the middle of the training.",
+        )
+
+
+@STAGE.check("first-eight-lengths")
+def first_eight_lengths(run: Run) -> Iterator[Finding]:
+    """The first eight training rows have the documented lengths."""
+    expected = CLAIMS["first-eight-lengths"].expected
+    observed = [len(ids) for ids in run.tokenized_datasets["train"][: len(expected)]["input_ids"]]
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{observed}",
+            where="split train, rows 0 to 7",
+            hint="The rows are in another order, or the tokenizer splits words, pads or truncates otherwise.",
+        )
+
+
+@STAGE.check("fixed-length-padding")
+def fixed_length_padding(run: Run) -> Iterator[Finding]:
+    """padding="max_length" gives every row one fixed length, as TPUs want it."""
+    length = max(len(ids) for ids in run.tokenized_datasets["validation"]["input_ids"]) + 1
+    columns = [list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
+    encoded = run.tokenizer(*columns, padding="max_length", max_length=length, truncation=True)
+    observed = {len(ids) for ids in encoded["input_ids"]}
+    if observed != {length}:
+        yield Finding(
+            expected=f"every row {length} long",
+            observed=f"lengths {sorted(observed)}",
+            hint="The tokenizer ignores padding or max_length; compare it with the checkpoint's own.",
+        )
+
+
+@STAGE.check("text-survives")
+def text_survives(run: Run) -> Iterator[Finding]:
+    """At most 5 % of a split's tokens are [UNK]."""
+    unknown = run.tokenizer.unk_token_id
+    for name, rows in run.tokenized_datasets.items():
+        tokens = [token for ids in rows["input_ids"] for token in ids]
+        share = tokens.count(unknown) / len(tokens)
+        if share > 0.05:
+            yield Finding(
+                expected="at most 5 % [UNK]",
+                observed=f"{share:.1%}",
+                where=f"split {name}",
+                hint="This checkpoint's vocabulary does not fit this text; take a checkpoint for its language.",
+            )
+
+
+@STAGE.check("rows-aligned")
+def rows_keep_their_labels(run: Run) -> Iterator[Finding]:
+    """Tokenizing neither reorders the rows nor changes a label."""
+    for name, raw in run.raw_datasets.items():
+        for column in ("idx", run.recipe.label_column):
+            before, after = list(raw[column]), list(run.tokenized_datasets[name][column])
+            if before != after:
+                row = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(after))
+                yield Finding(
+                    expected="the raw rows in their order",
+                    observed=f"column {column} differs from row {row} on",
+                    where=f"split {name}",
+                    hint="Do not sort, shuffle or relabel in the function given to map.",
+                )

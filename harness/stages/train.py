@@ -1,0 +1,246 @@
+"""Train: the loop over all updates (document "The training loop")."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from tqdm.auto import tqdm
+
+from harness.findings import Finding, NotApplicable
+from harness.loops import plain
+from harness.metrics import load_metric
+from harness.stages.chain import Run, Stage, unchanged_random_state
+from harness.stages.schedule import linear_lr
+from harness.watch.trace import Trace, row_key
+
+STAGE = Stage("train")
+
+
+@STAGE.step
+def train(run: Run) -> None:
+    num_training_steps = run.num_training_steps
+    run.progress_bar = progress_bar(num_training_steps)
+
+    with run.progress_bar, Trace(run.model, run.optimizer) as run.training:
+        plain.train(
+            run.model,
+            run.train_dataloader,
+            run.optimizer,
+            run.lr_scheduler,
+            run.device,
+            run.progress_bar,
+            num_epochs=run.recipe.epochs,
+            updates=run.updates,
+            after_epoch=lambda: evaluate_between_epochs(run),
+        )
+
+
+def progress_bar(total: int) -> tqdm[int]:
+    """The document's bar; where nobody watches (a file, a CI log) it is drawn every ten seconds only."""
+    return tqdm(range(total), mininterval=0.1 if sys.stderr.isatty() else 10)
+
+
+def evaluate_between_epochs(run: Run) -> None:
+    """Measure after an epoch without a trace in the run: the mode and the random state are put back."""
+    training = {module: module.training for module in run.model.modules()}
+    with unchanged_random_state():
+        run.epochs.append(plain.evaluate(run.model, run.eval_dataloader, load_metric(), run.device))
+    for module, mode in training.items():
+        module.training = mode
+
+
+def planned(run: Run) -> int:
+    """The updates that this run makes."""
+    return min(run.num_training_steps, run.updates or run.num_training_steps)
+
+
+def epochs_of_rows(run: Run) -> list[list[str]]:
+    """The rows that were trained on, epoch by epoch, whole epochs only; the epochs are told by the number of rows."""
+    seen = [row for forward in run.training.forwards if forward.gradients for row in forward.rows]
+    size = len(run.model_datasets["train"])
+    return [seen[start : start + size] for start in range(0, len(seen) - len(seen) % size, size)]
+
+
+@STAGE.check("train-mode")
+def trains_in_train_mode(run: Run) -> Iterator[Finding]:
+    """Every forward that leads to an update is made in train mode."""
+    wrong = [f for f in run.training.forwards if f.gradients and not f.training]
+    if wrong:
+        yield Finding(
+            expected="every module in train mode",
+            observed=f"{len(wrong)} forwards with modules in eval mode",
+            update=wrong[0].update,
+            hint="Call model.train() before the loop, and again after each evaluation.",
+        )
+
+
+@STAGE.check("one-update-a-batch")
+def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
+    """Each batch is one forward and one update, as many as planned."""
+    expected = planned(run)
+    forwards = [f for f in run.training.forwards if f.gradients]
+    if len(run.training.updates) != expected or [f.update for f in forwards] != list(range(1, expected + 1)):
+        yield Finding(
+            expected=f"{expected} forwards and {expected} updates in turn",
+            observed=f"{len(forwards)} forwards and {len(run.training.updates)} updates",
+            hint="Call optimizer.step() once for each batch, and go through all epochs.",
+        )
+
+
+@STAGE.check("progress-bar")
+def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
+    """The progress bar is as long as the schedule and counts every update."""
+    bar, made = run.progress_bar, len(run.training.updates)
+    if bar.total != run.num_training_steps or bar.n != made:
+        yield Finding(
+            expected=f"{made} of {run.num_training_steps}",
+            observed=f"{bar.n} of {bar.total}",
+            hint="Build it over range(num_training_steps) and update(1) once for each update.",
+        )
+
+
+@STAGE.check("lr-follows-schedule")
+def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
+    """Each update uses the learning rate of the closed form, and after the last one it is exactly 0."""
+    hint = "Call lr_scheduler.step() once after each optimizer.step(), in the batch loop."
+    for update in run.training.updates:
+        expected = linear_lr(run.recipe, update.update - 1, run.num_training_steps)
+        if not math.isclose(update.lr, expected, rel_tol=1e-9, abs_tol=1e-15):
+            yield Finding(expected=f"{expected:.6g}", observed=f"{update.lr:.6g}", update=update.update, hint=hint)
+            return
+    made = len(run.training.updates)
+    expected = linear_lr(run.recipe, made, run.num_training_steps)
+    observed = run.optimizer.param_groups[0]["lr"]
+    if not math.isclose(observed, expected, rel_tol=1e-9, abs_tol=0.0):
+        yield Finding(
+            expected=f"{expected:.6g} after {made} updates", observed=f"{observed:.6g}", update=made, hint=hint
+        )
+
+
+@STAGE.check("zero-grad")
+def gradients_are_reset(run: Run) -> Iterator[Finding]:
+    """No gradient is left from an update when the next forward begins."""
+    wrong = [f for f in run.training.forwards if f.gradients and f.left_over != 0]
+    if wrong:
+        yield Finding(
+            expected="no gradients",
+            observed=f"gradients up to {wrong[0].left_over:.3g}",
+            update=wrong[0].update,
+            hint="Call optimizer.zero_grad() after each optimizer.step(); gradients add up otherwise.",
+        )
+
+
+@STAGE.check("batches-on-device")
+def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
+    """Every tensor that the model is given is on its device."""
+    for forward in run.training.forwards:
+        if set(forward.devices) != {run.device.type}:
+            yield Finding(
+                expected=run.device.type,
+                observed=", ".join(forward.devices) or "no tensors",
+                update=forward.update,
+                hint="Move each batch: {k: v.to(device) for k, v in batch.items()}.",
+            )
+            return
+
+
+@STAGE.check("rows-once-an-epoch")
+def each_row_once_an_epoch(run: Run) -> Iterator[Finding]:
+    """Every epoch brings each training row, with its own label, exactly once."""
+    rows = run.model_datasets["train"].with_format(None)
+    expected = Counter(map(row_key, rows["input_ids"], rows["labels"]))
+    epochs = epochs_of_rows(run)
+    if not epochs:
+        seen = Counter(row for f in run.training.forwards if f.gradients for row in f.rows)
+        if surplus := seen - expected:
+            yield _rows_finding(0, surplus.total(), "the part of the first epoch that was run")
+    for number, epoch in enumerate(epochs, start=1):
+        seen = Counter(epoch)
+        if seen != expected:
+            yield _rows_finding((expected - seen).total(), (seen - expected).total(), f"epoch {number}")
+
+
+def _rows_finding(missing: int, surplus: int, where: str) -> Finding:
+    return Finding(
+        expected="each training row once",
+        observed=f"{missing} rows missing, {surplus} repeated or with other ids or another label",
+        where=where,
+        hint="Look at the sampler, at drop_last, and at what is done to a batch before the forward.",
+    )
+
+
+@STAGE.check("new-order-every-epoch")
+def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
+    """Every epoch goes through the rows in another order."""
+    epochs = epochs_of_rows(run)
+    if not run.recipe.shuffle or len(epochs) < 2:
+        raise NotApplicable("needs two whole epochs of shuffled data")
+    for number, (before, after) in enumerate(zip(epochs, epochs[1:], strict=False), start=2):
+        if before == after:
+            yield Finding(
+                expected="another order than in the epoch before",
+                observed="the same order",
+                where=f"epoch {number}",
+                hint="Do not seed anew or keep a list of batches between epochs.",
+            )
+
+
+@STAGE.check("gradients-reach-all")
+def gradients_reach_all_parameters(run: Run) -> Iterator[Finding]:
+    """At every update every trainable parameter has a gradient."""
+    for update in run.training.updates:
+        if update.missing:
+            yield Finding(
+                expected="a gradient for every trainable parameter",
+                observed=f"none for {len(update.missing)} of them",
+                where=update.missing[0],
+                update=update.update,
+                hint="Call loss.backward() before optimizer.step(), and do not detach inside the model.",
+            )
+            return
+
+
+@STAGE.check("parameters-change")
+def parameters_change(run: Run) -> Iterator[Finding]:
+    """The first update changes every parameter that had a gradient."""
+    for update, names in run.training.unchanged.items():
+        if names:
+            yield Finding(
+                expected="every parameter with a gradient changed",
+                observed=f"{len(names)} unchanged",
+                where=names[0],
+                update=update,
+                hint="The optimizer holds other tensors than the model uses, or its learning rate is 0.",
+            )
+    if not run.training.unchanged:
+        yield Finding(
+            expected="an update with gradients",
+            observed="none",
+            hint="Call loss.backward() and optimizer.step() for each batch.",
+        )
+
+
+@STAGE.check("finite-loss")
+def loss_stays_finite(run: Run) -> Iterator[Finding]:
+    """Loss and gradient norm are finite at every update."""
+    for forward in run.training.forwards:
+        if forward.loss is None or not math.isfinite(forward.loss):
+            yield Finding(
+                expected="a finite loss",
+                observed=f"{forward.loss}",
+                update=forward.update,
+                hint="Look for a learning rate that is too high, half precision without scaling, or bad labels.",
+            )
+            return
+    for update in run.training.updates:
+        if not math.isfinite(update.grad_norm):
+            yield Finding(
+                expected="a finite gradient norm",
+                observed=f"{update.grad_norm}",
+                update=update.update,
+                hint="Clip the gradients, or look at the batch of this update.",
+            )
+            return

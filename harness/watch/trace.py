@@ -1,0 +1,176 @@
+"""Trace: what a training or evaluation loop did, event by event, seen through torch's public hooks.
+
+The loop is not changed: hooks on the model and the optimizer look on, read without drawing random numbers, and are
+removed at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+
+@dataclass(frozen=True)
+class Forward:
+    """One call of the model."""
+
+    update: int
+    """The number of the update that it leads to, counted from 1."""
+    training: bool
+    """Whether every module was in train mode."""
+    evaluating: bool
+    """Whether every module was in eval mode."""
+    gradients: bool
+    """Whether the outputs can be differentiated."""
+    left_over: float
+    """The largest absolute gradient that was already there when the call began; 0 after a reset."""
+    devices: tuple[str, ...]
+    """Of the tensors that it was given."""
+    rows: tuple[str, ...]
+    """The rows of the batch, each told by its ids and its label."""
+    loss: float | None
+    predictions: tuple[int, ...]
+    """The argmax of the logits of each row."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """One optimizer step."""
+
+    update: int
+    lr: float
+    """Of the first parameter group, as the step used it."""
+    grad_norm: float
+    """The 2-norm over all gradients, as the step used them."""
+    missing: tuple[str, ...]
+    """Trainable parameters without a gradient."""
+
+
+@dataclass(frozen=True)
+class MetricBatch:
+    """One ``add_batch`` of a metric."""
+
+    predictions: tuple[int, ...]
+    references: tuple[int, ...]
+
+
+Event = Forward | Update | MetricBatch
+
+
+def row_key(ids: Sequence[int], label: int) -> str:
+    """A row of the data, told by its unpadded ids and its label."""
+    return hashlib.blake2b(f"{list(ids)}>{label}".encode(), digest_size=8).hexdigest()
+
+
+@dataclass
+class Trace:
+    """Watches a model, and an optimizer where there is one, while used as a context manager."""
+
+    model: nn.Module
+    optimizer: Optimizer | None = None
+    metric: Any = None
+    """An Evaluate module; what its ``add_batch`` is given is recorded."""
+    events: list[Event] = field(default_factory=list)
+    unchanged: dict[int, list[str]] = field(default_factory=dict)
+    """For the updates in which it was looked at: the parameters that had a gradient and did not change."""
+
+    def __enter__(self) -> Trace:
+        self._left_over = 0.0
+        self._before: dict[str, torch.Tensor] = {}
+        self._handles = [
+            self.model.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
+            self.model.register_forward_hook(self._forward_ends, with_kwargs=True),
+        ]
+        if self.optimizer is not None:
+            self._handles += [
+                self.optimizer.register_step_pre_hook(self._step_begins),
+                self.optimizer.register_step_post_hook(self._step_ends),
+            ]
+        if self.metric is not None:
+            self._add_batch = self.metric.add_batch
+            self.metric.add_batch = self._metric_batch
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        if self.metric is not None:
+            del self.metric.add_batch  # the instance's; its class's own is seen again
+
+    @property
+    def forwards(self) -> list[Forward]:
+        return [event for event in self.events if isinstance(event, Forward)]
+
+    @property
+    def updates(self) -> list[Update]:
+        return [event for event in self.events if isinstance(event, Update)]
+
+    @property
+    def metric_batches(self) -> list[MetricBatch]:
+        return [event for event in self.events if isinstance(event, MetricBatch)]
+
+    @property
+    def update(self) -> int:
+        """The number of the update that the loop is working towards, counted from 1."""
+        return len(self.updates) + 1
+
+    def _forward_begins(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        left = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        self._left_over = max((gradient.abs().max().item() for gradient in left), default=0.0)
+
+    def _forward_ends(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+        modes = {module.training for module in model.modules()}
+        loss = getattr(outputs, "loss", None)
+        self.events.append(
+            Forward(
+                update=self.update,
+                training=modes == {True},
+                evaluating=modes == {False},
+                gradients=outputs.logits.requires_grad,
+                left_over=self._left_over,
+                devices=tuple(sorted({value.device.type for value in kwargs.values() if torch.is_tensor(value)})),
+                rows=_rows(kwargs),
+                loss=None if loss is None else loss.item(),
+                predictions=tuple(outputs.logits.detach().argmax(dim=-1).tolist()),
+            )
+        )
+
+    def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
+        gradients = [p.grad for _, p in named if p.grad is not None]
+        self.events.append(
+            Update(
+                update=self.update,
+                lr=float(optimizer.param_groups[0]["lr"]),
+                grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
+                missing=tuple(name for name, p in named if p.grad is None),
+            )
+        )
+        if len(self.updates) == 1:
+            self._before = {name: p.detach().clone() for name, p in named if p.grad is not None and p.grad.any()}
+
+    def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._before:
+            now = dict(self.model.named_parameters())
+            self.unchanged[len(self.updates)] = [
+                name for name, before in self._before.items() if torch.equal(before, now[name])
+            ]
+            self._before = {}
+
+    def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
+        self.events.append(MetricBatch(tuple(map(int, predictions)), tuple(map(int, references))))
+        self._add_batch(predictions=predictions, references=references, **kwargs)
+
+
+def _rows(batch: dict[str, Any]) -> tuple[str, ...]:
+    if "input_ids" not in batch or "labels" not in batch:
+        return ()
+    ids, labels = batch["input_ids"].cpu(), batch["labels"].tolist()
+    mask = batch["attention_mask"].bool().cpu() if "attention_mask" in batch else torch.ones_like(ids).bool()
+    return tuple(row_key(row[kept].tolist(), label) for row, kept, label in zip(ids, mask, labels, strict=True))

@@ -1,0 +1,60 @@
+"""Fixtures for the harness's own tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.recipe import RECIPES, Recipe
+
+SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
+"""Enough for several batches, the last one smaller, and two epochs in a second."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread_a_worker() -> Iterator[None]:
+    """Under pytest-xdist each worker gets its share of the cores; more threads than cores only wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small corpus, as save_to_disk writes it."""
+    from harness.sources import builtin
+
+    folder = tmp_path_factory.mktemp("small")
+    builtin.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small(small_data: Path) -> Recipe:
+    """A recipe on the small corpus: the same steps, 16 updates."""
+    return RECIPES["tiny"].with_(name="small", dataset="tests/small", data=str(small_data), epochs=2)
+
+
+def _given_folder(config: pytest.Config, option: str, variable: str) -> Path:
+    value = config.getoption(option) or config.getini(option) or os.environ.get(variable)
+    if not value:
+        pytest.skip(f"needs {variable} or --{option.replace('_', '-')}")
+    return Path(value)
+
+
+@pytest.fixture(scope="session")
+def mrpc(pytestconfig: pytest.Config) -> Path:
+    """The folder with the real corpus."""
+    return _given_folder(pytestconfig, "harness_data", "HARNESS_DATA")
+
+
+@pytest.fixture(scope="session")
+def bert_base(pytestconfig: pytest.Config) -> Path:
+    """A folder with bert-base-uncased's tokenizer, with or without weights."""
+    return _given_folder(pytestconfig, "harness_checkpoint", "HARNESS_CHECKPOINT")

@@ -1,0 +1,83 @@
+"""Every check can fail, and does not cry wolf: its mutant is caught by it, its clean twin passes it."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from harness.findings import CheckResult
+from harness.recipe import BUILT_IN, RECIPES, Recipe
+from harness.stages import CHECKS, STAGES, Run
+from harness.stages.chain import Step
+from tests.mutants.mutants import MUTANTS
+
+_prefixes: dict[tuple[Recipe, str], Run] = {}
+
+
+def prepared(recipe: Recipe, stage: str) -> Run:
+    """A run that has done all steps before ``stage``. What is expensive and never changed by a step is shared."""
+    # Without weights of BERT's own, the small ones stand in; the recipe is what the checks look at.
+    loadable = recipe if recipe.checkpoint != Recipe().checkpoint else recipe.with_(checkpoint=BUILT_IN)
+    names = [each.name for each in STAGES]
+    shared = names[: min(names.index(stage), names.index("model"))]
+    key = (loadable, shared[-1] if shared else "")
+    if key not in _prefixes:
+        _prefixes[key] = Run(loadable)
+        for each in STAGES[: len(shared)]:
+            each.do(_prefixes[key])
+    run = copy.copy(_prefixes[key])
+    run.epochs, run.metrics = [], {}
+    for name in ("raw_datasets", "tokenized_datasets", "model_datasets"):
+        if hasattr(run, name):
+            setattr(run, name, copy.copy(getattr(run, name)))
+    for each in STAGES[len(shared) : names.index(stage)]:
+        each.do(run)
+    run.recipe = recipe
+    return run
+
+
+def result_of(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
+    name = check.partition("::")[0]
+    stage = next(stage for stage in STAGES if stage.name == name)
+    results = {result.check: result for result in stage.run(prepared(recipe, name), step).checks}
+    return results[check]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_check_has_a_mutant(check: str) -> None:
+    assert check in MUTANTS, f"write a mutant that {check} catches, and a clean twin, in tests/mutants/mutants.py"
+
+
+def test_no_mutant_without_a_check() -> None:
+    assert set(MUTANTS) <= set(CHECKS)
+
+
+@pytest.mark.parametrize("check", MUTANTS)
+def test_mutant_is_caught(check: str, small: Recipe) -> None:
+    mutant = MUTANTS[check]
+    result = result_of(check, mutant.recipe(small), mutant.broken)
+    assert result.outcome == "fails"
+    for finding in result.findings:
+        assert finding.check == check
+        assert finding.severity == CHECKS[check].severity
+        assert finding.expected
+        assert finding.observed
+        assert finding.expected != finding.observed
+        assert finding.hint
+        assert finding.message
+        if not check.endswith("::completes"):
+            assert not finding.observed.startswith(("AttributeError", "KeyError", "TypeError")), finding
+
+
+@pytest.mark.parametrize("check", MUTANTS)
+def test_clean_twin_passes(check: str, small: Recipe, request: pytest.FixtureRequest) -> None:
+    mutant = MUTANTS[check]
+    if mutant.real:
+        data: Path = request.getfixturevalue("mrpc")
+        recipe = RECIPES["minilm"].with_(data=str(data))
+    else:
+        recipe = mutant.clean_recipe(small)
+    result = result_of(check, recipe, mutant.clean)
+    assert result.outcome == "holds", result
