@@ -1,8 +1,8 @@
 """The documents' claims as data, and the invariants that checks stand for besides them.
 
 The documents are Hugging Face's course, chapter 3, as five readers kept it: "Processing the data" and "Fine-tuning a
-model with the Trainer API" (001), "A full training" (000 to 004). A claim is *exact* where every correct run shows it, and
-*ball park* where the document itself says that results vary.
+model with the Trainer API" (001), "A full training" (000 to 004). A claim is *exact* where every correct run shows it,
+and *ball park* where the document itself says that results vary.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _EVALUATION = "A full training: the evaluation loop"
 class Claim:
     """One sentence or printed output of a document.
 
-    ``only`` names the recipe fields that the claim depends on and the values with which it applies; with any other value
-    the claim is reported as not applicable, never as passed.
+    ``only`` names the recipe fields that the claim depends on and the values with which it applies; with any other
+    value the claim is reported as not applicable, never as passed.
     """
 
     id: str
@@ -287,9 +287,7 @@ _CLAIMS = [
         ("001",),
         "Fine-tuning a model with the Trainer API: training",
     ),
-    Claim(
-        "num-labels", "model", "The model is created with num_labels=2.", DOCUMENTED.num_labels, _ALL, _PREPARE
-    ),
+    Claim("num-labels", "model", "The model is created with num_labels=2.", DOCUMENTED.num_labels, _ALL, _PREPARE),
     Claim(
         "loss-with-labels",
         "model",

@@ -41,19 +41,42 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--recipe", "spec", default=DEFAULT_RECIPE, show_default=True, metavar="NAME|FILE.py:OBJECT",
-              help="What to train: tiny, minilm, bert-base, or a recipe of your own.")
-@click.option("--data", envvar="HARNESS_DATA", metavar="DIR",
-              help="Read the corpus from this folder. [env: HARNESS_DATA, for recipes that are not built in]")
+@click.option(
+    "--recipe",
+    "spec",
+    default=DEFAULT_RECIPE,
+    show_default=True,
+    metavar="NAME|FILE.py:OBJECT",
+    help="What to train: tiny, minilm, bert-base, or a recipe of your own.",
+)
+@click.option(
+    "--data",
+    envvar="HARNESS_DATA",
+    metavar="DIR",
+    help="Read the corpus from this folder. [env: HARNESS_DATA, for recipes that are not built in]",
+)
 @click.option("--checkpoint", metavar="DIR|NAME", help="Start from this checkpoint.")
 @click.option("--loop", type=click.Choice(LOOPS), help="Which documented loop to train with.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling.")
-@click.option("--updates", type=click.IntRange(min=1), metavar="N",
-              help="Stop training after N updates; the schedule stays planned for all of them.")
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
-              help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Also write the run record to this file.")
+@click.option(
+    "--updates",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop training after N updates; the schedule stays planned for all of them.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the run record to this file.",
+)
 @click.pass_context
 def run(
     context: click.Context,

@@ -61,8 +61,8 @@ class CheckResult:
 class Check(Generic[Observed]):
     """A named statement that must hold.
 
-    ``claim`` is the id of the claim or invariant that it stands for. The mutant that proves that it can fail carries the
-    check's id (tests/mutants).
+    ``claim`` is the id of the claim or invariant that it stands for. The mutant that proves that it can fail carries
+    the check's id (tests/mutants).
     """
 
     id: str

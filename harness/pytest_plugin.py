@@ -86,9 +86,7 @@ def recipe(pytestconfig: pytest.Config) -> Recipe:
 
 
 @pytest.fixture(scope="session")
-def run_record(
-    request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory
-) -> RunRecord:
+def run_record(request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     """The record of one run of the recipe: run once a session, also under pytest-xdist.
 
     The run goes as far as the selected tests need: to the last stage of their checks, or to the end if a test asks for
@@ -149,5 +147,3 @@ def documented_check(request: pytest.FixtureRequest, run_record: RunRecord) -> C
             request.node.warn(pytest.PytestWarning(text))
 
     return must_hold
-
-

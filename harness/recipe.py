@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +94,6 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """The recipe that :meth:`as_dict` described, also after a round trip through JSON."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known})
-
 
 RECIPES = {
     recipe.name: recipe
@@ -133,7 +126,8 @@ def load_recipe(spec: str) -> Recipe:
     if not Path(path).is_file():
         raise CannotTry(f"recipe file {path} not found")
     module_spec = importlib.util.spec_from_file_location("harness_user_recipe", path)
-    assert module_spec is not None and module_spec.loader is not None  # so it is for every path ending in .py
+    assert module_spec is not None  # so it is for every path ending in .py
+    assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     try:
         module_spec.loader.exec_module(module)

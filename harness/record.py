@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.errors import CannotTry
 from harness.findings import Severity
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 FILE_NAME = "run.json"
 
 

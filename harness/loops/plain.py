@@ -27,7 +27,7 @@ def train(
 ) -> None:
     """The document's training loop, which can stop after ``updates`` updates and calls ``after_epoch``."""
     model.train()
-    for epoch in range(num_epochs):
+    for _ in range(num_epochs):
         for batch in train_dataloader:
             batch = {k: v.to(device) for k, v in batch.items()}
             outputs = model(**batch)

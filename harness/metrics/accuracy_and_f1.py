@@ -1,5 +1,8 @@
 """Accuracy and F1 of binary labels, as a module of Hugging Face Evaluate."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import datasets
 import evaluate
 import numpy as np
@@ -15,17 +18,17 @@ Returns:
 """
 
 
-def accuracy_and_f1(predictions, references):  # type: ignore[no-untyped-def]
+def accuracy_and_f1(predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
     """Both scores of two sequences of labels of one length, as fractions.
 
     >>> accuracy_and_f1([1, 0, 1, 1], [1, 0, 0, 1])
     {'accuracy': 0.75, 'f1': 0.8}
     """
-    predictions, references = np.asarray(predictions), np.asarray(references)
-    hits = int(((predictions == 1) & (references == 1)).sum())
-    named = int((predictions == 1).sum()) + int((references == 1).sum())
+    predicted, true = np.asarray(predictions), np.asarray(references)
+    hits = int(((predicted == 1) & (true == 1)).sum())
+    named = int((predicted == 1).sum()) + int((true == 1).sum())
     return {
-        "accuracy": float((predictions == references).mean()),
+        "accuracy": float((predicted == true).mean()),
         "f1": 2 * hits / named if named else 0.0,
     }
 
@@ -33,7 +36,7 @@ def accuracy_and_f1(predictions, references):  # type: ignore[no-untyped-def]
 class AccuracyAndF1(evaluate.Metric):
     """What ``evaluate.load`` instantiates."""
 
-    def _info(self):  # type: ignore[no-untyped-def]
+    def _info(self) -> Any:
         label = datasets.Value("int64")
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -42,5 +45,5 @@ class AccuracyAndF1(evaluate.Metric):
             features=datasets.Features({"predictions": label, "references": label}),
         )
 
-    def _compute(self, predictions, references):  # type: ignore[no-untyped-def]
+    def _compute(self, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
         return accuracy_and_f1(predictions, references)

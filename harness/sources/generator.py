@@ -251,7 +251,9 @@ def vocabulary() -> list[str]:
     Names are split into a head and a ``##tail``; single characters stand in for words from elsewhere.
     """
     lexicon: set[str] = set()
-    phrases = [phrase for kind, values in _VALUES.items() if kind not in ("org", "person") for v in values for phrase in v]
+    phrases = [
+        phrase for kind, values in _VALUES.items() if kind not in ("org", "person") for v in values for phrase in v
+    ]
     templates = [template for _, templates in _CLAUSES for template in templates]
     for phrase in [*phrases, *templates, *_SPEAKERS, *_FILLERS, "an and while as that on"]:
         lexicon.update(word.lower() for word in phrase.replace("-", " - ").split() if not word.startswith("{"))

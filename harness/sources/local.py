@@ -37,8 +37,8 @@ class _Line(NamedTuple):
 def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
     """The corpus in ``folder``, in whichever layout is found there.
 
-    Rows of the original corpus get Hugging Face's ``idx``, the row's running number in the original file; where only the
-    TSV files are there, the running number in the file itself.
+    Rows of the original corpus get Hugging Face's ``idx``, the row's running number in the original file; where only
+    the TSV files are there, the running number in the file itself.
 
     Raises:
         CannotTry: the folder is missing or empty, lacks a split or a column, or a line cannot be read.
@@ -93,7 +93,9 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r")
         except UnicodeDecodeError as error:
-            raise CannotTry(f"{path}:{number} is not UTF-8 ({error.reason} at byte {error.start}); convert the file")
+            raise CannotTry(
+                f"{path}:{number} is not UTF-8 ({error.reason} at byte {error.start}); convert the file"
+            ) from error
         if text:
             yield number, text
 
@@ -138,8 +140,8 @@ def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
     validation = [(idx, row) for idx, row in numbered if row.ids in dev_ids]
     if len(validation) != len(dev_ids):
         raise CannotTry(
-            f"{folder / DEV_IDS} names {len(dev_ids)} rows, but {len(validation)} of them are in {ORIGINAL_TRAIN}; the two "
-            "files do not belong together"
+            f"{folder / DEV_IDS} names {len(dev_ids)} rows, but {len(validation)} of them are in {ORIGINAL_TRAIN}; the "
+            "two files do not belong together"
         )
     return {
         "train": [(idx, row) for idx, row in numbered if row.ids not in dev_ids],
@@ -175,23 +177,19 @@ def _datasets_files(folder: Path) -> DatasetDict:
         except Exception as error:
             raise CannotTry(f"data folder {folder} could not be read ({type(error).__name__}: {error})") from error
     else:
-        for suffix, reader in READERS.items():
-            files = {
-                split: [str(path) for path in sorted(folder.glob(f"{split}*.{suffix}"))]
-                for split in SPLITS
-                if any(folder.glob(f"{split}*.{suffix}"))
-            }
-            if files:
-                break
-        else:
+        found = {
+            suffix: {split: files for split in SPLITS if (files := sorted(map(str, folder.glob(f"{split}*.{suffix}"))))}
+            for suffix in READERS
+        }
+        suffix = next((suffix for suffix, files in found.items() if files), None)
+        if suffix is None:
             raise CannotTry(f"data folder {folder} has none of the layouts that can be read; expected {_layouts()}")
         try:
-            loaded = load_dataset(reader, data_files=files)
+            loaded = load_dataset(READERS[suffix], data_files=found[suffix])
         except Exception as error:
             cause = error.__cause__ or error
             raise CannotTry(
-                f"data folder {folder}: {', '.join(sum(files.values(), []))} could not be read "
-                f"({type(cause).__name__}: {cause})"
+                f"data folder {folder}: the {suffix} files could not be read ({type(cause).__name__}: {cause})"
             ) from error
     assert isinstance(loaded, DatasetDict)  # dataset_dict.json and a dictionary of files both give one
     return loaded

@@ -3,12 +3,12 @@
     python -m harness.sources.pretrain
 
 writes it to ``harness/assets/tiny-bert`` (about 25 minutes on one core). It learns three things on generated rows of
-another seed than the corpus, none of which is the fine-tuning task: to fill in masked words and to tell whether the second
-sentence belongs to the first at all (BERT's own two), and to mark the words of the second sentence that contradict the
-first (after ELECTRA, arXiv 2003.10555). Fine-tuning still has to learn what a contradiction means for the pair.
+another seed than the corpus, none of which is the fine-tuning task: to fill in masked words and to tell whether the
+second sentence belongs to the first at all (BERT's own two), and to mark the words of the second sentence that
+contradict the first (after ELECTRA, arXiv 2003.10555). Fine-tuning still has to learn what that means for the pair.
 
-Query and key weights of the first layers start equal, so that a word first attends to its like; a network this small does
-not find that by itself in reasonable time (mimetic initialisation, Trockman and Kolter, arXiv 2305.09828).
+Query and key weights of the first layers start equal, so that a word first attends to its like; a network this small
+does not find that by itself in reasonable time (mimetic initialisation, Trockman and Kolter, arXiv 2305.09828).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def pretrain(updates: int, seed: int = PRETRAINING_SEED) -> tuple[Any, Any, dict
     history: list[dict[str, float]] = []
     for batch in tqdm(islice(batches(tokenizer, seed), updates), total=updates, mininterval=10):
         found = losses(model, marker, batch)
-        (0.3 * found["words"] + 3 * found["contradicted"] + found["not_next"]).backward()
+        torch.autograd.backward(0.3 * found["words"] + 3 * found["contradicted"] + found["not_next"])
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()

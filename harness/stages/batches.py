@@ -19,13 +19,13 @@ STAGE = Stage("batches")
 @STAGE.step
 def batches(run: Run) -> None:
     run.train_dataloader = DataLoader(
-        run.model_datasets["train"],  # type: ignore[arg-type]  # a datasets.Dataset is a map-style dataset
+        run.model_datasets["train"],
         shuffle=run.recipe.shuffle,
         batch_size=run.recipe.batch_size,
         collate_fn=run.data_collator,
     )
     run.eval_dataloader = DataLoader(
-        run.model_datasets["validation"],  # type: ignore[arg-type]
+        run.model_datasets["validation"],
         batch_size=run.recipe.batch_size,
         collate_fn=run.data_collator,
     )

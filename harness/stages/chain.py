@@ -98,7 +98,9 @@ class Stage:
         self.name = name
         self.do: Step
         self.checks: list[Check[Run]] = []
-        self.completes = Check[Run](f"{name}::completes", "step-completes", f"The step {name} runs to its end.", iter)
+        self.completes = Check[Run](
+            f"{name}::completes", "step-completes", f"The step {name} runs to its end.", lambda run: iter(())
+        )
 
     def step(self, function: Step) -> Step:
         """Register the documented step."""

@@ -72,7 +72,9 @@ def torch_format(run: Run) -> Iterator[Finding]:
             if not isinstance(value, torch.Tensor) or value.is_floating_point():
                 yield Finding(
                     expected="torch.Tensor of int64",
-                    observed=f"torch.Tensor of {value.dtype}" if isinstance(value, torch.Tensor) else type(value).__name__,
+                    observed=f"torch.Tensor of {value.dtype}"
+                    if isinstance(value, torch.Tensor)
+                    else type(value).__name__,
                     where=f"split {name}, column {column}",
                     hint='Call set_format("torch"); labels must be whole numbers, or the loss is another one.',
                 )

@@ -48,7 +48,10 @@ def raw_columns(run: Run) -> Iterator[Finding]:
 @STAGE.check("raw-features")
 def raw_features(run: Run) -> Iterator[Finding]:
     """Sentences are strings, the label is a ClassLabel, idx is an int32."""
-    expected = dict.fromkeys(run.recipe.text_columns, "string") | {run.recipe.label_column: "ClassLabel", "idx": "int32"}
+    expected = dict.fromkeys(run.recipe.text_columns, "string") | {
+        run.recipe.label_column: "ClassLabel",
+        "idx": "int32",
+    }
     for name, rows in run.raw_datasets.items():
         observed = {
             column: feature.dtype if type(feature).__name__ == "Value" else type(feature).__name__

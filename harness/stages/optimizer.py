@@ -72,7 +72,7 @@ def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     if forgotten or strangers or len(held) != len(set(held)):
         yield Finding(
             expected=f"the model's {len(trainable)} trainable parameters, each once",
-            observed=f"{len(held)} parameters: {len(forgotten)} of the model's missing, {len(strangers)} not the model's",
+            observed=f"{len(held)}: {len(forgotten)} of the model's are missing, {len(strangers)} are not the model's",
             where=forgotten[0] if forgotten else None,
             hint="Build the optimizer from model.parameters() after the model has its final form and device.",
         )

@@ -135,8 +135,8 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
                 expected="attention_mask all 1",
                 observed=f"{len(padded)} padded rows, the first is row {padded[0]}",
                 where=f"split {name}",
-                hint="Leave padding to DataCollatorWithPadding: call the tokenizer without padding=, and reset a padding "
-                "setting saved in tokenizer.json with tokenizer.backend_tokenizer.no_padding().",
+                hint="Leave padding to the collator: call the tokenizer without padding=, and reset a padding setting "
+                "saved in tokenizer.json with tokenizer.backend_tokenizer.no_padding().",
             )
 
 

@@ -6,6 +6,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tqdm.auto import tqdm
 
@@ -178,7 +179,7 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
     epochs = epochs_of_rows(run)
     if not run.recipe.shuffle or len(epochs) < 2:
         raise NotApplicable("needs two whole epochs of shuffled data")
-    for number, (before, after) in enumerate(zip(epochs, epochs[1:], strict=False), start=2):
+    for number, (before, after) in enumerate(pairwise(epochs), start=2):
         if before == after:
             yield Finding(
                 expected="another order than in the epoch before",
