@@ -416,7 +416,7 @@ _CLAIMS = [
         "zero-grad",
         "train",
         "The gradients are reset after each update.",
-        "no gradient left when the next forward begins",
+        "no gradient left when the next backward pass begins",
         _ALL,
         _TRAINING,
     ),

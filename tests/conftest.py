@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,11 @@ SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread_a_worker() -> Iterator[None]:
-    """Under pytest-xdist each worker gets its share of the cores; more threads than cores only wait for each other."""
+def _one_thread() -> None:
+    """For networks this small a second thread gains nothing, and loses much where another process wants the core."""
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, before // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
-    yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -123,8 +123,8 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("zero-grad")
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
-    """No gradient is left from an update when the next forward begins."""
-    wrong = [f for f in run.training.forwards if f.gradients and f.left_over != 0]
+    """No gradient is left from an update when the next backward pass begins."""
+    wrong = [backward for backward in run.training.backwards if backward.left_over != 0]
     if wrong:
         yield Finding(
             expected="no gradients",

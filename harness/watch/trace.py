@@ -28,8 +28,6 @@ class Forward:
     """Whether every module was in eval mode."""
     gradients: bool
     """Whether the outputs can be differentiated."""
-    left_over: float
-    """The largest absolute gradient that was already there when the call began; 0 after a reset."""
     devices: tuple[str, ...]
     """Of the tensors that it was given."""
     rows: tuple[str, ...]
@@ -37,6 +35,15 @@ class Forward:
     loss: float | None
     predictions: tuple[int, ...]
     """The argmax of the logits of each row."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """One backward pass from the model's outputs."""
+
+    update: int
+    left_over: float
+    """The largest absolute gradient that was already there when it began; 0 after a reset."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class MetricBatch:
     references: tuple[int, ...]
 
 
-Event = Forward | Update | MetricBatch
+Event = Forward | Backward | Update | MetricBatch
 
 
 def row_key(ids: Sequence[int], label: int) -> str:
@@ -77,16 +84,14 @@ class Trace:
     metric: Any = None
     """An Evaluate module; what its ``add_batch`` is given is recorded."""
     events: list[Event] = field(default_factory=list)
+    update: int = 1
+    """The number of the update that the loop is working towards, counted from 1."""
     unchanged: dict[int, list[str]] = field(default_factory=dict)
     """For the updates in which it was looked at: the parameters that had a gradient and did not change."""
 
     def __enter__(self) -> Trace:
-        self._left_over = 0.0
         self._before: dict[str, torch.Tensor] = {}
-        self._handles = [
-            self.model.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
-            self.model.register_forward_hook(self._forward_ends, with_kwargs=True),
-        ]
+        self._handles = [self.model.register_forward_hook(self._forward_ends, with_kwargs=True)]
         if self.optimizer is not None:
             self._handles += [
                 self.optimizer.register_step_pre_hook(self._step_begins),
@@ -108,21 +113,16 @@ class Trace:
         return [event for event in self.events if isinstance(event, Forward)]
 
     @property
+    def backwards(self) -> list[Backward]:
+        return [event for event in self.events if isinstance(event, Backward)]
+
+    @property
     def updates(self) -> list[Update]:
         return [event for event in self.events if isinstance(event, Update)]
 
     @property
     def metric_batches(self) -> list[MetricBatch]:
         return [event for event in self.events if isinstance(event, MetricBatch)]
-
-    @property
-    def update(self) -> int:
-        """The number of the update that the loop is working towards, counted from 1."""
-        return len(self.updates) + 1
-
-    def _forward_begins(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        left = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        self._left_over = max((gradient.abs().max().item() for gradient in left), default=0.0)
 
     def _forward_ends(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         modes = {module.training for module in model.modules()}
@@ -133,13 +133,20 @@ class Trace:
                 training=modes == {True},
                 evaluating=modes == {False},
                 gradients=outputs.logits.requires_grad,
-                left_over=self._left_over,
                 devices=tuple(sorted({value.device.type for value in kwargs.values() if torch.is_tensor(value)})),
                 rows=_rows(kwargs),
                 loss=None if loss is None else loss.item(),
                 predictions=tuple(outputs.logits.detach().argmax(dim=-1).tolist()),
             )
         )
+        if outputs.logits.requires_grad:
+            # Called when the backward pass reaches the logits: before any parameter's gradient is added to.
+            outputs.logits.register_hook(self._backward_begins)
+
+    def _backward_begins(self, gradient: torch.Tensor) -> None:
+        left = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        left_over = max((each.abs().max().item() for each in left), default=0.0)
+        self.events.append(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
@@ -152,16 +159,17 @@ class Trace:
                 missing=tuple(name for name, p in named if p.grad is None),
             )
         )
-        if len(self.updates) == 1:
+        if self.update == 1:
             self._before = {name: p.detach().clone() for name, p in named if p.grad is not None and p.grad.any()}
 
     def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._before:
             now = dict(self.model.named_parameters())
-            self.unchanged[len(self.updates)] = [
+            self.unchanged[self.update] = [
                 name for name, before in self._before.items() if torch.equal(before, now[name])
             ]
             self._before = {}
+        self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
         self.events.append(MetricBatch(tuple(map(int, predictions)), tuple(map(int, references))))

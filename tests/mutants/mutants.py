@@ -673,11 +673,12 @@ def steps_the_scheduler_once_an_epoch(run: Run) -> None:
     documented_loop(run, schedule_=lambda run, number: run.lr_scheduler.step() if number % per_epoch == 0 else None)
 
 
-def _resets_the_model(run: Run) -> None:
-    documented_loop(run, reset=lambda run: run.model.zero_grad())
+def _resets_before_backward(run: Run) -> None:
+    """zero_grad between forward and backward is as good as after the step."""
+    documented_loop(run, backward=lambda loss: (run.optimizer.zero_grad(), loss.backward()), reset=_nothing)
 
 
-@mutant("train::gradients-are-reset", clean=looped(_resets_the_model))
+@mutant("train::gradients-are-reset", clean=looped(_resets_before_backward))
 @looped
 def never_resets(run: Run) -> None:
     documented_loop(run, reset=_nothing)

@@ -1,0 +1,137 @@
+"""The built-in corpus: reproducible, of MRPC's shape, and honest (no shortcut to the label)."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from harness.claims import CLAIMS
+from harness.sources import builtin, generator
+from harness.sources.generator import Row
+
+Corpus = dict[str, list[tuple[int, Row]]]
+CORPUS_SHA256 = "490a77802eafe3edeb1b7b253465b450bc1a2f13518db07834198e78fc1d01e0"
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return builtin.corpus()
+
+
+def test_is_the_recorded_corpus(corpus: Corpus) -> None:
+    """Recorded runs were made on these rows: another corpus needs new baselines and a new recipe name."""
+    text = "\n".join(
+        f"{split}\t{idx}\t{row.label}\t{row.sentence1}\t{row.sentence2}"
+        for split, rows in corpus.items()
+        for idx, row in rows
+    )
+    assert hashlib.sha256(text.encode()).hexdigest() == CORPUS_SHA256
+
+
+def test_has_mrpcs_shape(corpus: Corpus) -> None:
+    assert {split: len(rows) for split, rows in corpus.items()} == CLAIMS["split-sizes"].expected
+    for rows in corpus.values():
+        assert 0.67 <= statistics.mean(row.label for _, row in rows) <= 0.68
+    numbered = [idx for split in ("train", "validation") for idx, _ in corpus[split]]
+    assert sorted(numbered) == list(range(len(numbered)))
+
+
+def test_no_pair_is_there_twice(corpus: Corpus) -> None:
+    pairs = Counter((row.sentence1, row.sentence2) for rows in corpus.values() for _, row in rows)
+    assert max(pairs.values()) == 1
+
+
+def test_pretraining_rows_are_not_the_corpus(corpus: Corpus) -> None:
+    pairs = {(row.sentence1, row.sentence2) for rows in corpus.values() for _, row in rows}
+    for clauses in (1, 2, 3):
+        stream = generator.rows(builtin.PRETRAINING_SEED + clauses, positive_share=0.5, most_clauses=clauses)
+        seen = {(row.sentence1, row.sentence2) for row in islice(stream, 5000)}
+        assert len(pairs & seen) <= 2  # the shortest stories can meet by chance
+
+
+def test_same_seed_same_rows() -> None:
+    assert list(islice(generator.rows(3), 50)) == list(islice(generator.rows(3), 50))
+    assert list(islice(generator.rows(3), 50)) != list(islice(generator.rows(4), 50))
+
+
+def test_contradictions_are_marked() -> None:
+    for row in islice(generator.rows(5), 300):
+        assert len(row.contradicted) == len(row.sentence2.split())
+        assert any(row.contradicted) == (row.label == 0)
+
+
+def test_vocabulary_covers_the_corpus(corpus: Corpus) -> None:
+    vocabulary = generator.vocabulary()
+    assert len(vocabulary) == len(set(vocabulary))
+    whole = {piece for piece in vocabulary if not piece.startswith("##")}
+    tails = {piece.removeprefix("##") for piece in vocabulary if piece.startswith("##")}
+    for rows in corpus.values():
+        for _, row in rows:
+            for word in f"{row.sentence1} {row.sentence2}".lower().replace("-", " - ").split():
+                assert word in whole or any(word.startswith(h) and word[len(h) :] in tails for h in whole), word
+
+
+def _labels(rows: list[tuple[int, Row]]) -> np.ndarray:
+    return np.array([row.label for _, row in rows])
+
+
+def _majority(rows: list[tuple[int, Row]]) -> float:
+    return float(max(_labels(rows).mean(), 1 - _labels(rows).mean()))
+
+
+@pytest.mark.parametrize("sentence", ["sentence1", "sentence2"])
+def test_one_sentence_does_not_tell(corpus: Corpus, sentence: str) -> None:
+    """A bag of words of one sentence stays within 5 points of the majority class."""
+    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), LogisticRegression(C=0.1, max_iter=1000))
+    model.fit([getattr(row, sentence) for _, row in corpus["train"]], _labels(corpus["train"]))
+    for split in ("validation", "test"):
+        rows = corpus[split]
+        accuracy = model.score([getattr(row, sentence) for _, row in rows], _labels(rows))
+        assert accuracy <= _majority(rows) + 0.05
+
+
+def length_and_overlap(row: Row) -> list[float]:
+    first, second = row.sentence1.lower().split(), row.sentence2.lower().split()
+    common = set(first) & set(second)
+    return [
+        len(first), len(second), len(first) - len(second), abs(len(first) - len(second)),
+        len(common), len(common) / len(set(first) | set(second)),
+        len(common) / len(set(first)), len(common) / len(set(second)),
+    ]  # fmt: skip
+
+
+def shortcut_accuracy(corpus: Corpus, split: str) -> float:
+    """What logistic regression on lengths and plain word overlap comes to."""
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    model.fit([length_and_overlap(row) for _, row in corpus["train"]], _labels(corpus["train"]))
+    return float(model.score([length_and_overlap(row) for _, row in corpus[split]], _labels(corpus[split])))
+
+
+def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_record) -> None:  # type: ignore[no-untyped-def]
+    """By at least 8 points, and it reaches 85 % at the documented learning rate."""
+    if run_record.recipe["name"] != "tiny":
+        pytest.skip("about the built-in recipe; another was asked for")
+    assert run_record.metrics["accuracy"] >= 0.85
+    assert shortcut_accuracy(corpus, "validation") <= run_record.metrics["accuracy"] - 0.08
+
+
+def test_lengths_are_spread_like_mrpcs() -> None:
+    """MRPC with bert-base-uncased's tokenizer: mean 53, standard deviation 13, longest 103."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(builtin.CHECKPOINT)
+    rows = [row for _, row in builtin.corpus()["train"]]
+    ids = tokenizer([row.sentence1 for row in rows], [row.sentence2 for row in rows])["input_ids"]
+    lengths = [len(each) for each in ids]
+    assert 50 <= statistics.mean(lengths) <= 56
+    assert 10 <= statistics.stdev(lengths) <= 18
+    assert 90 <= max(lengths) <= 110

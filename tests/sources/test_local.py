@@ -1,0 +1,254 @@
+"""Local folders: every layout gives Hugging Face's features; every broken file is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Value, load_from_disk
+
+from harness.errors import CannotTry
+from harness.recipe import Recipe
+from harness.sources import find_checkpoint, load_raw_datasets, local
+
+HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+ROWS = [f'{i % 2}\t{i}\t{i + 100}\tThe "first" of {i} .\tThe second of {i} .' for i in range(6)]
+
+
+def recipe(folder: Path) -> Recipe:
+    return Recipe(data=str(folder))
+
+
+def write(folder: Path, **files: str | bytes) -> Path:
+    for name, content in files.items():
+        path = folder / name.replace("__", ".")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def tsv(*rows: str, header: str = HEADER) -> str:
+    return "\n".join([header, *rows]) + "\n"
+
+
+@pytest.fixture
+def glue(tmp_path: Path) -> Path:
+    return write(tmp_path, train__tsv=tsv(*ROWS[:4]), dev__tsv=tsv(ROWS[4]), test__tsv=tsv(ROWS[5]))
+
+
+def assert_features(loaded: DatasetDict) -> None:
+    for rows in loaded.values():
+        assert rows.features == {
+            "sentence1": Value("string"),
+            "sentence2": Value("string"),
+            "label": ClassLabel(names=["not_equivalent", "equivalent"]),
+            "idx": Value("int32"),
+        }
+
+
+def test_glue_tsv(glue: Path) -> None:
+    loaded = load_raw_datasets(recipe(glue))
+    assert_features(loaded)
+    assert {name: len(rows) for name, rows in loaded.items()} == {"train": 4, "validation": 1, "test": 1}
+    assert loaded["train"][1] == {
+        "sentence1": 'The "first" of 1 .', "sentence2": "The second of 1 .", "label": 1, "idx": 1
+    }  # fmt: skip
+
+
+def test_windows_line_ends_and_unicode_breaks(glue: Path) -> None:
+    write(glue, dev__tsv=f"\ufeff{HEADER}\r\n1\t1\t2\tone\u2028line\ttwo\x85lines\r\n")
+    assert load_raw_datasets(recipe(glue))["validation"][0]["sentence1"] == "one\u2028line"
+
+
+def test_unlabelled_test_file(glue: Path) -> None:
+    write(glue, test__tsv=tsv("0\t5\t6\ta\tb", "1\t7\t8\tc\td", header="index\t#1 ID\t#2 ID\t#1 String\t#2 String"))
+    assert list(load_raw_datasets(recipe(glue))["test"]["label"]) == [-1, -1]
+
+
+def test_original_corpus_has_hugging_faces_idx(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        msr_paraphrase_train__txt="\ufeff" + tsv(*ROWS[:5]),
+        msr_paraphrase_test__txt=tsv(ROWS[5]),
+        dev_ids__tsv="1\t101\n3\t103\n",
+    )
+    loaded = load_raw_datasets(recipe(tmp_path))
+    assert_features(loaded)
+    assert list(loaded["train"]["idx"]) == [0, 2, 4]
+    assert list(loaded["validation"]["idx"]) == [1, 3]
+
+
+def _saved(folder: Path, rows: DatasetDict) -> None:
+    rows.save_to_disk(folder)
+
+
+def _parquet(folder: Path, rows: DatasetDict) -> None:
+    for name, each in rows.items():
+        each.to_parquet(folder / f"{name}-00000-of-00001.parquet")
+
+
+def _jsonl(folder: Path, rows: DatasetDict) -> None:
+    for name, each in rows.items():
+        each.to_json(folder / f"{name}.jsonl")
+
+
+def _csv(folder: Path, rows: DatasetDict) -> None:
+    for name, each in rows.items():
+        each.to_csv(folder / f"{name}.csv")
+
+
+@pytest.mark.parametrize("save", [_saved, _parquet, _jsonl, _csv])
+@pytest.mark.parametrize("with_idx", [True, False])
+def test_what_datasets_writes(
+    save: Callable[[Path, DatasetDict], None], with_idx: bool, small_data: Path, tmp_path: Path
+) -> None:
+    original = load_from_disk(small_data)
+    save(tmp_path, original if with_idx else original.remove_columns("idx"))
+    loaded = load_raw_datasets(recipe(tmp_path))
+    assert_features(loaded)
+    for name, rows in original.items():
+        assert list(loaded[name]["sentence2"]) == list(rows["sentence2"])
+        assert list(loaded[name]["label"]) == list(rows["label"])
+        assert list(loaded[name]["idx"]) == (list(rows["idx"]) if with_idx else list(range(len(rows))))
+
+
+def refused(folder: Path, message: str) -> None:
+    with pytest.raises(CannotTry, match=message):
+        load_raw_datasets(recipe(folder))
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "data folder .*nowhere not found")
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    refused(tmp_path, r"is empty; expected train\.tsv, dev\.tsv, test\.tsv; or msr_paraphrase_train")
+
+
+def test_unknown_layout(tmp_path: Path) -> None:
+    refused(write(tmp_path, notes__md="hello"), "has none of the layouts that can be read")
+
+
+@pytest.mark.parametrize("name", ["train.tsv", "dev.tsv", "test.tsv"])
+def test_missing_split(glue: Path, name: str) -> None:
+    (glue / name).unlink()
+    refused(glue, f"has no {name}, the (train|validation|test) split")
+
+
+@pytest.mark.parametrize("name", ["msr_paraphrase_test.txt", "dev_ids.tsv"])
+def test_original_corpus_lacks_a_file(tmp_path: Path, name: str) -> None:
+    write(tmp_path, msr_paraphrase_train__txt=tsv(*ROWS), msr_paraphrase_test__txt=tsv(*ROWS), dev_ids__tsv="1\t101\n")
+    (tmp_path / name).unlink()
+    refused(tmp_path, f"has msr_paraphrase_train.txt but no {name}")
+
+
+def test_dev_ids_of_another_corpus(tmp_path: Path) -> None:
+    write(tmp_path, msr_paraphrase_train__txt=tsv(*ROWS), msr_paraphrase_test__txt=tsv(*ROWS), dev_ids__tsv="1\t9\n")
+    refused(tmp_path, "names 1 rows, but 0 of them are in msr_paraphrase_train.txt")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1\t2\t3\tonly one sentence", r"train\.tsv:3 has 4 tab-separated fields; expected 5"),
+        ("1\t2\t3\ta\tb\tc", r"train\.tsv:3 has 6 tab-separated fields; expected 5"),
+        ("2\t2\t3\ta\tb", r"train\.tsv:3 has the label '2'; expected 0 or 1"),
+        ("\t2\t3\ta\tb", r"train\.tsv:3 has the label ''; expected 0 or 1"),
+    ],
+)
+def test_broken_line_is_named(glue: Path, line: str, message: str) -> None:
+    refused(write(glue, train__tsv=tsv(ROWS[0], line, ROWS[1])), message)
+
+
+def test_wrong_encoding_is_named(glue: Path) -> None:
+    refused(write(glue, train__tsv=tsv(ROWS[0], "1\t2\t3\tcaf\xe9\tb").encode("latin-1")), r"train\.tsv:3 is not UTF-8")
+
+
+@pytest.mark.parametrize("content", ["", "a,b,c\n1,2,3\n", "label\ttext\n"])
+def test_wrong_header(glue: Path, content: str) -> None:
+    refused(write(glue, train__tsv=content), r"train\.tsv:1 has the header .*; expected Quality")
+
+
+def test_header_only(glue: Path) -> None:
+    refused(write(glue, dev__tsv=tsv()), r"dev\.tsv has no rows below its header")
+
+
+def saved(folder: Path, **columns: list[object]) -> Path:
+    common = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [0, 1]} | columns
+    rows = Dataset.from_dict({name: values for name, values in common.items() if values})
+    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(folder)
+    return folder
+
+
+def test_missing_column(tmp_path: Path) -> None:
+    refused(saved(tmp_path, sentence2=[]), "the train split has no column 'sentence2'; found sentence1, label, idx")
+
+
+@pytest.mark.parametrize("label", [2, -1, None])
+def test_label_that_is_none_of_the_recipes(tmp_path: Path, label: object) -> None:
+    refused(saved(tmp_path, label=[0, label]), f"row 1 of the train split has the label {label}; expected one of .* 2")
+
+
+def test_labels_of_other_names(tmp_path: Path) -> None:
+    rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
+    rows = rows.cast_column("label", ClassLabel(names=["equivalent", "not_equivalent"]))
+    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(tmp_path)
+    refused(tmp_path, "calls its labels equivalent, not_equivalent; the recipe expects not_equivalent, equivalent")
+
+
+def test_missing_split_of_a_saved_dataset(tmp_path: Path) -> None:
+    rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
+    DatasetDict({"train": rows}).save_to_disk(tmp_path)
+    refused(tmp_path, "has no validation split; found train")
+
+
+def test_broken_jsonl(tmp_path: Path) -> None:
+    refused(write(tmp_path, train__jsonl='{"sentence1": "a"\n'), "the jsonl files could not be read")
+
+
+def test_broken_saved_dataset(tmp_path: Path) -> None:
+    refused(write(tmp_path, dataset_dict__json="{"), "could not be read")
+
+
+def test_sentences_that_are_numbers(tmp_path: Path) -> None:
+    rows = load_raw_datasets(recipe(saved(tmp_path, sentence1=[1, 2])))
+    assert rows["train"][0]["sentence1"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "has no configuration: expected config.json"),
+        (["config.json"], r"has no tokenizer: expected tokenizer\.json or vocab\.txt"),
+        (["config.json", "vocab.txt"], r"has no weights: expected model\.safetensors"),
+    ],
+)
+def test_incomplete_checkpoint(tmp_path: Path, files: list[str], message: str) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(CannotTry, match=message):
+        find_checkpoint(Recipe(checkpoint=str(tmp_path)), weights=True)
+
+
+def test_tokenizer_alone_is_enough_without_weights(tmp_path: Path) -> None:
+    for name in ("config.json", "vocab.txt"):
+        (tmp_path / name).touch()
+    assert find_checkpoint(Recipe(checkpoint=str(tmp_path)), weights=False) == str(tmp_path)
+
+
+def test_missing_checkpoint_folder() -> None:
+    with pytest.raises(CannotTry, match=r"checkpoint folder \./nowhere not found"):
+        find_checkpoint(Recipe(checkpoint="./nowhere"), weights=True)
+
+
+def test_real_corpus(mrpc: Path) -> None:
+    """Facts of MRPC: rows, positive rows, and the same sentences from both layouts."""
+    loaded = load_raw_datasets(recipe(mrpc))
+    assert {name: len(rows) for name, rows in loaded.items()} == {"train": 3668, "validation": 408, "test": 1725}
+    assert {name: sum(rows["label"]) for name, rows in loaded.items()} == {
+        "train": 2474, "validation": 279, "test": 1147
+    }  # fmt: skip
+    for split, name in local.TSV_FILES.items():
+        lines = local._lines(mrpc / name)
+        assert [line.sentence2 for line in lines] == list(loaded[split]["sentence2"])
+        assert [line.label for line in lines] == list(loaded[split]["label"])

@@ -1,0 +1,123 @@
+"""The chain: it stops at the first stage that fails, and looking does not change the run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import set_seed
+
+from harness.errors import CannotTry
+from harness.findings import Finding
+from harness.recipe import RECIPES, Recipe
+from harness.stages import STAGES, Run, Stage, run_stages
+from harness.stages.chain import unchanged_random_state
+
+
+def _stage(name: str, *, fails: bool = False, calls: list[str]) -> Stage:
+    stage = Stage(name)
+    stage.step(lambda run: calls.append(name))
+
+    @stage.check("step-completes")
+    def a_check(run: Run) -> Iterator[Finding]:
+        """It holds."""
+        if fails:
+            yield Finding(expected="1", observed="2", hint="Mend it.")
+
+    return stage
+
+
+def test_stops_at_the_first_failing_stage() -> None:
+    calls: list[str] = []
+    stages = [_stage("a", calls=calls), _stage("b", fails=True, calls=calls), _stage("c", calls=calls)]
+    results = run_stages(Run(RECIPES["tiny"]), stages)
+    assert calls == ["a", "b"]
+    assert [result.failed for result in results] == [False, True]
+
+
+def test_a_step_that_crashes_is_a_finding() -> None:
+    stage = Stage("broken")
+    stage.step(lambda run: {}["missing"])  # type: ignore[arg-type,return-value]
+    (check,) = stage.run(Run(RECIPES["tiny"])).checks
+    assert (check.check, check.outcome) == ("broken::completes", "fails")
+    assert check.findings[0].observed == "KeyError: 'missing'"
+    assert check.findings[0].where is not None
+    assert "test_chain.py:" in check.findings[0].where
+
+
+def test_bad_input_is_no_finding() -> None:
+    stage = Stage("load")
+
+    def step(run: Run) -> None:
+        raise CannotTry("no data")
+
+    with pytest.raises(CannotTry, match="no data"):
+        stage.run(Run(RECIPES["tiny"]), step)
+
+
+def test_random_state_is_unchanged() -> None:
+    def draw() -> tuple[float, float, float]:
+        return random.random(), float(np.random.rand()), torch.rand(1).item()
+
+    set_seed(1)
+    expected = draw()
+    set_seed(1)
+    with unchanged_random_state():
+        assert draw() == expected
+    assert draw() == expected
+
+
+def _weights(recipe: Recipe, *, checks: bool) -> dict[str, torch.Tensor]:
+    set_seed(recipe.seed)
+    run = Run(recipe)
+    for stage in STAGES:
+        if checks:
+            assert not stage.run(run).failed
+        else:
+            stage.do(run)
+    return run.model.state_dict()
+
+
+def test_checks_do_not_change_the_training(small: Recipe) -> None:
+    with_checks, without = _weights(small, checks=True), _weights(small, checks=False)
+    assert all(torch.equal(tensor, without[name]) for name, tensor in with_checks.items())
+
+
+def test_random_backbone_learns_less(run_record) -> None:  # type: ignore[no-untyped-def]
+    """What the pretrained backbone is worth: one from random numbers stays clearly lower."""
+    if run_record.recipe["name"] != "tiny":
+        pytest.skip("about the built-in recipe; another was asked for")
+    from tests.mutants.mutants import random_backbone
+
+    recipe = RECIPES["tiny"].with_(epochs=1)
+    set_seed(recipe.seed)
+    run = Run(recipe)
+    for stage in STAGES:
+        (random_backbone if stage.name == "model" else stage.do)(run)
+    assert run.metrics["accuracy"] <= run_record.epochs[0]["accuracy"] - 0.08
+
+
+@pytest.mark.parametrize("until", ["batches"])
+def test_documented_figures_with_berts_own_tokenizer(mrpc: Path, bert_base: Path, until: str) -> None:
+    """MRPC through bert-base-uncased's tokenizer: every claim about data and tokens applies, and holds."""
+    run = Run(Recipe(data=str(mrpc), checkpoint=str(bert_base)))
+    names = [stage.name for stage in STAGES]
+    for result in run_stages(run, STAGES[: names.index(until) + 1]):
+        for check in result.checks:
+            assert check.outcome == "holds", check
+
+
+def test_minilm_on_mrpc(mrpc: Path) -> None:
+    """A real encoder on real data, for a few updates: all that does not need the whole run applies, and holds."""
+    run = Run(RECIPES["minilm"].with_(data=str(mrpc)), updates=3)
+    outcomes = {check.check: check for result in run_stages(run, STAGES) for check in result.checks}
+    assert {name for name, check in outcomes.items() if check.outcome != "holds"} == {
+        "train::epochs-differ-in-order",
+        "evaluate::in-the-documented-ball-park",
+        "evaluate::beats-the-majority-class",
+    }
+    assert all(check.outcome == "not applicable" for check in outcomes.values() if check.outcome != "holds")

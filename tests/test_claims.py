@@ -1,0 +1,63 @@
+"""No claim without a check, no check without a claim or an invariant."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.claims import CLAIMS, INVARIANTS
+from harness.recipe import RECIPES, Recipe
+from harness.report.terminal import claims_lines
+from harness.stages import CHECKS, STAGES, checks_of_claims
+
+
+@pytest.mark.parametrize("name", [*CLAIMS, *INVARIANTS])
+def test_has_a_check(name: str) -> None:
+    assert checks_of_claims()[name], f"write a check that stands for {name}, in harness/stages"
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
+def test_check_stands_for_something(check) -> None:  # type: ignore[no-untyped-def]
+    assert check.claim in CLAIMS or check.claim in INVARIANTS
+    assert check.statement.endswith(".")
+    if check.claim in CLAIMS:
+        assert CLAIMS[check.claim].stage == check.id.partition("::")[0]
+
+
+def test_ids_are_used_once() -> None:
+    ids = [check.id for stage in STAGES for check in (stage.completes, *stage.checks)]
+    assert len(ids) == len(set(ids))
+    assert not set(CLAIMS) & set(INVARIANTS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+def test_claim_is_complete(claim) -> None:  # type: ignore[no-untyped-def]
+    assert claim.stage in [stage.name for stage in STAGES]
+    assert claim.says
+    assert claim.expected is not None
+    assert claim.section
+    assert set(claim.documents) <= {"000", "001", "002", "003", "004"}
+    assert set(claim.only) <= set(Recipe().as_dict())
+    assert claim.not_applicable(Recipe()) is None, "a claim of the documents applies to the documented recipe"
+
+
+def test_vocabulary_claims_are_never_passed_on_tiny() -> None:
+    reason = CLAIMS["documented-pair-ids"].not_applicable(RECIPES["tiny"])
+    assert reason == "about vocabulary bert-base-uncased; this recipe has built-in"
+    assert CLAIMS["documented-pair-ids"].not_applicable(RECIPES["minilm"]) is None
+
+
+def test_documented_figures_agree_with_each_other() -> None:
+    rows, batch = CLAIMS["split-sizes"].expected["train"], Recipe().batch_size
+    assert CLAIMS["batches-per-epoch"].expected == -(-rows // batch)
+    assert CLAIMS["num-training-steps"].expected == Recipe().epochs * CLAIMS["batches-per-epoch"].expected
+    lengths = CLAIMS["first-eight-lengths"].expected
+    assert CLAIMS["first-eight-batch"].expected["input_ids"] == [len(lengths), max(lengths)]
+    pair = CLAIMS["documented-pair-ids"].expected
+    assert len(pair) == len(CLAIMS["documented-pair-tokens"].expected)
+    assert len(pair) == len(CLAIMS["documented-pair-token-type-ids"].expected)
+
+
+def test_table_has_a_row_for_each() -> None:
+    lines = list(claims_lines(checks_of_claims()))
+    assert [line.split()[0] for line in lines[1:]] == [*CLAIMS, *INVARIANTS]
+    assert "schedule::documented-number-of-updates" in next(line for line in lines if line.startswith("num-training"))

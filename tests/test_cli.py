@@ -1,0 +1,154 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli import main
+from harness.recipe import Recipe
+from harness.record import RunRecord
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Run a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HARNESS_DATA", raising=False)
+    return lambda *arguments: CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def refused(result: Result, message: str) -> None:
+    """Exit status 2, one sentence on stderr, no traceback, nothing written."""
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.fixture
+def small_file(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("recipe") / "mine.py"
+    file.write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\nthree = small.with_(epochs=3)\n")
+    return f"{file}:small"
+
+
+def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+    result = invoke("run", "--recipe", small_file, "--json", "found.json")
+    assert result.exit_code == 0, result.output
+    for stage in ("load", "tokenize", "columns", "batches", "model", "optimizer", "schedule", "train", "evaluate"):
+        assert f"\n{stage} " in result.stdout
+    assert "16 updates, accuracy 0." in result.stdout
+    assert "not applicable: load::split-sizes" in result.stdout
+    (folder,) = Path("runs").iterdir()
+    assert folder.name.startswith("small-plain-42-")
+    assert f"written to {folder}" in result.stdout
+    written = RunRecord.read(folder)
+    assert RunRecord.read(Path("found.json")) == written
+    held = [check.outcome for check in written.checks].count("holds")
+    assert f"\n{held} of " in result.stdout
+
+
+def test_options_change_the_recipe(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+    result = invoke("run", "--recipe", small_file, "--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
+    assert result.exit_code == 0, result.output
+    record = RunRecord.read(Path("out"))
+    assert (record.recipe["seed"], record.updates) == (7, 2)
+
+
+def test_finding_exits_with_1(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+    """The small corpus called MRPC: its figures are not MRPC's."""
+    path = Path(small_file.partition(":")[0])
+    path.write_text(path.read_text() + "fake = small.with_(dataset='glue/mrpc')\n")
+    result = invoke("run", "--recipe", f"{path}:fake", "--output", "out", "--json", "found.json")
+    assert result.exit_code == 1
+    assert "error: load::split-sizes: The splits have the documented numbers of rows." in result.stdout
+    assert "expected  {'train': 3668, 'validation': 408, 'test': 1725}" in result.stdout
+    assert "observed  {'train': 60, 'validation': 20, 'test': 10}" in result.stdout
+    assert "stopped at load" in result.stdout
+    found = json.loads(Path("found.json").read_text())
+    assert {finding["check"] for finding in found["findings"]} == {"load::split-sizes", "load::first-training-row"}
+
+
+def test_unknown_recipe(invoke) -> None:  # type: ignore[no-untyped-def]
+    refused(invoke("run", "--recipe", "huge"), "unknown recipe 'huge': expected one of tiny, minilm, bert-base")
+
+
+def test_missing_data(invoke) -> None:  # type: ignore[no-untyped-def]
+    refused(invoke("run", "--data", "nowhere"), "harness: data folder nowhere not found")
+
+
+def test_missing_checkpoint(invoke) -> None:  # type: ignore[no-untyped-def]
+    refused(invoke("run", "--checkpoint", "./nowhere"), "harness: checkpoint folder ./nowhere not found")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--loop", "magic"], "'magic' is not"),
+        (["run", "--seed", "-1"], "-1 is not in the range"),
+        (["run", "--updates", "0"], "0 is not in the range"),
+        (["run", "--epochs", "1"], "No such option"),
+        (["run", "--json", "nowhere/found.json"], "cannot write nowhere/found.json: its folder does not exist"),
+        (["fly"], "No such command"),
+    ],
+)
+def test_bad_arguments(invoke, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+    refused(invoke(*arguments), message)
+
+
+def test_impossible_recipe_is_named(invoke, tmp_path_factory: pytest.TempPathFactory) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path_factory.mktemp("recipe") / "mine.py"
+    file.write_text("from harness.recipe import Recipe\nbad = Recipe(lr=-1)\n")
+    refused(invoke("run", "--recipe", f"{file}:bad"), "lr must be a finite number above 0, found -1")
+
+
+def test_data_of_the_environment_is_for_recipes_without_their_own(
+    invoke,  # type: ignore[no-untyped-def]
+    small_file: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HARNESS_DATA", "nowhere")
+    refused(invoke("run", "--recipe", "minilm"), "data folder nowhere not found")
+    assert invoke("run", "--recipe", small_file, "--updates", 1).exit_code == 0
+
+
+def test_claims(invoke) -> None:  # type: ignore[no-untyped-def]
+    result = invoke("claims")
+    assert result.exit_code == 0
+    assert "num-training-steps" in result.stdout
+    assert "1377" in result.stdout
+
+
+def test_module_and_version() -> None:
+    command = [sys.executable, "-m", "harness", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of the training: the curves until then are kept, and it exits with 2."""
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "harness", "run", "--output", str(output)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("schedule"):
+                break
+        time.sleep(2)
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "harness: interrupted; what was measured until then is in" in errors
+    assert "Traceback" not in errors
+    record = RunRecord.read(output)
+    assert record.interrupted
+    assert 0 < record.updates < 1377
+    assert len(record.curves.loss) == len(record.curves.lr) == record.updates

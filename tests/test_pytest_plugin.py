@@ -1,0 +1,130 @@
+"""The plugin in a project of somebody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import filelock  # noqa: F401
+import pytest
+
+import harness.report.terminal
+import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
+from harness.recipe import Recipe
+from harness.stages import CHECKS
+
+pytest_plugins = ["pytester"]
+
+CONTRACT = """
+def test_documented(documented_check):
+    documented_check()
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, small: Recipe, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A project with a recipe of its own and the contract as its only test."""
+    for name in ("HARNESS_DATA", "HARNESS_CHECKPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    source = f"from harness.recipe import Recipe\nsmall = {small!r}\n"
+    pytester.makepyfile(mine=source + "fake = small.with_(dataset='glue/mrpc')\n")
+    pytester.makepyfile(test_contract=CONTRACT)
+    return pytester
+
+
+def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return project.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", *arguments)
+
+
+def test_contract_of_an_own_recipe(project: pytest.Pytester) -> None:
+    result = run(project, "-v", "-rs", "--recipe", "mine.py:small", "-k", "not train:: and not evaluate::")
+    outcomes = result.parseoutcomes()
+    assert outcomes.pop("deselected") > 0
+    assert set(outcomes) == {"passed", "skipped"}
+    result.stdout.fnmatch_lines(["*test_documented?tokenize::pairs-carry-token-type-ids? PASSED*"])
+    result.stdout.fnmatch_lines(["SKIPPED*not applicable: about dataset glue/mrpc or built-in/mrpc-shaped; *"])
+
+
+def test_ini_names_the_recipe(project: pytest.Pytester) -> None:
+    project.makeini("[pytest]\nharness_recipe = mine.py:small\n")
+    run(project, "-k", "columns::").assert_outcomes(passed=6, deselected=len(CHECKS) - 6)
+
+
+def test_a_failing_check_shows_its_finding(project: pytest.Pytester) -> None:
+    result = run(project, "--recipe", "mine.py:fake", "-k", "split-sizes or columns::completes")
+    result.assert_outcomes(failed=2, deselected=len(CHECKS) - 2)
+    result.stdout.fnmatch_lines(
+        ["*error: load::split-sizes: The splits have*", "*expected  *3668*", "*observed  *60*", "*to do  *"]
+    )
+    result.stdout.fnmatch_lines(
+        ["*columns::completes was not reached: load::split-sizes, load::first-* failed before*"]
+    )
+
+
+def test_only_the_stages_that_are_needed_are_run(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        "def pytest_sessionfinish(session):\n"
+        "    import json, pathlib\n"
+        "    (path,) = pathlib.Path(session.config._tmp_path_factory.getbasetemp()).glob('harness-run.json')\n"
+        "    print('\\nSTAGES', *json.loads(path.read_text())['seconds'])\n"
+    )
+    result = run(project, "-s", "--recipe", "mine.py:small", "-k", "tokenize::")
+    result.stdout.fnmatch_lines(["STAGES load tokenize"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--recipe", "huge"], "*unknown recipe 'huge': expected one of tiny, minilm, bert-base*"),
+        (["--recipe", "mine.py:small", "--harness-data", "nowhere"], "*data folder nowhere not found*"),
+        (["--recipe", "mine.py:small", "--harness-checkpoint", "./nowhere"], "*checkpoint folder ./nowhere not found*"),
+    ],
+)
+def test_bad_input_is_one_clear_error(project: pytest.Pytester, arguments: list[str], message: str) -> None:
+    result = run(project, *arguments, "-k", "tokenize::completes")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines([message])
+    result.stdout.no_fnmatch_line("*During handling*")
+
+
+def test_two_workers_share_one_run(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_record="import os, pytest\n"
+        "@pytest.mark.parametrize('n', range(4))\n"
+        "def test_record(run_record, n):\n"
+        "    open(f'started-{os.getpid()}', 'w').write(run_record.started + str(run_record.curves.loss))\n"
+    )
+    result = project.runpytest_subprocess("-n", "2", "--recipe", "mine.py:small", "test_record.py")
+    result.assert_outcomes(passed=4)
+    assert len({path.read_text() for path in project.path.glob("started-*")}) == 1
+
+
+def test_gpu_tests_are_skipped_with_a_reason(pytester: pytest.Pytester) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("about machines without a GPU")
+    pytester.makepyfile("import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False\n")
+    result = pytester.runpytest_subprocess("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*needs a CUDA device*"])
+
+
+def test_markers_are_registered(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--markers")
+    result.stdout.fnmatch_lines([f"@pytest.mark.{name}: *" for name in ("gpu", "slow", "hub", "distributed")])
+
+
+def test_plugin_imports_nothing_heavy(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import sys\n"
+        "def test_it():\n"
+        "    assert not {'torch', 'transformers', 'datasets', 'pydantic'} & set(sys.modules)\n"
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_plugin_is_registered() -> None:
+    code = "from importlib.metadata import entry_points as e; print(*[p.value for p in e(group='pytest11')])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "harness.pytest_plugin" in result.stdout.split()

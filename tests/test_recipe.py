@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import CannotTry
+from harness.recipe import RECIPES, Recipe, load_recipe
+
+
+def test_defaults_are_the_documents() -> None:
+    recipe = Recipe()
+    assert (recipe.dataset, recipe.checkpoint) == ("glue/mrpc", "bert-base-uncased")
+    assert (recipe.batch_size, recipe.lr, recipe.epochs, recipe.num_labels) == (8, 5e-5, 3, 2)
+    assert (recipe.schedule, recipe.warmup_updates, recipe.shuffle) == ("linear", 0, True)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+def test_named_recipes_differ_in_sources_only(recipe: Recipe) -> None:
+    sources = {"name", "dataset", "data", "checkpoint", "vocabulary"}
+    documented = Recipe().as_dict()
+    assert {key for key, value in recipe.as_dict().items() if value != documented[key]} <= sources
+
+
+def test_with_changes_a_copy() -> None:
+    recipe = Recipe()
+    assert recipe.with_(lr=3e-5).lr == 3e-5
+    assert recipe.lr == 5e-5
+
+
+def test_with_refuses_an_unknown_name() -> None:
+    with pytest.raises(TypeError, match="learning_rate"):
+        Recipe().with_(learning_rate=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number of 1 or more, found 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number"),
+        ({"lr": 0.0}, "lr must be a finite number above 0"),
+        ({"lr": float("nan")}, "lr must be a finite number above 0"),
+        ({"warmup_updates": -1}, "warmup_updates must be 0 or more"),
+        ({"seed": -1}, "seed must be within"),
+        ({"loop": "magic"}, "loop must be one of plain"),
+        ({"num_labels": 3}, "num_labels is 3, but there are 2 label_names"),
+        ({"text_columns": ("a", "b", "c")}, "text_columns must name one or two columns"),
+    ],
+)
+def test_impossible_values_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recipe().with_(**change)
+
+
+def test_recipe_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from harness.recipe import Recipe\nlow = Recipe(name='low', lr=1e-5)\nother = 3\n")
+    assert load_recipe(f"{file}:low").lr == 1e-5
+    with pytest.raises(CannotTry, match=r"has no recipe 'other'.*recipes in that file: low"):
+        load_recipe(f"{file}:other")
+    with pytest.raises(CannotTry, match="has no recipe 'missing'"):
+        load_recipe(f"{file}:missing")
+
+
+def test_recipe_file_that_fails(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("import nowhere_to_be_found\n")
+    with pytest.raises(CannotTry, match="could not be run: ModuleNotFoundError"):
+        load_recipe(f"{file}:low")
+
+
+@pytest.mark.parametrize("spec", ["large", "missing.py", "recipe.txt:x", ""])
+def test_unknown_recipe(spec: str) -> None:
+    with pytest.raises(CannotTry, match=r"unknown recipe .* expected one of tiny, minilm, bert-base"):
+        load_recipe(spec)
+
+
+def test_missing_recipe_file() -> None:
+    with pytest.raises(CannotTry, match=r"recipe file nowhere\.py not found"):
+        load_recipe("nowhere.py:x")
+
+
+@pytest.mark.parametrize("module", ["harness", "harness.pytest_plugin", "harness.claims", "harness.cli"])
+def test_import_is_light(module: str) -> None:
+    code = f"import sys, {module}; print(*({{'torch', 'transformers', 'datasets', 'numpy'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

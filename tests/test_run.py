@@ -1,0 +1,219 @@
+"""A run and its record: what is written, and what is not."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from harness.errors import CannotTry
+from harness.recipe import Recipe
+from harness.record import RunRecord, write_atomically
+from harness.run import run_recipe
+from harness.stages import CHECKS, Run, StageResult, batches, train
+
+
+@pytest.fixture(scope="module")
+def finished(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "a" / "b"
+    run_recipe(small, output=folder)
+    return folder
+
+
+def test_record_has_the_documented_keys(finished: Path) -> None:
+    record = json.loads((finished / "run.json").read_text())
+    assert {"schema", "recipe", "fingerprint", "findings", "updates", "curves", "metrics", "epochs", "seconds"} <= set(
+        record
+    )
+    assert record["schema"] == 1
+    assert all(finding["severity"] == "warning" for finding in record["findings"])
+    assert record["updates"] == record["updates_planned"] == 16
+    assert [len(record["curves"][name]) for name in ("loss", "lr", "grad_norm")] == [16] * 3
+    assert set(record["metrics"]) == {"accuracy", "f1"}
+    assert len(record["epochs"]) == 2
+    assert record["epochs"][-1] == record["metrics"]
+    assert [check["check"] for check in record["checks"]] == list(CHECKS)
+    assert set(record["seconds"]) == {check.partition("::")[0] for check in CHECKS}
+    assert record["fingerprint"]["libraries"]["torch"]
+    assert record["fingerprint"]["threads"] >= 1
+    assert record["recipe"]["lr"] == 5e-5
+
+
+def test_record_reads_back(finished: Path) -> None:
+    record = RunRecord.read(finished)
+    assert record.check("load::completes").outcome == "holds"
+    assert not record.failed
+    with pytest.raises(KeyError):
+        record.check("load::nothing")
+
+
+def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> None:
+    model = AutoModelForSequenceClassification.from_pretrained(finished / "model")
+    tokenizer = AutoTokenizer.from_pretrained(finished / "model")
+    run = Run(small)
+    for name in ("load", "tokenize", "columns", "batches"):
+        next(stage for stage in _stages() if stage.name == name).do(run)
+    assert len(tokenizer) == len(run.tokenizer)
+    right = 0
+    with torch.no_grad():
+        for batch in run.eval_dataloader:
+            right += (model(**batch).logits.argmax(dim=-1) == batch["labels"]).sum().item()
+    rows = len(run.raw_datasets["validation"])
+    assert right / rows == pytest.approx(RunRecord.read(finished).metrics["accuracy"])
+
+
+def _stages():  # type: ignore[no-untyped-def]
+    from harness.stages import STAGES
+
+    return STAGES
+
+
+def test_nothing_unfinished_is_left(finished: Path) -> None:
+    assert sorted(path.name for path in finished.iterdir()) == ["model", "run.json"]
+
+
+def test_stages_are_reported_as_they_end(small: Recipe) -> None:
+    seen: list[StageResult] = []
+    run_recipe(small, until="batches", on_stage=seen.append)
+    assert [result.stage for result in seen] == ["load", "tokenize", "columns", "batches"]
+
+
+def test_stops_before_an_update_is_spent(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.mutants.mutants import shuffles_the_validation_data
+
+    monkeypatch.setattr(batches.STAGE, "do", shuffles_the_validation_data)
+    record = run_recipe(small, output=tmp_path / "out")
+    assert record.failed
+    assert {finding.check for finding in record.findings} == {"batches::eval-in-order"}
+    assert record.updates == 0
+    assert record.checks[-1].stage == "batches"
+    assert RunRecord.read(tmp_path / "out").model_dump_json() == record.model_dump_json()
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_interrupt_keeps_what_was_measured(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = train.evaluate_between_epochs
+
+    def interrupted(run: Run) -> None:
+        evaluated(run)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "evaluate_between_epochs", interrupted)
+    run_recipe(small, output=tmp_path)
+    record = RunRecord.read(tmp_path)
+    assert record.interrupted
+    assert record.updates == len(record.curves.loss) == 8
+    assert len(record.epochs) == 1
+    assert record.metrics == {}
+    assert record.model is None
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_shortened_run_keeps_its_schedule(small: Recipe) -> None:
+    record = run_recipe(small, updates=5)
+    assert (record.updates, record.updates_planned) == (5, 16)
+    assert record.curves.lr == pytest.approx([5e-5 * (1 - made / 16) for made in range(5)])
+    assert record.epochs == []
+    assert not record.failed
+
+
+def test_more_updates_than_planned_is_the_whole_run(small: Recipe) -> None:
+    assert run_recipe(small, updates=1000).updates == 16
+
+
+def test_unknown_stage(small: Recipe) -> None:
+    with pytest.raises(CannotTry, match="unknown stage 'launch': expected one of load, tokenize"):
+        run_recipe(small, until="launch")
+
+
+def test_a_finished_run_is_never_overwritten(finished: Path, small: Recipe) -> None:
+    before = (finished / "run.json").read_bytes()
+    with pytest.raises(CannotTry, match="already holds a run"):
+        run_recipe(small, output=finished)
+    assert (finished / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("broken", ["data", "checkpoint"])
+def test_bad_input_leaves_no_folder(small: Recipe, tmp_path: Path, broken: str) -> None:
+    with pytest.raises(CannotTry):
+        run_recipe(small.with_(**{broken: str(tmp_path / "nowhere")}), output=tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input_leaves_the_users_folder(small: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(CannotTry):
+        run_recipe(small.with_(data=str(tmp_path / "nowhere")), output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_output_that_cannot_be_written(small: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotTry, match=r"cannot be written .*--output"):
+        run_recipe(small, output=tmp_path / "file" / "out")
+
+
+def test_truncated_weights(small: Recipe, tmp_path: Path) -> None:
+    from harness.sources.builtin import CHECKPOINT
+
+    for path in CHECKPOINT.iterdir():
+        content = path.read_bytes()
+        (tmp_path / path.name).write_bytes(content[:1000] if path.suffix == ".safetensors" else content)
+    with pytest.raises(CannotTry, match=r"weights of .* could not be loaded"):
+        run_recipe(small.with_(checkpoint=str(tmp_path)), until="model")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no run record of schema 1"),
+        ("{", "is no run record of schema 1"),
+        ("[]", "is no run record of schema 1"),
+        ('{"schema": 2}', "is no run record of schema 1"),
+    ],
+)
+def test_broken_record(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(CannotTry, match=message):
+        RunRecord.read(tmp_path)
+
+
+def test_record_of_a_newer_schema_names_the_schema(finished: Path, tmp_path: Path) -> None:
+    newer = json.loads((finished / "run.json").read_text()) | {"schema": 2}
+    (tmp_path / "run.json").write_text(json.dumps(newer))
+    with pytest.raises(CannotTry, match=r"run\.json is no run record of schema 1: schema: Input should be 1"):
+        RunRecord.read(tmp_path)
+
+
+def test_missing_record(tmp_path: Path) -> None:
+    with pytest.raises(CannotTry, match=r"run record .*run\.json not found"):
+        RunRecord.read(tmp_path)
+
+
+def test_non_finite_numbers_survive(finished: Path, tmp_path: Path) -> None:
+    record = RunRecord.read(finished)
+    record.curves.loss[3] = float("nan")
+    record.curves.grad_norm[3] = float("inf")
+    record.write(tmp_path / "run.json")
+    json.loads((tmp_path / "run.json").read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    again = RunRecord.read(tmp_path)
+    assert math.isnan(again.curves.loss[3])
+    assert math.isinf(again.curves.grad_norm[3])
+
+
+def test_atomic_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+
+    def fail(*args: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

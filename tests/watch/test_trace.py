@@ -1,0 +1,134 @@
+"""The trace sees what happens, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from harness.metrics import load_metric
+from harness.watch.trace import Trace, row_key
+
+
+class Toy(nn.Module):
+    """Two classes from the mean id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = nn.Linear(1, 2)
+        self.unused = nn.Linear(1, 1)
+
+    def forward(self, input_ids: torch.Tensor, labels: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+        logits = self.used(input_ids.float().mean(dim=1, keepdim=True))
+        return SimpleNamespace(logits=logits, loss=nn.functional.cross_entropy(logits, labels))
+
+
+BATCH = {
+    "input_ids": torch.tensor([[1, 2, 0], [3, 4, 5]]),
+    "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]]),
+    "labels": torch.tensor([0, 1]),
+}
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, updates: int, *, reset: bool = True) -> None:
+    for _ in range(updates):
+        model(**BATCH).loss.backward()
+        optimizer.step()
+        if reset:
+            optimizer.zero_grad()
+
+
+def test_records_forwards_and_updates() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.used.parameters(), lr=0.5)
+    with Trace(model, optimizer) as trace:
+        train(model, optimizer, 3)
+    assert [forward.update for forward in trace.forwards] == [1, 2, 3]
+    assert [update.update for update in trace.updates] == [1, 2, 3]
+    first = trace.forwards[0]
+    assert (first.training, first.evaluating, first.gradients) == (True, False, True)
+    assert first.rows == (row_key([1, 2], 0), row_key([3, 4, 5], 1))
+    assert first.devices == ("cpu",)
+    assert trace.updates[0].lr == 0.5
+    assert trace.updates[0].missing == ("unused.weight", "unused.bias")
+    assert trace.unchanged == {1: []}
+
+
+def test_gradient_norm_is_that_of_the_step() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with Trace(model, optimizer) as trace:
+        model(**BATCH).loss.backward()
+        expected = nn.utils.clip_grad_norm_(model.parameters(), 1e9).item()
+        optimizer.step()
+    assert trace.updates[0].grad_norm == pytest.approx(expected, rel=1e-6)
+
+
+def test_sees_gradients_left_over() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Trace(model, optimizer) as trace:
+        train(model, optimizer, 2, reset=False)
+    assert trace.backwards[0].left_over == 0
+    assert trace.backwards[1].left_over > 0
+
+
+def test_reset_just_before_the_backward_is_a_reset() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Trace(model, optimizer) as trace:
+        for _ in range(3):
+            loss = model(**BATCH).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert [backward.left_over for backward in trace.backwards] == [0.0] * 3
+
+
+def test_sees_parameters_that_do_not_change() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with Trace(model, optimizer) as trace:
+        train(model, optimizer, 1)
+    assert trace.unchanged == {1: ["used.weight", "used.bias"]}
+
+
+def test_sees_mode_and_gradients_of_an_evaluation() -> None:
+    model = Toy().eval()
+    with Trace(model) as trace, torch.no_grad():
+        model(**BATCH)
+    (forward,) = trace.forwards
+    assert (forward.training, forward.evaluating, forward.gradients) == (False, True, False)
+    assert forward.predictions == tuple(model(**BATCH).logits.argmax(dim=-1).tolist())
+
+
+def test_one_module_in_another_mode_is_seen() -> None:
+    model = Toy()
+    model.unused.eval()
+    with Trace(model) as trace:
+        model(**BATCH)
+    assert (trace.forwards[0].training, trace.forwards[0].evaluating) == (False, False)
+
+
+def test_sees_what_the_metric_gets() -> None:
+    metric = load_metric()
+    with Trace(Toy(), metric=metric) as trace:
+        metric.add_batch(predictions=torch.tensor([0, 1]), references=torch.tensor([1, 1]))
+    assert trace.metric_batches[0].predictions == (0, 1)
+    assert metric.compute()["accuracy"] == 0.5
+    metric.add_batch(predictions=[1], references=[1])
+    assert len(trace.metric_batches) == 1
+
+
+def test_leaves_no_hook_behind() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(KeyboardInterrupt), Trace(model, optimizer) as trace:
+        raise KeyboardInterrupt
+    train(model, optimizer, 1)
+    assert trace.events == []
+    assert not model._forward_hooks
+    assert not model._forward_pre_hooks
