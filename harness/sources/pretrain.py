@@ -141,8 +141,8 @@ def losses(model: Any, marker: nn.Linear, batch: Batch) -> dict[str, torch.Tenso
     }
 
 
-def pretrain(updates: int, seed: int = PRETRAINING_SEED) -> tuple[Any, Any, dict[str, float]]:
-    """Model, tokenizer and the mean losses of the last 100 updates. The same on one kind of machine for one seed."""
+def pretrain(updates: int, seed: int = PRETRAINING_SEED) -> tuple[Any, dict[str, float]]:
+    """The model and the mean losses of the last 100 updates. The same on one kind of machine for one seed."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # sums in one order, however many cores there are
     tokenizer = make_tokenizer()
@@ -164,7 +164,7 @@ def pretrain(updates: int, seed: int = PRETRAINING_SEED) -> tuple[Any, Any, dict
         history.append({name: loss.item() for name, loss in found.items()})
         if len(history) % 250 == 0:
             tqdm.write(f"{len(history)} {mean(history)}")
-    return model, tokenizer, mean(history)
+    return model, mean(history)
 
 
 def mean(history: list[dict[str, float]]) -> dict[str, float]:
@@ -177,9 +177,9 @@ def mean(history: list[dict[str, float]]) -> dict[str, float]:
 @click.option("--updates", type=click.IntRange(min=1), default=8000, show_default=True)
 def main(output: Path, updates: int) -> None:
     """Pretrain the built-in checkpoint and write it to a folder, with how it was made."""
-    model, tokenizer, last = pretrain(updates)
+    model, last = pretrain(updates)
     model.save_pretrained(output)
-    tokenizer.save_pretrained(output)
+    make_tokenizer().save_pretrained(output)  # a new one: the used one would save that it last padded and truncated
     made = {"updates": updates, "seed": PRETRAINING_SEED, "last_losses": last, "fingerprint": fingerprint()}
     (output / "pretraining.json").write_text(json.dumps(made, indent=2) + "\n")
 
