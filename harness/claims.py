@@ -504,7 +504,7 @@ INVARIANTS = {
     "rows-once-an-epoch": "Every training row is in exactly one batch of every epoch.",
     "new-order-every-epoch": "No two epochs go through the training rows in one order.",
     "parameters-change": "Every parameter with a gradient changes when it is updated at lr > 0.",
-    "gradients-reach-all": "Every trainable parameter gets a gradient.",
+    "gradients-reach-all": "The gradients reach the trainable parameters: no part of the model is cut off.",
     "finite-loss": "Loss and gradient norm are finite at every update.",
     "labels-untouched": "The labels that the metric gets are the raw validation set's.",
     "better-than-majority": "The trained model beats the answer that is always the more frequent class.",

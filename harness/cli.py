@@ -98,15 +98,18 @@ def run(
     if from_environment and recipe.data is not None:
         data = None
     recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed)
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise CannotTry(f"cannot write {json_file}: its folder does not exist")
     if output is None:
         output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
 
     _quiet_libraries()
     from harness.report.terminal import outcome_lines, recipe_line, stage_lines
-    from harness.run import run_recipe
+    from harness.run import check_writable, run_recipe
 
+    if json_file is not None:
+        try:
+            check_writable(json_file.absolute().parent)
+        except OSError as error:
+            raise CannotTry(f"{json_file} cannot be written ({error.strerror}); choose another with --json") from error
     click.echo(recipe_line(recipe))
     record = run_recipe(
         recipe,

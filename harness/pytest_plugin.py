@@ -66,6 +66,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(pytest.mark.skip(reason="needs a CUDA device, torch.cuda.is_available() is false"))
 
 
+def _failure(error: Exception) -> Exception:
+    """What could not be tried, as pytest shows it: one line without a traceback."""
+    failure: Exception = pytest.fail.Exception(f"harness: {error}", pytrace=False)
+    return failure
+
+
 def _option(config: pytest.Config, name: str) -> str | None:
     return config.getoption(name) or config.getini(name) or None
 
@@ -79,7 +85,7 @@ def recipe(pytestconfig: pytest.Config) -> Recipe:
     try:
         chosen = load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE)
     except CannotTry as error:
-        raise pytest.UsageError(str(error)) from error
+        raise _failure(error) from None
     data = _option(pytestconfig, "harness_data") or (os.environ.get("HARNESS_DATA") if chosen.data is None else None)
     checkpoint = _option(pytestconfig, "harness_checkpoint")
     return chosen.with_(data=data or chosen.data, checkpoint=checkpoint or chosen.checkpoint)
@@ -106,7 +112,7 @@ def run_record(request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory:
             try:
                 run_recipe(recipe, until=_last_stage(request.session.items)).write(path)
             except CannotTry as error:
-                raise pytest.UsageError(str(error)) from error
+                raise _failure(error) from None
     return RunRecord.read(path)
 
 

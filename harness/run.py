@@ -128,6 +128,17 @@ def _save_model(run: Run, folder: Path) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
+def check_writable(folder: Path) -> None:
+    """Create a file in the folder and remove it.
+
+    Raises:
+        OSError: that is not possible; asking for permissions would not tell (root, read-only file systems).
+    """
+    probe = folder / f".{FILE_NAME}.{os.getpid()}"
+    probe.touch()
+    probe.unlink()
+
+
 @contextmanager
 def _output_folder(folder: Path) -> Iterator[None]:
     """The folder exists and can be written while the block runs; it is removed again if the run could not be tried.
@@ -141,9 +152,7 @@ def _output_folder(folder: Path) -> Iterator[None]:
             raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move that one away")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            probe = folder / f".{FILE_NAME}.{os.getpid()}"
-            probe.touch()
-            probe.unlink()
+            check_writable(folder)
         except OSError as error:
             raise CannotTry(
                 f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"

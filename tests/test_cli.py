@@ -97,7 +97,7 @@ def test_missing_checkpoint(invoke) -> None:  # type: ignore[no-untyped-def]
         (["run", "--seed", "-1"], "-1 is not in the range"),
         (["run", "--updates", "0"], "0 is not in the range"),
         (["run", "--epochs", "1"], "No such option"),
-        (["run", "--json", "nowhere/found.json"], "cannot write nowhere/found.json: its folder does not exist"),
+        (["run", "--json", "nowhere/found.json"], "nowhere/found.json cannot be written (No such file or directory)"),
         (["fly"], "No such command"),
     ],
 )

@@ -22,9 +22,7 @@ STAGE = Stage("model")
 def model(run: Run) -> None:
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(
-            run.checkpoint, num_labels=run.recipe.num_labels, use_safetensors=_use_safetensors(run.checkpoint)
-        )
+        model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
     except Exception as error:
         raise CannotTry(
             f"the weights of {run.checkpoint} could not be loaded ({type(error).__name__}: {error})"
@@ -35,27 +33,19 @@ def model(run: Run) -> None:
     run.model, run.device = model, device
 
 
-def _use_safetensors(checkpoint: str) -> bool | None:
-    """False only for a folder that has nothing but a pickle; transformers then loads it with ``weights_only``."""
-    return False if (Path(checkpoint) / "pytorch_model.bin").is_file() and not _weight_files(checkpoint) else None
-
-
-def _weight_files(checkpoint: str) -> list[Path]:
-    return sorted(Path(checkpoint).glob("*.safetensors"))
-
-
 def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
     """The tensors in the checkpoint's files, read without the model's code, by name without the backbone's prefix."""
     from huggingface_hub import snapshot_download
     from safetensors.torch import load_file
 
-    if not Path(checkpoint).is_dir():
-        checkpoint = snapshot_download(checkpoint, allow_patterns=["*.safetensors", "*.json"])
+    folder = Path(checkpoint)
+    if not folder.is_dir():
+        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors", "pytorch_model.bin"]))
     tensors: dict[str, torch.Tensor] = {}
-    for path in _weight_files(checkpoint):
+    for path in sorted(folder.glob("model*.safetensors")):
         tensors |= load_file(path)
     if not tensors:
-        tensors = torch.load(Path(checkpoint) / "pytorch_model.bin", map_location="cpu", weights_only=True)
+        tensors = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
     # Checkpoints from TensorFlow call LayerNorm's weight and bias gamma and beta.
     renamed = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     for old, new in renamed.items():
@@ -248,11 +238,14 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
     """Padding a batch further leaves its logits as they were, up to float32 rounding."""
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
+    more = min(8, getattr(run.model.config, "max_position_embeddings", width + 8) - width)
+    if more < 1:
+        raise NotApplicable("the batch is already as long as the model takes")
     fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
     further = {
         name: values
         if name == "labels"
-        else torch.cat([values, values.new_full((rows, min(8, _room(run, width))), fill.get(name, 0))], dim=1)
+        else torch.cat([values, values.new_full((rows, more), fill.get(name, 0))], dim=1)
         for name, values in batch.items()
     }
     moved = (evaluated(run, batch).logits - evaluated(run, further).logits).abs().max().item()
@@ -263,13 +256,6 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
             observed=f"{moved:.2g}",
             hint="The attention mask does not reach the model, or does not mark the padding.",
         )
-
-
-def _room(run: Run, width: int) -> int:
-    room: int = run.model.config.max_position_embeddings - width
-    if room < 1:
-        raise NotApplicable("the batch is already as long as the model takes")
-    return room
 
 
 @STAGE.check("segments-matter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transformers import AutoTokenizer, DataCollatorWithPadding
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
 
 from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
@@ -29,6 +29,17 @@ def tokenize(run: Run) -> None:
     run.tokenizer, run.tokenize_function = tokenizer, tokenize_function
     run.tokenized_datasets = run.raw_datasets.map(tokenize_function, batched=True)
     run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
+
+
+def _segments_only(run: Run) -> None:
+    """For checks of token_type_ids: the model must have them. What the tokenizer says of itself may be the bug.
+
+    Raises:
+        NotApplicable: the model has one segment (RoBERTa) or none (DistilBERT).
+    """
+    config = AutoConfig.from_pretrained(find_checkpoint(run.recipe, weights=False))
+    if getattr(config, "type_vocab_size", 0) < 2:
+        raise NotApplicable(f"{type(config).__name__} knows no second segment")
 
 
 def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Finding]:
@@ -61,6 +72,7 @@ def documented_pair_tokens(run: Run) -> Iterator[Finding]:
 @STAGE.check("documented-pair-token-type-ids")
 def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     """The token_type_ids of the document's pair are the documented ones."""
+    _segments_only(run)
     yield from _differs(
         run.tokenizer(FIRST, SECOND).get("token_type_ids", []),
         CLAIMS["documented-pair-token-type-ids"].expected,
@@ -71,6 +83,7 @@ def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
 @STAGE.check("pair-encoding")
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
+    _segments_only(run)
     cls, sep = run.tokenizer.cls_token_id, run.tokenizer.sep_token_id
     for name, rows in run.tokenized_datasets.items():
         segments = rows["token_type_ids"] if "token_type_ids" in rows.column_names else [[]] * len(rows)

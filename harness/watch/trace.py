@@ -87,7 +87,7 @@ class Trace:
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
     unchanged: dict[int, list[str]] = field(default_factory=dict)
-    """For the updates in which it was looked at: the parameters that had a gradient and did not change."""
+    """Of the first update at lr > 0, by its number: the parameters that had a gradient and did not change."""
 
     def __enter__(self) -> Trace:
         self._before: dict[str, torch.Tensor] = {}
@@ -151,15 +151,16 @@ class Trace:
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         gradients = [p.grad for _, p in named if p.grad is not None]
+        lr = float(optimizer.param_groups[0]["lr"])
         self.events.append(
             Update(
                 update=self.update,
-                lr=float(optimizer.param_groups[0]["lr"]),
+                lr=lr,
                 grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
                 missing=tuple(name for name, p in named if p.grad is None),
             )
         )
-        if self.update == 1:
+        if not self.unchanged and lr > 0:
             self._before = {name: p.detach().clone() for name, p in named if p.grad is not None and p.grad.any()}
 
     def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -172,7 +173,8 @@ class Trace:
         self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
-        self.events.append(MetricBatch(tuple(map(int, predictions)), tuple(map(int, references))))
+        given = (tuple(torch.as_tensor(values).tolist()) for values in (predictions, references))
+        self.events.append(MetricBatch(*given))
         self._add_batch(predictions=predictions, references=references, **kwargs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,10 +91,21 @@ def test_reset_just_before_the_backward_is_a_reset() -> None:
 
 def test_sees_parameters_that_do_not_change() -> None:
     model = Toy()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    optimizer = torch.optim.SGD(copy.deepcopy(model).parameters(), lr=0.1)
     with Trace(model, optimizer) as trace:
         train(model, optimizer, 1)
     assert trace.unchanged == {1: ["used.weight", "used.bias"]}
+
+
+def test_an_update_at_lr_0_may_change_nothing() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with Trace(model, optimizer) as trace:
+        train(model, optimizer, 1)
+        assert trace.unchanged == {}
+        optimizer.param_groups[0]["lr"] = 0.1
+        train(model, optimizer, 2)
+    assert trace.unchanged == {2: []}
 
 
 def test_sees_mode_and_gradients_of_an_evaluation() -> None:

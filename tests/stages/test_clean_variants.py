@@ -1,0 +1,133 @@
+"""Legitimate recipes that are not the documents': every check holds or says why it does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import load_from_disk
+from transformers import (
+    AutoModel,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    DistilBertTokenizerFast,
+    ElectraConfig,
+    ElectraModel,
+)
+
+from harness.recipe import Recipe
+from harness.record import RunRecord
+from harness.run import run_recipe
+from harness.sources.builtin import CHECKPOINT
+from harness.sources.generator import vocabulary
+from harness.sources.pretrain import make_tokenizer
+
+VOCABULARY = {piece: number for number, piece in enumerate(vocabulary())}
+
+
+def no_error(recipe: Recipe, **options: int) -> RunRecord:
+    record = run_recipe(recipe, **options)  # type: ignore[arg-type]
+    assert [finding for finding in record.findings if finding.severity == "error"] == []
+    return record
+
+
+def reason(record: RunRecord, check: str) -> str:
+    return record.check(check).reason or ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"warmup_updates": 3},
+        {"schedule": "cosine"},
+        {"schedule": "constant"},
+        {"shuffle": False},
+        {"batch_size": 59},  # the last batch has one row
+        {"batch_size": 1000},
+        {"lr": 3e-5, "epochs": 1},
+        {"seed": 0},
+    ],
+    ids=str,
+)
+def test_other_values(small: Recipe, changes: dict[str, object]) -> None:
+    no_error(small.with_(**changes))
+
+
+@pytest.mark.parametrize("updates", [1, 7, 8, 9, 16])
+def test_stopped_early(small: Recipe, updates: int) -> None:
+    assert no_error(small, updates=updates).updates == updates
+
+
+def test_one_sentence(small: Recipe) -> None:
+    """As SST-2, the documents' exercise."""
+    record = no_error(small.with_(dataset="tests/one", text_columns=("sentence1",)))
+    assert "text_columns" in reason(record, "tokenize::pairs-carry-token-type-ids")
+
+
+def test_three_classes(small: Recipe, tmp_path: Path) -> None:
+    rows = load_from_disk(small.data)
+    rows = rows.cast_column("label", rows["train"].features["idx"])
+    rows.map(lambda row, number: {"label": number % 3}, with_indices=True).save_to_disk(tmp_path)
+    no_error(small.with_(data=str(tmp_path), num_labels=3, label_names=("a", "b", "c")))
+
+
+def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:
+    rows = load_from_disk(small.data)
+    for split in rows:
+        rows[split] = rows[split].select([*range(len(rows[split])), 0, 1, 2])
+    rows.save_to_disk(tmp_path)
+    no_error(small.with_(data=str(tmp_path)))
+
+
+def _distilbert(folder: Path) -> None:
+    config = DistilBertConfig(vocab_size=len(VOCABULARY), dim=32, hidden_dim=64, n_layers=2, n_heads=2)
+    DistilBertModel(config).save_pretrained(folder)
+    DistilBertTokenizerFast(vocab=VOCABULARY, model_max_length=128).save_pretrained(folder)
+
+
+def _electra(folder: Path) -> None:
+    config = ElectraConfig(
+        vocab_size=len(VOCABULARY), embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=64,
+    )  # fmt: skip
+    ElectraModel(config).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+
+
+def _sharded(folder: Path) -> None:
+    BertModel.from_pretrained(CHECKPOINT).save_pretrained(folder, max_shard_size="500KB")
+    make_tokenizer().save_pretrained(folder)
+    assert len(list(folder.glob("*.safetensors"))) > 1
+
+
+def _pickled(folder: Path) -> None:
+    model = AutoModel.from_pretrained(CHECKPOINT)
+    model.config.save_pretrained(folder)
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    make_tokenizer().save_pretrained(folder)
+
+
+def _old_names(folder: Path) -> None:
+    """As bert-base-uncased's own file: gamma and beta, and the pretraining heads."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(CHECKPOINT / "model.safetensors")
+    renamed = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in tensors.items()
+    }
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((CHECKPOINT / name).read_bytes())
+
+
+@pytest.mark.parametrize("save", [_distilbert, _electra, _sharded, _pickled, _old_names])
+def test_other_checkpoints(small: Recipe, tmp_path: Path, save: Callable[[Path], None]) -> None:
+    save(tmp_path)
+    record = no_error(small.with_(checkpoint=str(tmp_path), vocabulary="tests"))
+    if save is _distilbert:
+        assert reason(record, "tokenize::pairs-carry-token-type-ids") == "DistilBertConfig knows no second segment"
+        assert reason(record, "model::segments-reach-the-model") == "this tokenizer gives no token_type_ids"
