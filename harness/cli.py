@@ -28,7 +28,9 @@ class _Group(click.Group):
             return super().invoke(context)
         except CannotTry as error:
             click.echo(f"harness: {error}", err=True)
-            sys.exit(CANNOT_TRY)
+        except KeyboardInterrupt:
+            click.echo("harness: interrupted", err=True)
+        sys.exit(CANNOT_TRY)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

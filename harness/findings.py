@@ -70,6 +70,8 @@ class Check(Generic[Observed]):
     statement: str
     function: Callable[[Observed], Iterator[Finding]]
     severity: Severity = "error"
+    otherwise: str | None = None
+    """The invariant that it stands for where the claim does not apply."""
 
     def __call__(self, observed: Observed) -> CheckResult:
         """Look, and say how it came out. A check that itself crashes has found something; it never passes."""

@@ -11,6 +11,7 @@ one run of the recipe that ``--recipe`` names (or a fixture ``recipe`` of your o
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -66,10 +67,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(pytest.mark.skip(reason="needs a CUDA device, torch.cuda.is_available() is false"))
 
 
-def _failure(error: Exception) -> Exception:
+def _failure(error: Exception) -> BaseException:
     """What could not be tried, as pytest shows it: one line without a traceback."""
-    failure: Exception = pytest.fail.Exception(f"harness: {error}", pytrace=False)
-    return failure
+    return pytest.fail.Exception(f"harness: {error}", pytrace=False)
 
 
 def _option(config: pytest.Config, name: str) -> str | None:
@@ -104,9 +104,9 @@ def run_record(request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory:
     from harness.record import RunRecord
     from harness.run import run_recipe
 
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    shared = tmp_path_factory.getbasetemp().parent if worker else tmp_path_factory.getbasetemp()
-    path = shared / "harness-run.json"
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base  # a worker of pytest-xdist has it
+    path = shared / f"harness-run-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}.json"
     with FileLock(path.with_suffix(".lock")):
         if not path.exists():
             try:

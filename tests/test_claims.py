@@ -18,6 +18,7 @@ def test_has_a_check(name: str) -> None:
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
 def test_check_stands_for_something(check) -> None:  # type: ignore[no-untyped-def]
     assert check.claim in CLAIMS or check.claim in INVARIANTS
+    assert check.otherwise is None or (check.claim in CLAIMS and check.otherwise in INVARIANTS)
     assert check.statement.endswith(".")
     if check.claim in CLAIMS:
         assert CLAIMS[check.claim].stage == check.id.partition("::")[0]
@@ -44,6 +45,34 @@ def test_vocabulary_claims_are_never_passed_on_tiny() -> None:
     reason = CLAIMS["documented-pair-ids"].not_applicable(RECIPES["tiny"])
     assert reason == "about vocabulary bert-base-uncased; this recipe has built-in"
     assert CLAIMS["documented-pair-ids"].not_applicable(RECIPES["minilm"]) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "claims"),
+    [
+        ({"lr": 2e-5}, {"lr", "ball-park"}),
+        ({"label_names": ("no", "yes")}, {"label-names"}),
+        ({"text_columns": ("sentence",)}, {"raw-columns", "pair-encoding"}),
+        ({"batch_size": 16}, {"batch-shapes", "logits-shape", "batches-per-epoch", "progress-bar", "ball-park"}),
+        ({"epochs": 1}, {"num-training-steps", "one-update-a-batch", "progress-bar", "ball-park"}),
+        ({"schedule": "cosine"}, {"linear-decay", "decay-to-zero", "ball-park"}),
+        ({"warmup_updates": 10}, {"no-warmup", "ball-park"}),
+        ({"shuffle": False}, {"train-shuffled"}),
+        ({"dataset": "mine"}, {"split-sizes", "first-training-row", "num-training-steps", "ball-park"}),
+        ({"pretrained": "mine"}, {"ball-park"}),
+        ({"vocabulary": "mine"}, {"documented-pair-ids", "first-eight-lengths", "first-eight-batch"}),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_what_a_recipe_changes_is_not_claimed_of_it(changes: dict[str, object], claims: set[str]) -> None:
+    recipe = Recipe().with_(**changes)
+    assert claims <= {claim.id for claim in CLAIMS.values() if claim.not_applicable(recipe)}
+
+
+def test_local_copies_are_what_they_are_copies_of() -> None:
+    """Where data and weights are read from changes no claim."""
+    recipe = Recipe(data="a/folder", checkpoint="another/folder")
+    assert not [claim.id for claim in CLAIMS.values() if claim.not_applicable(recipe)]
 
 
 def test_documented_figures_agree_with_each_other() -> None:

@@ -137,7 +137,10 @@ def test_interrupt(tmp_path: Path) -> None:
     """Ctrl-C in the middle of the training: the curves until then are kept, and it exits with 2."""
     output = tmp_path / "out"
     command = [sys.executable, "-m", "harness", "run", "--output", str(output)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("schedule"):

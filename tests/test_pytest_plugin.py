@@ -65,7 +65,7 @@ def test_only_the_stages_that_are_needed_are_run(project: pytest.Pytester) -> No
     project.makeconftest(
         "def pytest_sessionfinish(session):\n"
         "    import json, pathlib\n"
-        "    (path,) = pathlib.Path(session.config._tmp_path_factory.getbasetemp()).glob('harness-run.json')\n"
+        "    (path,) = pathlib.Path(session.config._tmp_path_factory.getbasetemp()).glob('harness-run-*.json')\n"
         "    print('\\nSTAGES', *json.loads(path.read_text())['seconds'])\n"
     )
     result = run(project, "-s", "--recipe", "mine.py:small", "-k", "tokenize::")
@@ -87,7 +87,8 @@ def test_bad_input_is_one_clear_error(project: pytest.Pytester, arguments: list[
     result.stdout.no_fnmatch_line("*During handling*")
 
 
-def test_two_workers_share_one_run(project: pytest.Pytester) -> None:
+def test_two_workers_share_one_run(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     project.makepyfile(
         test_record="import os, pytest\n"
         "@pytest.mark.parametrize('n', range(4))\n"

@@ -19,7 +19,7 @@ def test_defaults_are_the_documents() -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 def test_named_recipes_differ_in_sources_only(recipe: Recipe) -> None:
-    sources = {"name", "dataset", "data", "checkpoint", "vocabulary"}
+    sources = {"name", "dataset", "data", "checkpoint", "pretrained", "vocabulary"}
     documented = Recipe().as_dict()
     assert {key for key, value in recipe.as_dict().items() if value != documented[key]} <= sources
 
@@ -38,14 +38,17 @@ def test_with_refuses_an_unknown_name() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be a whole number of 1 or more, found 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number from 1 to inf, found 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),
         ({"lr": 0.0}, "lr must be a finite number above 0"),
         ({"lr": float("nan")}, "lr must be a finite number above 0"),
-        ({"warmup_updates": -1}, "warmup_updates must be 0 or more"),
-        ({"seed": -1}, "seed must be within"),
+        ({"warmup_updates": -1}, "warmup_updates must be a whole number from 0"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4294967295"),
         ({"loop": "magic"}, "loop must be one of plain"),
-        ({"num_labels": 3}, "num_labels is 3, but there are 2 label_names"),
+        ({"num_labels": 3}, "num_labels must be a whole number from 2 to 2, found 3"),
+        ({"label_names": ("a", "b", "c")}, "num_labels is 2, but there are 3 label_names"),
+        ({"schedule": "linaer"}, "schedule must be one of linear, cosine"),
+        ({"seed": 1.5}, "seed must be a whole number"),
         ({"text_columns": ("a", "b", "c")}, "text_columns must name one or two columns"),
     ],
 )
@@ -62,6 +65,22 @@ def test_recipe_of_a_file(tmp_path: Path) -> None:
         load_recipe(f"{file}:other")
     with pytest.raises(CannotTry, match="has no recipe 'missing'"):
         load_recipe(f"{file}:missing")
+
+
+def test_lists_are_as_good_as_tuples() -> None:
+    recipe = Recipe(label_names=["not_equivalent", "equivalent"], text_columns=["sentence1", "sentence2"])  # type: ignore[arg-type]
+    assert recipe == Recipe()
+    assert hash(recipe) == hash(Recipe())
+
+
+def test_recipe_file_with_a_dataclass_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom harness.recipe import Recipe\n"
+        "@dataclass\nclass Mine(Recipe):\n    pass\n"
+        "low = Recipe(lr=1e-5)\n".replace("(Recipe)", "")
+    )
+    assert load_recipe(f"{file}:low").lr == 1e-5
 
 
 def test_recipe_file_that_fails(tmp_path: Path) -> None:

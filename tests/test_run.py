@@ -98,8 +98,8 @@ def test_stops_before_an_update_is_spent(small: Recipe, tmp_path: Path, monkeypa
 def test_interrupt_keeps_what_was_measured(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated = train.evaluate_between_epochs
 
-    def interrupted(run: Run) -> None:
-        evaluated(run)
+    def interrupted(run: Run, metric: object) -> None:
+        evaluated(run, metric)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train, "evaluate_between_epochs", interrupted)
@@ -137,6 +137,20 @@ def test_a_finished_run_is_never_overwritten(finished: Path, small: Recipe) -> N
     assert (finished / "run.json").read_bytes() == before
 
 
+def test_full_disk_costs_the_model_only(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import PreTrainedModel
+
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(PreTrainedModel, "save_pretrained", full)
+    with pytest.raises(CannotTry, match=r"is recorded in .*, but its model could not be saved \(No space left"):
+        run_recipe(small, updates=2, output=tmp_path / "out")
+    record = RunRecord.read(tmp_path / "out")
+    assert (record.updates, record.model) == (2, None)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["run.json"]
+
+
 @pytest.mark.parametrize("broken", ["data", "checkpoint"])
 def test_bad_input_leaves_no_folder(small: Recipe, tmp_path: Path, broken: str) -> None:
     with pytest.raises(CannotTry):
@@ -165,6 +179,28 @@ def test_truncated_weights(small: Recipe, tmp_path: Path) -> None:
         (tmp_path / path.name).write_bytes(content[:1000] if path.suffix == ".safetensors" else content)
     with pytest.raises(CannotTry, match=r"weights of .* could not be loaded"):
         run_recipe(small.with_(checkpoint=str(tmp_path)), until="model")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
+def test_damaged_file_of_a_checkpoint(small: Recipe, tmp_path: Path, name: str) -> None:
+    from harness.sources.builtin import CHECKPOINT
+
+    for path in CHECKPOINT.iterdir():
+        (tmp_path / path.name).write_bytes(b"{" if path.name == name else path.read_bytes())
+    with pytest.raises(CannotTry, match="could not be loaded"):
+        run_recipe(small.with_(checkpoint=str(tmp_path)), until="model")
+
+
+def test_a_library_that_changed_is_a_finding(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.stages.model import AutoModelForSequenceClassification
+
+    def renamed(*args: object, **kwargs: object) -> None:
+        raise TypeError("unexpected keyword argument 'num_labels'")
+
+    monkeypatch.setattr(AutoModelForSequenceClassification, "from_pretrained", renamed)
+    (finding,) = run_recipe(small, until="model").findings
+    assert (finding.check, finding.severity) == ("model::completes", "error")
+    assert "unexpected keyword argument" in finding.observed
 
 
 @pytest.mark.parametrize(

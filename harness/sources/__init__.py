@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +33,33 @@ def load_raw_datasets(recipe: Recipe) -> DatasetDict:
     from harness.sources import local
 
     return local.raw_datasets(recipe, Path(recipe.data))
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Tells a broken file from a broken library: the first cannot be tried, the second is what the harness looks for.
+
+    Raises:
+        CannotTry: an error that means a missing or damaged file; others (TypeError, ImportError, ...) pass through.
+    """
+    from safetensors import SafetensorError
+
+    damaged = (
+        OSError,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        json.JSONDecodeError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    )
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, damaged) or type(error) is Exception:  # tokenizers raises Exception itself
+            reason = str(error).strip().partition("\n")[0]
+            raise CannotTry(f"{what} could not be loaded ({type(error).__name__}: {reason})") from error
+        raise
 
 
 def find_checkpoint(recipe: Recipe, *, weights: bool) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from harness.errors import CannotTry
 from harness.recipe import Recipe
@@ -24,18 +22,31 @@ REMEDY = "give a local folder with --data DIR or --checkpoint DIR, or try --reci
 
 
 def reachable() -> bool:
-    """Whether the hub accepts a connection within :data:`TIMEOUT` seconds; false where offline mode is set."""
-    from huggingface_hub import constants
+    """Whether the hub answers within :data:`TIMEOUT` seconds, asked as its own client asks (proxies, offline mode)."""
+    from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
         return False
-    address = urlsplit(constants.ENDPOINT)
-    port = address.port or (443 if address.scheme == "https" else 80)
     try:
-        with socket.create_connection((address.hostname or "", port), timeout=TIMEOUT):
-            return True
-    except OSError:
+        get_session().head(constants.ENDPOINT, timeout=TIMEOUT)
+    except Exception:  # of requests or httpx, whichever the client uses
         return False
+    return True
+
+
+def path_and_configuration(dataset: str) -> tuple[str, str | None]:
+    """What ``load_dataset`` is given.
+
+    >>> path_and_configuration("glue/mrpc")
+    ('nyu-mll/glue', 'mrpc')
+    >>> path_and_configuration("stanfordnlp/sst2")
+    ('stanfordnlp/sst2', None)
+    """
+    first, _, rest = dataset.partition("/")
+    if first in FULL_NAMES:
+        return FULL_NAMES[first], rest or None
+    name, _, configuration = rest.partition("/")
+    return f"{first}/{name}" if name else first, configuration or None
 
 
 @contextmanager
@@ -62,11 +73,11 @@ def raw_datasets(recipe: Recipe) -> DatasetDict:
 
     from harness.sources.local import as_raw_features
 
-    path, _, configuration = recipe.dataset.partition("/")
+    path, configuration = path_and_configuration(recipe.dataset)
     online = reachable()
     try:
         with nullcontext() if online else _offline():
-            loaded = load_dataset(FULL_NAMES.get(path, path), configuration or None)
+            loaded = load_dataset(path, configuration)
     except Exception as error:
         if online:
             message = f"the hub did not give the data {recipe.dataset} ({type(error).__name__}: {error}); {REMEDY}"

@@ -21,6 +21,7 @@ SPLITS = ("train", "validation", "test")
 TSV_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 ORIGINAL_TRAIN, ORIGINAL_TEST, DEV_IDS = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
 READERS = {"parquet": "parquet", "jsonl": "json", "json": "json", "csv": "csv"}
+TOKENIZER_FILES = ["tokenizer.json", "vocab.txt", "vocab.json", "*.model"]
 UNLABELLED = -1
 """Hugging Face's label of a row without one; GLUE publishes some test sets so."""
 
@@ -65,14 +66,11 @@ def checkpoint(folder: Path, *, weights: bool) -> Path:
     Raises:
         CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights.
     """
-    needs = {
-        "configuration": ["config.json"],
-        "tokenizer": ["tokenizer.json", "vocab.txt"],
-    }
+    needs = {"configuration": ["config.json"], "tokenizer": TOKENIZER_FILES}
     if weights:
-        needs["weights"] = ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"]
+        needs["weights"] = ["model*.safetensors", "pytorch_model*.bin"]
     for what, names in needs.items():
-        if not any((folder / name).is_file() for name in names):
+        if not any(any(folder.glob(name)) for name in names):
             raise CannotTry(
                 f"checkpoint folder {folder} has no {what}: expected {' or '.join(names)}; save one there with "
                 "save_pretrained"
@@ -178,14 +176,16 @@ def _datasets_files(folder: Path) -> DatasetDict:
             raise CannotTry(f"data folder {folder} could not be read ({type(error).__name__}: {error})") from error
     else:
         found = {
-            suffix: {split: files for split in SPLITS if (files := sorted(map(str, folder.glob(f"{split}*.{suffix}"))))}
+            suffix: {split: files for split in SPLITS if (files := _files_of(folder, split, suffix))}
             for suffix in READERS
         }
         suffix = next((suffix for suffix, files in found.items() if files), None)
         if suffix is None:
             raise CannotTry(f"data folder {folder} has none of the layouts that can be read; expected {_layouts()}")
         try:
-            loaded = load_dataset(READERS[suffix], data_files=found[suffix])
+            # Without keep_default_na=False pandas reads the sentence "None" as no sentence.
+            options = {"keep_default_na": False} if suffix == "csv" else {}
+            loaded = load_dataset(READERS[suffix], data_files=found[suffix], **options)
         except Exception as error:
             cause = error.__cause__ or error
             raise CannotTry(
@@ -193,6 +193,11 @@ def _datasets_files(folder: Path) -> DatasetDict:
             ) from error
     assert isinstance(loaded, DatasetDict)  # dataset_dict.json and a dictionary of files both give one
     return loaded
+
+
+def _files_of(folder: Path, split: str, suffix: str) -> list[str]:
+    """``train.parquet``, or ``train-00000-of-00002.parquet`` and its like."""
+    return sorted(str(path) for pattern in (split, f"{split}-*") for path in folder.glob(f"{pattern}.{suffix}"))
 
 
 def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> DatasetDict:
@@ -208,7 +213,7 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
     for split in SPLITS:
         if split not in loaded:
             raise CannotTry(f"{where} has no {split} split; found {', '.join(map(str, loaded)) or 'none'}")
-        rows = loaded[split]
+        rows = loaded[split].with_format(None)
         if "idx" not in rows.column_names:
             rows = rows.add_column("idx", list(range(len(rows))))
         missing = [name for name in features if name not in rows.column_names]

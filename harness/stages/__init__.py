@@ -26,7 +26,8 @@ def checks_of_claims() -> dict[str, list[str]]:
     """The ids of the checks that stand for each claim and each invariant; empty where there is none."""
     checks: dict[str, list[str]] = {name: [] for name in (*CLAIMS, *INVARIANTS)}
     for check in CHECKS.values():
-        checks[check.claim].append(check.id)
+        for name in filter(None, (check.claim, check.otherwise)):
+            checks[name].append(check.id)
     return checks
 
 

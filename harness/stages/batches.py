@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 
 from harness.claims import CLAIMS
@@ -70,7 +69,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("batch-shapes")
+@STAGE.check("batch-shapes", otherwise="recipe-respected")
 def batch_shapes(run: Run) -> Iterator[Finding]:
     """A batch is batch size x its longest row; labels has one entry for each row."""
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
@@ -90,25 +89,27 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("dynamic-padding")
 def padding_is_marked(run: Run) -> Iterator[Finding]:
-    """Each row of a batch is the row itself, then padding with mask 0; nothing is lost or added."""
-    rows = first_rows(run, min(run.recipe.batch_size, len(run.model_datasets["train"])))
-    batch = run.data_collator([dict(row) for row in rows])
-    width = max(len(row["input_ids"]) for row in rows)
+    """Each row of a batch is a row of the data with its own label, and padding with mask 0; nothing else."""
     fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
-    for key, values in batch.items():
-        if key == "labels":
-            expected = torch.stack([row["labels"] for row in rows])
-        else:
-            expected = torch.full((len(rows), width), fill.get(key, 0))
-            for place, row in zip(expected, rows, strict=True):
-                place[: len(row[key])] = row[key]
-        if not torch.equal(values, expected):
-            yield Finding(
-                expected=f"{key} of each row, then {fill.get(key, 0)}, {width} wide",
-                observed=f"{values.tolist()}",
-                where="split train, the first rows",
-                hint="Use DataCollatorWithPadding; padding with mask 1 takes part in the attention.",
-            )
+    for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
+        data = run.model_datasets[name].with_format(None)
+        keys = sorted(data.column_names)
+        known = {str([row[key] for key in keys]) for row in data}
+        batch = next(iter(loader))
+        mask = batch["attention_mask"].bool()
+        for row, kept in enumerate(mask):
+            values = [batch[key][row].tolist() if key == "labels" else batch[key][row][kept].tolist() for key in keys]
+            padding = {
+                key: set(batch[key][row][~kept].tolist()) - {fill.get(key, 0)} for key in keys if key != "labels"
+            }
+            if str(values) not in known or any(padding.values()):
+                yield Finding(
+                    expected=f"a row of the {name} data and its label, then {fill} with attention_mask 0",
+                    observed=f"{ {key: batch[key][row].tolist() for key in keys} }",
+                    where=f"{name} dataloader, row {row} of the first batch",
+                    hint="Use DataCollatorWithPadding; padding with mask 1 takes part in the attention.",
+                )
+                break
 
 
 def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:

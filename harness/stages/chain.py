@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,8 @@ class Run:
     optimizer: Optimizer = field(init=False)
     num_training_steps: int = field(init=False)
     lr_scheduler: LRScheduler = field(init=False)
+    planned_lrs: list[float] = field(init=False)
+    """What the schedule gives: before the first update, then after each."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""
@@ -108,13 +110,18 @@ class Stage:
         return function
 
     def check(
-        self, claim: str, *, severity: Severity = "error"
+        self, claim: str, *, severity: Severity = "error", otherwise: str | None = None
     ) -> Callable[[Callable[[Run], Iterator[Finding]]], Check[Run]]:
-        """Register a check that stands for a claim or invariant; its docstring is the statement, its name the id."""
+        """Register a check that stands for a claim or invariant; its docstring is the statement, its name the id.
+
+        Where the claim does not apply to the recipe, neither does the check, unless it stands for an invariant
+        ``otherwise``.
+        """
 
         def register(function: Callable[[Run], Iterator[Finding]]) -> Check[Run]:
             statement = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
-            check = Check(f"{self.name}::{function.__name__.replace('_', '-')}", claim, statement, function, severity)
+            name = f"{self.name}::{function.__name__.replace('_', '-')}"
+            check = Check(name, claim, statement, function, severity, otherwise)
             self.checks.append(check)
             return check
 
@@ -144,7 +151,7 @@ class Stage:
             )
             results = [CheckResult(self.completes.id, self.completes.claim, "fails", (crash,))]
         else:
-            with unchanged_random_state():
+            with unchanged_random_state(*_generators(run)):
                 results = [
                     CheckResult(self.completes.id, self.completes.claim, "holds"),
                     *(_look(check, run) for check in self.checks),
@@ -155,7 +162,9 @@ class Stage:
 def _look(check: Check[Run], run: Run) -> CheckResult:
     claim = CLAIMS.get(check.claim)
     reason = claim.not_applicable(run.recipe) if claim else None
-    return check.not_applicable(reason) if reason else check(run)
+    if reason is None:
+        return check(run)
+    return replace(check, claim=check.otherwise)(run) if check.otherwise else check.not_applicable(reason)
 
 
 def _where(error: Exception) -> str | None:
@@ -166,16 +175,24 @@ def _where(error: Exception) -> str | None:
     return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}" if traceback else None
 
 
+def _generators(run: Run) -> list[torch.Generator]:
+    """The generators of the dataloaders that have one of their own."""
+    loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
+    return [loader.generator for loader in loaders if loader.generator is not None]
+
+
 @contextmanager
-def unchanged_random_state() -> Iterator[None]:
-    """Whatever is drawn inside, Python, NumPy and torch go on afterwards as if it had not been."""
-    python, numpy = random.getstate(), np.random.get_state()
+def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
+    """Whatever is drawn inside, Python, NumPy, torch and ``generators`` go on afterwards as if it had not been."""
+    python, numpy, states = random.getstate(), np.random.get_state(), [each.get_state() for each in generators]
     with torch.random.fork_rng():
         try:
             yield
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)
 
 
 def run_stages(

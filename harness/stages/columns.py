@@ -17,7 +17,8 @@ STAGE = Stage("columns")
 def columns(run: Run) -> None:
     tokenized_datasets = run.tokenized_datasets
     tokenized_datasets = tokenized_datasets.remove_columns([*run.recipe.text_columns, "idx"])
-    tokenized_datasets = tokenized_datasets.rename_column(run.recipe.label_column, "labels")
+    if run.recipe.label_column != "labels":
+        tokenized_datasets = tokenized_datasets.rename_column(run.recipe.label_column, "labels")
     tokenized_datasets.set_format("torch")
     run.model_datasets = tokenized_datasets
 

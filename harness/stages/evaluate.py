@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from harness.claims import CLAIMS
 from harness.findings import Finding
 from harness.loops import plain
 from harness.metrics import load_metric
-from harness.metrics.accuracy_and_f1 import accuracy_and_f1
 from harness.stages.chain import Run, Stage
 from harness.watch.trace import Trace, row_key
 
@@ -122,7 +122,14 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
 @STAGE.check("metric-values")
 def metric_is_right(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are those of the model's own predictions on the raw labels, and there is no other score."""
-    expected = accuracy_and_f1(predictions_seen(run), labels(run))
+    # Counted here on its own, from precision and recall: the metric's code must not vouch for itself.
+    pairs = Counter(zip(predictions_seen(run), labels(run), strict=False))
+    right, found, missed, wrongly = pairs[0, 0] + pairs[1, 1], pairs[1, 1], pairs[0, 1], pairs[1, 0]
+    precision, recall = (found / max(1, found + others) for others in (wrongly, missed))
+    expected = {
+        "accuracy": right / max(1, pairs.total()),
+        "f1": 2 * precision * recall / (precision + recall) if found else 0.0,
+    }
     same = run.metrics.keys() == expected.keys() and all(
         math.isclose(run.metrics[name], value, rel_tol=1e-12) for name, value in expected.items()
     )

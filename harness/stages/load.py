@@ -31,7 +31,7 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("raw-columns")
+@STAGE.check("raw-columns", otherwise="recipe-respected")
 def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
     expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
@@ -66,7 +66,7 @@ def raw_features(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("label-names")
+@STAGE.check("label-names", otherwise="recipe-respected")
 def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""
     for name, rows in run.raw_datasets.items():
@@ -129,7 +129,7 @@ def known_labels(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("both-classes")
+@STAGE.check("both-classes", severity="warning")
 def both_classes(run: Run) -> Iterator[Finding]:
     """The training and the validation data have rows of every class."""
     for name in ("train", "validation"):
@@ -143,7 +143,7 @@ def both_classes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("splits-disjoint")
+@STAGE.check("splits-disjoint", severity="warning")
 def splits_disjoint(run: Run) -> Iterator[Finding]:
     """No validation row is also a training row."""
 

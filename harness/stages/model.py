@@ -10,23 +10,22 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from harness.errors import CannotTry
 from harness.findings import Finding, NotApplicable
-from harness.sources import find_checkpoint
+from harness.sources import find_checkpoint, loading
 from harness.stages.chain import Run, Stage
+from harness.stages.tokenize import two_segments_only
 
 STAGE = Stage("model")
+
+FIRST_LOSS_WITHIN = 0.4
+"""How far from ln 2 a first loss may be."""
 
 
 @STAGE.step
 def model(run: Run) -> None:
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
-    try:
+    with loading(f"the weights of {run.checkpoint}"):
         model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
-    except Exception as error:
-        raise CannotTry(
-            f"the weights of {run.checkpoint} could not be loaded ({type(error).__name__}: {error})"
-        ) from error
 
     device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
     model.to(device)
@@ -40,12 +39,13 @@ def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
 
     folder = Path(checkpoint)
     if not folder.is_dir():
-        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors", "pytorch_model.bin"]))
+        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors", "pytorch_model*.bin"]))
     tensors: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("model*.safetensors")):
         tensors |= load_file(path)
     if not tensors:
-        tensors = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+        for path in sorted(folder.glob("pytorch_model*.bin")):
+            tensors |= torch.load(path, map_location="cpu", weights_only=True)
     # Checkpoints from TensorFlow call LayerNorm's weight and bias gamma and beta.
     renamed = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     for old, new in renamed.items():
@@ -81,16 +81,18 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
 
 @STAGE.check("head-newly-initialised")
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
-    """The head is new and random: it is not in the checkpoint, its weights vary and its biases are 0."""
+    """The output layer is new and random: it is not in the checkpoint, its weights vary and its biases are 0."""
     head, _ = head_and_backbone(run)
     stored = checkpoint_tensors(run.checkpoint)
-    if not head:
+    # Layers of the head below the output may be the checkpoint's own (ModernBERT's dense layer).
+    output = {name: tensor for name, tensor in head.items() if tensor.shape[:1] == (run.recipe.num_labels,)}
+    if not output:
         yield Finding(
-            expected="a classification head above the backbone",
+            expected=f"a layer of {run.recipe.num_labels} outputs above the backbone",
             observed=f"{type(run.model).__name__} without one",
             hint="Load the checkpoint with AutoModelForSequenceClassification.",
         )
-    for name, tensor in head.items():
+    for name, tensor in output.items():
         same = name in stored and stored[name].shape == tensor.shape and torch.equal(stored[name], tensor.cpu())
         constant = tensor.dim() > 1 and tensor.std() == 0
         shifted = tensor.dim() == 1 and "bias" in name and bool((tensor != 0).any())
@@ -105,14 +107,17 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("backbone-from-checkpoint")
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
-    """Each tensor of the backbone equals the checkpoint's, bit for bit."""
+    """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
     _, backbone = head_and_backbone(run)
     prefix = f"{run.model.base_model_prefix}."
     stored = {name.removeprefix(prefix): tensor for name, tensor in checkpoint_tensors(run.checkpoint).items()}
+    # A checkpoint of masked words alone, such as BertForMaskedLM's, has no pooler; it is then part of the new head.
+    pooled = any(name.startswith("pooler.") for name in stored)
     wrong = [
         name
         for name, tensor in backbone.items()
-        if name not in stored or not torch.equal(stored[name].to(tensor.dtype), tensor.cpu())
+        if (pooled or not name.startswith("pooler."))
+        and (name not in stored or not torch.equal(stored[name].to(tensor.dtype), tensor.cpu()))
     ]
     if wrong or not backbone:
         yield Finding(
@@ -164,7 +169,7 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("logits-shape")
+@STAGE.check("logits-shape", otherwise="recipe-respected")
 def logits_shape(run: Run) -> Iterator[Finding]:
     """There is one logit for each class and row of the batch."""
     batch = example_batch(run)
@@ -184,10 +189,10 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     expected = math.log(run.recipe.num_labels)
     observed = evaluated(run, example_batch(run)).loss.item()
     # A new head's logits are small but not 0, and eight labels are rarely balanced: the documents' own sample is off by
-    # 0.15. Of @@SEEDS@@
-    if not abs(observed - expected) < 0.35:
+    # 0.15, and 100 seeds of the built-in checkpoint were off by up to 0.26 (of MiniLM, by 0.02).
+    if not abs(observed - expected) < FIRST_LOSS_WITHIN:
         yield Finding(
-            expected=f"{expected:.4f} within 0.35",
+            expected=f"{expected:.4f} within {FIRST_LOSS_WITHIN}",
             observed=f"{observed:.4f}",
             hint="The head is not new, is badly scaled, or the labels do not fit it.",
         )
@@ -261,6 +266,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
 @STAGE.check("segments-matter")
 def segments_reach_the_model(run: Run) -> Iterator[Finding]:
     """Other token_type_ids give other logits."""
+    two_segments_only(run)
     batch = example_batch(run)
     if "token_type_ids" not in batch:
         raise NotApplicable("this tokenizer gives no token_type_ids")

@@ -30,7 +30,7 @@ def is_adamw(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("lr")
+@STAGE.check("lr", otherwise="recipe-respected")
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""
     for number, group in enumerate(run.optimizer.param_groups):

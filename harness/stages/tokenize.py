@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
 
 from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
-from harness.sources import find_checkpoint
+from harness.sources import find_checkpoint, loading
 from harness.stages.chain import Run, Stage
 
 STAGE = Stage("tokenize")
@@ -21,7 +21,8 @@ FIRST, SECOND = "This is the first sentence.", "This is the second one."
 @STAGE.step
 def tokenize(run: Run) -> None:
     checkpoint = find_checkpoint(run.recipe, weights=False)
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    with loading(f"the tokenizer of {checkpoint}"):
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
 
     def tokenize_function(example: dict[str, Any]) -> Any:
         return tokenizer(*(example[name] for name in run.recipe.text_columns), truncation=True)
@@ -31,13 +32,20 @@ def tokenize(run: Run) -> None:
     run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
 
 
-def _segments_only(run: Run) -> None:
-    """For checks of token_type_ids: the model must have them. What the tokenizer says of itself may be the bug.
+def model_config(run: Run) -> Any:
+    """The configuration of the recipe's checkpoint; the tokenizer's own word may be the bug."""
+    checkpoint = find_checkpoint(run.recipe, weights=False)
+    with loading(f"the configuration of {checkpoint}"):
+        return AutoConfig.from_pretrained(checkpoint)
+
+
+def two_segments_only(run: Run) -> None:
+    """For checks of token_type_ids.
 
     Raises:
         NotApplicable: the model has one segment (RoBERTa) or none (DistilBERT).
     """
-    config = AutoConfig.from_pretrained(find_checkpoint(run.recipe, weights=False))
+    config = model_config(run)
     if getattr(config, "type_vocab_size", 0) < 2:
         raise NotApplicable(f"{type(config).__name__} knows no second segment")
 
@@ -72,7 +80,7 @@ def documented_pair_tokens(run: Run) -> Iterator[Finding]:
 @STAGE.check("documented-pair-token-type-ids")
 def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     """The token_type_ids of the document's pair are the documented ones."""
-    _segments_only(run)
+    two_segments_only(run)
     yield from _differs(
         run.tokenizer(FIRST, SECOND).get("token_type_ids", []),
         CLAIMS["documented-pair-token-type-ids"].expected,
@@ -80,10 +88,38 @@ def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     )
 
 
+@STAGE.check("documented-pair-attention-mask")
+def documented_pair_attention_mask(run: Run) -> Iterator[Finding]:
+    """The attention_mask of the document's pair is the documented one."""
+    yield from _differs(
+        run.tokenizer(FIRST, SECOND).get("attention_mask", []),
+        CLAIMS["documented-pair-attention-mask"].expected,
+        "A single pair has no padding, so nothing is masked.",
+    )
+
+
+@STAGE.check("own-text")
+def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
+    """The ids of each row are those of its own sentences: none lost, exchanged, repeated or cut short."""
+    for name, raw in run.raw_datasets.items():
+        expected = run.tokenizer(*(list(raw[column]) for column in run.recipe.text_columns), truncation=True)[
+            "input_ids"
+        ]
+        for row, (ids, own) in enumerate(zip(run.tokenized_datasets[name]["input_ids"], expected, strict=False)):
+            if list(ids) != list(own):
+                yield Finding(
+                    expected=f"{run.tokenizer.decode(own)!r}, {len(own)} tokens",
+                    observed=f"{run.tokenizer.decode(ids)!r}, {len(ids)} tokens",
+                    where=f"split {name}, row {row}",
+                    hint='Tokenize with tokenizer(example["sentence1"], example["sentence2"], truncation=True).',
+                )
+                break
+
+
 @STAGE.check("pair-encoding")
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
-    _segments_only(run)
+    two_segments_only(run)
     cls, sep = run.tokenizer.cls_token_id, run.tokenizer.sep_token_id
     for name, rows in run.tokenized_datasets.items():
         segments = rows["token_type_ids"] if "token_type_ids" in rows.column_names else [[]] * len(rows)
@@ -155,18 +191,26 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("truncation")
 def truncation(run: Run) -> Iterator[Finding]:
-    """A row that is longer than the model takes is cut to what it takes."""
-    limit = run.tokenizer.model_max_length
-    if limit > 1_000_000:
-        raise NotApplicable("the tokenizer states no maximum length")
-    too_long = [run.raw_datasets["train"][0][run.recipe.text_columns[0]] + " and so on" * limit]
-    observed = len(run.tokenize_function(dict.fromkeys(run.recipe.text_columns, too_long))["input_ids"][0])
-    if observed > limit:
-        yield Finding(
-            expected=f"at most {limit} tokens",
-            observed=f"{observed} tokens for a text of {len(too_long[0].split())} words",
-            hint="Tokenize with truncation=True; a longer row fails in the middle of the training.",
-        )
+    """No row is longer than the model takes, and one that would be is cut."""
+    takes = getattr(model_config(run), "max_position_embeddings", None)
+    states = run.tokenizer.model_max_length if run.tokenizer.model_max_length < 1_000_000 else None
+    if takes is None and states is None:
+        raise NotApplicable("neither the model nor the tokenizer states a maximum length")
+    limit = min(length for length in (takes, states) if length is not None)
+    lengths = {f"split {name}": max(map(len, rows["input_ids"])) for name, rows in run.tokenized_datasets.items()}
+    if states is not None:
+        too_long = [run.raw_datasets["train"][0][run.recipe.text_columns[0]] + " and so on" * limit]
+        example = run.tokenize_function(dict.fromkeys(run.recipe.text_columns, too_long))
+        lengths[f"a text of {len(too_long[0].split())} words"] = len(example["input_ids"][0])
+    for where, longest in lengths.items():
+        if longest > limit:
+            yield Finding(
+                expected=f"at most {limit} tokens",
+                observed=f"{longest}",
+                where=where,
+                hint="Tokenize with truncation=True and a tokenizer that states model_max_length; a longer row fails "
+                "in the middle of the training.",
+            )
 
 
 @STAGE.check("first-eight-lengths")

@@ -56,7 +56,7 @@ class Update:
     grad_norm: float
     """The 2-norm over all gradients, as the step used them."""
     missing: tuple[str, ...]
-    """Trainable parameters without a gradient."""
+    """Parameters that were trainable when the trace began, and have no gradient."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,15 @@ class Trace:
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
     unchanged: dict[int, list[str]] = field(default_factory=dict)
-    """Of the first update at lr > 0, by its number: the parameters that had a gradient and did not change."""
+    """By update: the parameters that were looked at, should have changed, and did not.
+
+    All of them at the first update that counts, and one at each update from then on, in turn.
+    """
 
     def __enter__(self) -> Trace:
+        self._trainable = [name for name, parameter in self.model.named_parameters() if parameter.requires_grad]
         self._before: dict[str, torch.Tensor] = {}
+        self._looked = False
         self._handles = [self.model.register_forward_hook(self._forward_ends, with_kwargs=True)]
         if self.optimizer is not None:
             self._handles += [
@@ -149,33 +154,39 @@ class Trace:
         self.events.append(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
-        gradients = [p.grad for _, p in named if p.grad is not None]
+        named = dict(self.model.named_parameters())
+        gradients = [p.grad for p in named.values() if p.grad is not None]
         lr = float(optimizer.param_groups[0]["lr"])
         self.events.append(
             Update(
                 update=self.update,
                 lr=lr,
                 grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
-                missing=tuple(name for name, p in named if p.grad is None),
+                missing=tuple(name for name in self._trainable if named[name].grad is None),
             )
         )
-        if not self.unchanged and lr > 0:
-            self._before = {name: p.detach().clone() for name, p in named if p.grad is not None and p.grad.any()}
+        names = [self._trainable[self.update % len(self._trainable)]] if self._looked else self._trainable
+        self._before = {name: named[name].detach().clone() for name in names if _should_change(named[name], lr)}
 
     def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._before:
-            now = dict(self.model.named_parameters())
-            self.unchanged[self.update] = [
-                name for name, before in self._before.items() if torch.equal(before, now[name])
-            ]
-            self._before = {}
+        now = dict(self.model.named_parameters())
+        if same := [name for name, before in self._before.items() if torch.equal(before, now[name])]:
+            self.unchanged[self.update] = same
+        self._looked = self._looked or bool(self._before)
+        self._before = {}
         self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
         given = (tuple(torch.as_tensor(values).tolist()) for values in (predictions, references))
         self.events.append(MetricBatch(*given))
         self._add_batch(predictions=predictions, references=references, **kwargs)
+
+
+def _should_change(parameter: torch.Tensor, lr: float) -> bool:
+    """Whether an update by about ``lr``, as Adam makes it, is more than rounding takes away again."""
+    if parameter.grad is None or not parameter.grad.any():
+        return False
+    return lr > 4 * torch.finfo(parameter.dtype).eps * parameter.detach().abs().max().item()
 
 
 def _rows(batch: dict[str, Any]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ A mutant is a step that stands in for the documented one. Its twin is another st
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,12 @@ import torch
 from datasets import ClassLabel, Dataset, DatasetDict, concatenate_datasets
 from torch.optim import Adam, AdamW
 from torch.utils.data import DataLoader
-from transformers import AutoModelForSequenceClassification, BertForSequenceClassification, get_scheduler
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertForSequenceClassification,
+    DataCollatorWithPadding,
+    get_scheduler,
+)
 
 from harness.loops import plain
 from harness.metrics import load_metric
@@ -49,6 +55,7 @@ def tiny(recipe: Recipe) -> Recipe:
 @dataclass(frozen=True)
 class Mutant:
     check: str
+    name: str
     broken: Step
     clean: Step | None = None
     recipe: Change = same
@@ -59,15 +66,14 @@ class Mutant:
     """The twin is MRPC itself: it needs HARNESS_DATA."""
 
 
-MUTANTS: dict[str, Mutant] = {}
+MUTANTS: list[Mutant] = []
 
 
 def mutant(check: str, **options: Any) -> Callable[[Step], Step]:
-    """Register a step as the mutant of a check."""
+    """Register a step as a mutant of a check, of which there may be several."""
 
     def register(step: Step) -> Step:
-        assert check not in MUTANTS, f"{check} has a mutant already"
-        MUTANTS[check] = Mutant(check, step, **options)
+        MUTANTS.append(Mutant(check, getattr(step, "__name__", "mutant").strip("_<>"), step, **options))
         return step
 
     return register
@@ -168,6 +174,18 @@ def tokenize_with(run: Run, function: Callable[[Any, dict[str, Any]], Any], **op
     run.tokenized_datasets = run.raw_datasets.map(run.tokenize_function, **({"batched": True} | options))
 
 
+def _gives_both_as_named_arguments(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(text=row["sentence1"], text_pair=row["sentence2"], truncation=True))
+
+
+def _maps_in_small_batches(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True), batch_size=7)
+
+
+def _states_the_maximum(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True, max_length=100))
+
+
 # The built-in vocabulary passed off as bert-base-uncased's.
 for _check in ("documented-pair-ids", "documented-pair-tokens"):
     mutant(f"tokenize::{_check}", recipe=called_mrpc, clean_recipe=with_minilm)(tokenize.tokenize)
@@ -195,10 +213,6 @@ def forgets_segments(run: Run) -> None:
     run.tokenizer = _WithoutSegments(run.tokenizer)
 
 
-def _gives_both_as_named_arguments(run: Run) -> None:
-    tokenize_with(run, lambda t, row: t(text=row["sentence1"], text_pair=row["sentence2"], truncation=True))
-
-
 @mutant("tokenize::pairs-carry-token-type-ids", clean=_gives_both_as_named_arguments)
 def joins_the_sentences(run: Run) -> None:
     def joined(tokenizer: Any, row: dict[str, Any]) -> Any:
@@ -206,6 +220,36 @@ def joins_the_sentences(run: Run) -> None:
         return tokenizer(texts, truncation=True)
 
     tokenize_with(run, joined)
+
+
+class _MasksSeparators(_WithoutSegments):
+    """A tokenizer that masks the last token."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        encoded = self.tokenizer(*args, **kwargs)
+        encoded["attention_mask"] = [*encoded["attention_mask"][:-1], 0]
+        return encoded
+
+
+@mutant("tokenize::documented-pair-attention-mask", recipe=with_minilm, clean_recipe=with_minilm)
+def masks_the_last_token(run: Run) -> None:
+    tokenize.tokenize(run)
+    run.tokenizer = _MasksSeparators(run.tokenizer)
+
+
+@mutant("tokenize::rows-encode-their-own-text", clean=_gives_both_as_named_arguments)
+def encodes_the_first_sentence_twice(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence1"], truncation=True))
+
+
+@mutant("tokenize::rows-encode-their-own-text", clean=_maps_in_small_batches)
+def exchanges_the_sentences(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(row["sentence2"], row["sentence1"], truncation=True))
+
+
+@mutant("tokenize::rows-encode-their-own-text", clean=_states_the_maximum)
+def keeps_16_tokens(run: Run) -> None:
+    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True, max_length=16))
 
 
 class _Tensors(_WithoutSegments):
@@ -219,10 +263,6 @@ class _Tensors(_WithoutSegments):
 def returns_tensors(run: Run) -> None:
     tokenize.tokenize(run)
     run.tokenizer = _Tensors(run.tokenizer)
-
-
-def _maps_in_small_batches(run: Run) -> None:
-    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True), batch_size=7)
 
 
 @mutant("tokenize::map-keeps-dataset", clean=_maps_in_small_batches)
@@ -241,10 +281,6 @@ def _maps_row_by_row(run: Run) -> None:
 @mutant("tokenize::no-padding-at-tokenization", clean=_maps_row_by_row)
 def pads_while_mapping(run: Run) -> None:
     tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True, padding=True))
-
-
-def _states_the_maximum(run: Run) -> None:
-    tokenize_with(run, lambda t, row: t(row["sentence1"], row["sentence2"], truncation=True, max_length=100))
 
 
 @mutant("tokenize::truncation", clean=_states_the_maximum)
@@ -362,17 +398,30 @@ def batches_of_16(run: Run) -> None:
     loaders(run, train={"batch_size": 16})
 
 
+def _pads_to_a_multiple(run: Run) -> None:
+    """A little further than the longest row: another shape, the same rows."""
+    collator = DataCollatorWithPadding(run.tokenizer, pad_to_multiple_of=8)
+    loaders(run, train={"collate_fn": collator}, evaluation={"collate_fn": collator})
+
+
 @mutant("batches::padding-is-marked")
 def padding_with_mask_1(run: Run) -> None:
-    collator = run.data_collator
-
     def collate(rows: list[Any]) -> Any:
-        batch = collator(rows)
+        batch = run.data_collator(rows)
         batch["attention_mask"] = torch.ones_like(batch["attention_mask"])
         return batch
 
-    run.data_collator = collate  # type: ignore[assignment]
-    batches.batches(run)
+    loaders(run, train={"collate_fn": collate})
+
+
+@mutant("batches::padding-is-marked", clean=_pads_to_a_multiple)
+def collator_exchanges_labels(run: Run) -> None:
+    def collate(rows: list[Any]) -> Any:
+        batch = run.data_collator(rows)
+        batch["labels"] = batch["labels"].roll(1)
+        return batch
+
+    loaders(run, train={"collate_fn": collate})
 
 
 class _SeededAnew(torch.utils.data.RandomSampler):
@@ -595,8 +644,10 @@ def schedules_another_optimizer(run: Run) -> None:
 def looped(loop: Callable[[Run], None]) -> Step:
     """The documented step around another loop."""
 
+    @functools.wraps(loop)
     def step(run: Run) -> None:
         run.progress_bar = train.progress_bar(run.num_training_steps)
+        run.planned_lrs = schedule.rehearsed_lrs(run)
         with run.progress_bar, Trace(run.model, run.optimizer) as run.training:
             loop(run)
 
@@ -678,6 +729,16 @@ def _resets_before_backward(run: Run) -> None:
     documented_loop(run, backward=lambda loss: (run.optimizer.zero_grad(), loss.backward()), reset=_nothing)
 
 
+def _cosine(recipe: Recipe) -> Recipe:
+    return recipe.with_(schedule="cosine")
+
+
+@mutant("train::lr-follows-the-schedule", recipe=_cosine, clean_recipe=_cosine)
+@looped
+def never_steps_the_scheduler(run: Run) -> None:
+    documented_loop(run, schedule_=_nothing)
+
+
 @mutant("train::gradients-are-reset", clean=looped(_resets_before_backward))
 @looped
 def never_resets(run: Run) -> None:
@@ -710,7 +771,25 @@ def seeds_every_epoch(run: Run) -> None:
 
 @mutant("train::gradients-reach-all-parameters", clean=looped(documented_loop))
 @looped
-def freezes_after_the_optimizer_was_made(run: Run) -> None:
+def detaches_the_head(run: Run) -> None:
+    class Detached(torch.nn.Linear):
+        def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.linear(hidden, self.weight.detach(), self.bias.detach())
+
+    run.model.classifier.__class__ = Detached
+    documented_loop(run)
+
+
+@mutant("train::gradients-reach-all-parameters", clean=looped(documented_loop))
+@looped
+def freezes_the_backbone_later(run: Run) -> None:
+    epochs = iter([_nothing, lambda run: run.model.base_model.requires_grad_(False)])
+    documented_loop(run, epoch_begins=lambda run: next(epochs)(run))
+
+
+@mutant("train::gradients-reach-all-parameters", clean=looped(documented_loop))
+@looped
+def detaches_the_backbone(run: Run) -> None:
     # Detached, not requires_grad=False: the parameters are still called trainable.
     run.model.base_model.register_forward_hook(
         lambda module, args, outputs: type(outputs)({name: value.detach() for name, value in outputs.items()})
@@ -728,6 +807,18 @@ def updates_another_model(run: Run) -> None:
     live = run.model
     run.optimizer.param_groups[0]["params"] = [p.detach().clone() for p in live.parameters()]
     documented_loop(run, reset=lambda run: live.zero_grad())
+
+
+@mutant("train::parameters-change", clean=looped(_accumulates_in_place))
+@looped
+def loses_the_model_after_the_first_update(run: Run) -> None:
+    def step(run: Run, number: int) -> None:
+        if number == 2:
+            copies = [p.detach().clone() for p in run.model.parameters()]
+            run.optimizer.param_groups[0]["params"] = copies
+        run.optimizer.step()
+
+    documented_loop(run, step=step, reset=lambda run: run.model.zero_grad())
 
 
 @mutant("train::loss-stays-finite", clean=looped(documented_loop))
@@ -748,6 +839,7 @@ def diverges(run: Run) -> None:
 def evaluated(loop: Callable[[Run, Any], dict[str, float]]) -> Step:
     """The documented step around another loop."""
 
+    @functools.wraps(loop)
     def step(run: Run) -> None:
         metric = load_metric()
         with Trace(run.model, metric=metric) as run.evaluation:

@@ -11,7 +11,7 @@ from harness.findings import CheckResult
 from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.stages import CHECKS, STAGES, Run
 from harness.stages.chain import Step
-from tests.mutants.mutants import MUTANTS
+from tests.mutants.mutants import MUTANTS, Mutant
 
 _prefixes: dict[tuple[Recipe, str], Run] = {}
 
@@ -47,16 +47,21 @@ def result_of(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_check_has_a_mutant(check: str) -> None:
-    assert check in MUTANTS, f"write a mutant that {check} catches, and a clean twin, in tests/mutants/mutants.py"
+    assert check in {mutant.check for mutant in MUTANTS}, (
+        f"write a mutant that {check} catches, and a clean twin, in tests/mutants/mutants.py"
+    )
 
 
 def test_no_mutant_without_a_check() -> None:
-    assert set(MUTANTS) <= set(CHECKS)
+    assert {mutant.check for mutant in MUTANTS} <= set(CHECKS)
 
 
-@pytest.mark.parametrize("check", MUTANTS)
-def test_mutant_is_caught(check: str, small: Recipe) -> None:
-    mutant = MUTANTS[check]
+each_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{each.check}-{each.name}" for each in MUTANTS])
+
+
+@each_mutant
+def test_mutant_is_caught(mutant: Mutant, small: Recipe) -> None:
+    check = mutant.check
     result = result_of(check, mutant.recipe(small), mutant.broken)
     assert result.outcome == "fails"
     for finding in result.findings:
@@ -71,13 +76,12 @@ def test_mutant_is_caught(check: str, small: Recipe) -> None:
             assert not finding.observed.startswith(("AttributeError", "KeyError", "TypeError")), finding
 
 
-@pytest.mark.parametrize("check", MUTANTS)
-def test_clean_twin_passes(check: str, small: Recipe, request: pytest.FixtureRequest) -> None:
-    mutant = MUTANTS[check]
+@each_mutant
+def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.FixtureRequest) -> None:
     if mutant.real:
         data: Path = request.getfixturevalue("mrpc")
         recipe = RECIPES["minilm"].with_(data=str(data))
     else:
         recipe = mutant.clean_recipe(small)
-    result = result_of(check, recipe, mutant.clean)
+    result = result_of(mutant.check, recipe, mutant.clean)
     assert result.outcome == "holds", result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,11 +14,22 @@ from harness.sources import find_checkpoint, hub, load_raw_datasets, minilm
 
 
 @pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object, **kwargs: object) -> None:
+def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
+    """Every request fails, and the caches are empty. The timeouts that were asked for."""
+    import datasets
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    timeouts: list[float] = []
+
+    def head(url: str, *, timeout: float) -> None:
+        timeouts.append(timeout)
         raise OSError("no network in this test")
 
-    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(huggingface_hub, "get_session", lambda: SimpleNamespace(head=head))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    return timeouts
 
 
 @pytest.mark.usefixtures("no_network")
@@ -34,21 +46,23 @@ def test_checkpoint_without_network() -> None:
         find_checkpoint(Recipe(), weights=True)
 
 
-@pytest.mark.usefixtures("no_network")
-def test_unreachable_hub_is_seen() -> None:
+def test_unreachable_hub_is_left_after_the_timeout(no_network: list[float]) -> None:
     assert not hub.reachable()
+    assert no_network == [hub.TIMEOUT]
 
 
-def test_a_hub_that_never_answers_is_left_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    timeouts = []
-
-    def hang(address: tuple[str, int], timeout: float) -> None:
-        timeouts.append(timeout)
-        raise TimeoutError
-
-    monkeypatch.setattr(socket, "create_connection", hang)
-    assert not hub.reachable()
-    assert timeouts == [hub.TIMEOUT]
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [
+        ("glue/mrpc", ("nyu-mll/glue", "mrpc")),
+        ("glue/sst2", ("nyu-mll/glue", "sst2")),
+        ("stanfordnlp/sst2", ("stanfordnlp/sst2", None)),
+        ("owner/name/configuration", ("owner/name", "configuration")),
+        ("imdb", ("imdb", None)),
+    ],
+)
+def test_names_on_the_hub(dataset: str, expected: tuple[str, str | None]) -> None:
+    assert hub.path_and_configuration(dataset) == expected
 
 
 def test_reachable_hub_is_given_the_full_name(monkeypatch: pytest.MonkeyPatch) -> None:

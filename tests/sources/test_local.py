@@ -189,6 +189,22 @@ def test_label_that_is_none_of_the_recipes(tmp_path: Path, label: object) -> Non
     refused(saved(tmp_path, label=[0, label]), f"row 1 of the train split has the label {label}; expected one of .* 2")
 
 
+def test_sentence_that_pandas_takes_for_nothing(tmp_path: Path) -> None:
+    for split in local.SPLITS:
+        write(tmp_path, **{f"{split}__csv": "sentence1,sentence2,label\nNone,NA,1\n"})
+    assert load_raw_datasets(recipe(tmp_path))["train"][0]["sentence1"] == "None"
+
+
+def test_saved_with_a_format_and_other_files_beside(tmp_path: Path, small_data: Path) -> None:
+    rows = load_from_disk(small_data)
+    _jsonl(tmp_path, rows)
+    write(tmp_path, train_results__jsonl='{"loss": 1}\n')
+    assert len(load_raw_datasets(recipe(tmp_path))["train"]) == len(rows["train"])
+    rows.set_format("torch")
+    rows.save_to_disk(tmp_path / "saved")
+    assert_features(load_raw_datasets(recipe(tmp_path / "saved")))
+
+
 def test_labels_of_other_names(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
     rows = rows.cast_column("label", ClassLabel(names=["equivalent", "not_equivalent"]))
@@ -219,8 +235,8 @@ def test_sentences_that_are_numbers(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ([], "has no configuration: expected config.json"),
-        (["config.json"], r"has no tokenizer: expected tokenizer\.json or vocab\.txt"),
-        (["config.json", "vocab.txt"], r"has no weights: expected model\.safetensors"),
+        (["config.json"], r"has no tokenizer: expected tokenizer\.json or vocab\.txt or"),
+        (["config.json", "vocab.txt"], r"has no weights: expected model\*\.safetensors"),
     ],
 )
 def test_incomplete_checkpoint(tmp_path: Path, files: list[str], message: str) -> None:

@@ -71,6 +71,14 @@ def test_random_state_is_unchanged() -> None:
     assert draw() == expected
 
 
+def test_own_generators_are_unchanged() -> None:
+    generator = torch.Generator().manual_seed(3)
+    expected = torch.rand(2, generator=torch.Generator().manual_seed(3))
+    with unchanged_random_state(generator):
+        torch.rand(5, generator=generator)
+    assert torch.equal(torch.rand(2, generator=generator), expected)
+
+
 def _weights(recipe: Recipe, *, checks: bool) -> dict[str, torch.Tensor]:
     set_seed(recipe.seed)
     run = Run(recipe)

@@ -55,7 +55,7 @@ def test_records_forwards_and_updates() -> None:
     assert first.devices == ("cpu",)
     assert trace.updates[0].lr == 0.5
     assert trace.updates[0].missing == ("unused.weight", "unused.bias")
-    assert trace.unchanged == {1: []}
+    assert trace.unchanged == {}
 
 
 def test_gradient_norm_is_that_of_the_step() -> None:
@@ -102,10 +102,21 @@ def test_an_update_at_lr_0_may_change_nothing() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with Trace(model, optimizer) as trace:
         train(model, optimizer, 1)
-        assert trace.unchanged == {}
         optimizer.param_groups[0]["lr"] = 0.1
         train(model, optimizer, 2)
-    assert trace.unchanged == {2: []}
+    assert trace.unchanged == {}
+
+
+def test_an_optimizer_that_stops_is_seen_at_once() -> None:
+    model = Toy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Trace(model, optimizer) as trace:
+        train(model, optimizer, 3)
+        optimizer.param_groups[0]["params"] = []
+        for _ in range(4):
+            train(model, optimizer, 1, reset=False)
+    assert set(trace.unchanged) <= {4, 5, 6, 7}
+    assert [name for names in trace.unchanged.values() for name in names] != []
 
 
 def test_sees_mode_and_gradients_of_an_evaluation() -> None:
