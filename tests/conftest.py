@@ -14,11 +14,12 @@ SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
-    """For networks this small a second thread gains nothing, and loses much where another process wants the core."""
+def _threads() -> None:
+    """Under pytest-xdist each worker takes its share of the cores: threads without a core of their own wait for it."""
     import torch
 
-    torch.set_num_threads(1)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
 
 
 @pytest.fixture(scope="session")

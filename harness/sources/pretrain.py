@@ -142,9 +142,8 @@ def losses(model: Any, marker: nn.Linear, batch: Batch) -> dict[str, torch.Tenso
 
 
 def pretrain(updates: int, seed: int = PRETRAINING_SEED) -> tuple[Any, dict[str, float]]:
-    """The model and the mean losses of the last 100 updates. The same on one kind of machine for one seed."""
+    """The model and the mean losses of the last 100 updates; the same for one seed, CPU kind and number of threads."""
     torch.manual_seed(seed)
-    torch.set_num_threads(1)  # sums in one order, however many cores there are
     tokenizer = make_tokenizer()
     model, marker = make_model(tokenizer), nn.Linear(HIDDEN, 2)
     model.eval()  # without dropout: there is no end of rows to overfit to
@@ -177,6 +176,7 @@ def mean(history: list[dict[str, float]]) -> dict[str, float]:
 @click.option("--updates", type=click.IntRange(min=1), default=8000, show_default=True)
 def main(output: Path, updates: int) -> None:
     """Pretrain the built-in checkpoint and write it to a folder, with how it was made."""
+    torch.set_num_threads(1)  # sums in one order, however many cores there are
     model, last = pretrain(updates)
     model.save_pretrained(output)
     make_tokenizer().save_pretrained(output)  # a new one: the used one would save that it last padded and truncated
