@@ -94,7 +94,7 @@ def run(
     """Run the documented steps, each with its checks, and train.
 
     Stops at the first step whose checks fail: before the updates are spent.
-    """  # fmt: skip
+    """
     recipe = load_recipe(spec)
     from_environment = context.get_parameter_source("data") is click.core.ParameterSource.ENVIRONMENT
     if from_environment and recipe.data is not None:

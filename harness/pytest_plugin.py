@@ -58,13 +58,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_modifyitems"""
-    if any(item.get_closest_marker("gpu") for item in items):
-        import torch
+    for marker, missing in (("gpu", _no_gpu), ("hub", _no_hub)):
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        if marked and (reason := missing()):
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
-        if not torch.cuda.is_available():
-            for item in items:
-                if item.get_closest_marker("gpu"):
-                    item.add_marker(pytest.mark.skip(reason="needs a CUDA device, torch.cuda.is_available() is false"))
+
+def _no_gpu() -> str | None:
+    import torch
+
+    return None if torch.cuda.is_available() else "needs a CUDA device, torch.cuda.is_available() is false"
+
+
+def _no_hub() -> str | None:
+    from harness.sources import hub
+
+    return None if hub.reachable() else f"needs the hub, which did not answer within {hub.TIMEOUT:.0f} seconds"
 
 
 def _failure(error: Exception) -> BaseException:
@@ -110,9 +120,12 @@ def run_record(request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory:
     with FileLock(path.with_suffix(".lock")):
         if not path.exists():
             try:
-                run_recipe(recipe, until=_last_stage(request.session.items)).write(path)
+                record = run_recipe(recipe, until=_last_stage(request.session.items))
             except CannotTry as error:
                 raise _failure(error) from None
+            if record.interrupted:
+                raise KeyboardInterrupt
+            record.write(path)
     return RunRecord.read(path)
 
 

@@ -11,7 +11,8 @@ import pytest
 import harness.report.terminal
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
 from harness.recipe import Recipe
-from harness.stages import CHECKS
+from harness.sources import hub
+from harness.stages import CHECKS, Run, columns
 
 pytest_plugins = ["pytester"]
 
@@ -32,8 +33,8 @@ def project(pytester: pytest.Pytester, small: Recipe, monkeypatch: pytest.Monkey
     return pytester
 
 
-def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", *arguments)
+def run(project: pytest.Pytester, *arguments: str, **options: bool) -> pytest.RunResult:
+    return project.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", *arguments, **options)
 
 
 def test_contract_of_an_own_recipe(project: pytest.Pytester) -> None:
@@ -109,6 +110,24 @@ def test_gpu_tests_are_skipped_with_a_reason(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*needs a CUDA device*"])
+
+
+@pytest.mark.parametrize(("reachable", "outcome"), [(True, {"passed": 1}), (False, {"skipped": 1})])
+def test_hub_tests_are_skipped_without_the_hub(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, reachable: bool, outcome: dict[str, int]
+) -> None:
+    monkeypatch.setattr(hub, "reachable", lambda: reachable)
+    pytester.makepyfile("import pytest\n@pytest.mark.hub\ndef test_it():\n    pass\n")
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(**outcome)
+
+
+def test_interrupt_ends_the_session(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(run: Run) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(columns.STAGE, "do", interrupt)
+    result = run(project, "--recipe", "mine.py:small", "-k", "columns::", no_reraise_ctrlc=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
 
 
 def test_markers_are_registered(pytester: pytest.Pytester) -> None:

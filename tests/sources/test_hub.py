@@ -11,6 +11,7 @@ import pytest
 from harness.errors import CannotTry
 from harness.recipe import MINILM, Recipe
 from harness.sources import find_checkpoint, hub, load_raw_datasets, minilm
+from harness.stages import Run, load
 
 
 @pytest.fixture
@@ -68,6 +69,12 @@ def test_names_on_the_hub(dataset: str, expected: tuple[str, str | None]) -> Non
 def test_reachable_hub_is_given_the_full_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: True)
     assert find_checkpoint(Recipe(), weights=True) == "google-bert/bert-base-uncased"
+
+
+@pytest.mark.hub
+def test_real_hub_gives_the_documented_data() -> None:
+    run = Run(Recipe())
+    assert all(check.outcome == "holds" for check in load.STAGE.run(run).checks)
 
 
 def test_minilm_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
