@@ -2,7 +2,7 @@
 
     python -m harness.sources.pretrain
 
-writes it to ``harness/assets/tiny-bert`` (about 25 minutes on one core). It learns three things on generated rows of
+writes it to ``harness/assets/tiny-bert`` (transformers 5, about 25 minutes on one core). It learns three things on generated rows of
 another seed than the corpus, none of which is the fine-tuning task: to fill in masked words and to tell whether the
 second sentence belongs to the first at all (BERT's own two), and to mark the words of the second sentence that
 contradict the first (after ELECTRA, arXiv 2003.10555). Fine-tuning still has to learn what that means for the pair.

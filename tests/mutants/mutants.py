@@ -415,10 +415,10 @@ def padding_with_mask_1(run: Run) -> None:
 
 
 @mutant("batches::padding-is-marked", clean=_pads_to_a_multiple)
-def collator_exchanges_labels(run: Run) -> None:
+def collator_flips_labels(run: Run) -> None:
     def collate(rows: list[Any]) -> Any:
         batch = run.data_collator(rows)
-        batch["labels"] = batch["labels"].roll(1)
+        batch["labels"] = 1 - batch["labels"]
         return batch
 
     loaders(run, train={"collate_fn": collate})

@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 
 import pytest
+from transformers import set_seed
 
 from harness.findings import CheckResult
 from harness.recipe import BUILT_IN, RECIPES, Recipe
@@ -21,6 +22,7 @@ def prepared(recipe: Recipe, stage: str) -> Run:
     """A run that has done all steps before ``stage``. What the stage's steps never change is done once."""
     # Without weights of BERT's own, the small ones stand in; the recipe is what the checks look at.
     loadable = recipe if recipe.checkpoint != Recipe().checkpoint else recipe.with_(checkpoint=BUILT_IN)
+    set_seed(recipe.seed)
     names = [each.name for each in STAGES]
     # The steps from model to train change the model or the optimizer; evaluate's change neither.
     shared = names[: names.index(stage if stage == "evaluate" else min(stage, "model", key=names.index))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 from datasets import load_from_disk
 from transformers import (
     AutoModel,
+    AutoTokenizer,
     BertForMaskedLM,
     BertModel,
     DistilBertConfig,
@@ -23,10 +25,8 @@ from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
 from harness.sources.builtin import CHECKPOINT
-from harness.sources.generator import vocabulary
-from harness.sources.pretrain import make_tokenizer
 
-VOCABULARY = {piece: number for number, piece in enumerate(vocabulary())}
+WORDS = json.loads((CHECKPOINT / "config.json").read_text())["vocab_size"]
 
 
 def no_error(recipe: Recipe, **options: int) -> RunRecord:
@@ -77,24 +77,28 @@ def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:
     no_error(small.with_(data=str(tmp_path)))
 
 
+def _save_tokenizer(folder: Path) -> None:
+    AutoTokenizer.from_pretrained(CHECKPOINT).save_pretrained(folder)
+
+
 def _distilbert(folder: Path) -> None:
-    config = DistilBertConfig(vocab_size=len(VOCABULARY), dim=32, hidden_dim=64, n_layers=2, n_heads=2)
+    config = DistilBertConfig(vocab_size=WORDS, dim=32, hidden_dim=64, n_layers=2, n_heads=2)
     DistilBertModel(config).save_pretrained(folder)
-    DistilBertTokenizerFast(vocab=VOCABULARY, model_max_length=128).save_pretrained(folder)
+    DistilBertTokenizerFast.from_pretrained(CHECKPOINT).save_pretrained(folder)
 
 
 def _electra(folder: Path) -> None:
     config = ElectraConfig(
-        vocab_size=len(VOCABULARY), embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=WORDS, embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=64,
     )  # fmt: skip
     ElectraModel(config).save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+    _save_tokenizer(folder)
 
 
 def _sharded(folder: Path) -> None:
     BertModel.from_pretrained(CHECKPOINT).save_pretrained(folder, max_shard_size="500KB")
-    make_tokenizer().save_pretrained(folder)
+    _save_tokenizer(folder)
     assert len(list(folder.glob("*.safetensors"))) > 1
 
 
@@ -102,7 +106,7 @@ def _pickled(folder: Path) -> None:
     model = AutoModel.from_pretrained(CHECKPOINT)
     model.config.save_pretrained(folder)
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    make_tokenizer().save_pretrained(folder)
+    _save_tokenizer(folder)
 
 
 def _old_names(folder: Path) -> None:
@@ -122,7 +126,7 @@ def _old_names(folder: Path) -> None:
 def _masked_words_only(folder: Path) -> None:
     """As BertForMaskedLM saves it: without a pooler."""
     BertForMaskedLM.from_pretrained(CHECKPOINT).save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+    _save_tokenizer(folder)
 
 
 @pytest.mark.parametrize("save", [_distilbert, _electra, _sharded, _pickled, _old_names, _masked_words_only])
