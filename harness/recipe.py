@@ -77,6 +77,9 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("text_columns", "label_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # a list is as good
+        for name in ("data", "checkpoint"):
+            if isinstance(value := getattr(self, name), Path):
+                object.__setattr__(self, name, str(value))
         for name, least, most in (
             ("batch_size", 1, math.inf), ("epochs", 1, math.inf), ("warmup_updates", 0, math.inf),
             ("seed", 0, 2**32 - 1), ("num_labels", 2, 2),
@@ -151,7 +154,7 @@ def load_recipe(spec: str) -> Recipe:
     sys.modules[module.__name__] = module  # dataclasses in the file look their module up
     try:
         module_spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CannotTry(f"recipe file {path} could not be run: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if not isinstance(found, Recipe):

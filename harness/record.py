@@ -113,6 +113,10 @@ class RunRecord(_Part):
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace ``path`` with ``text``; a reader, or a crash, sees the old file or the new one and nothing between."""
+    path = path.resolve()  # a link stays a link
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to replace
+        path.write_text(text, encoding="utf-8")
+        return
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         new.write_text(text, encoding="utf-8")

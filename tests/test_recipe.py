@@ -90,6 +90,17 @@ def test_recipe_file_that_fails(tmp_path: Path) -> None:
         load_recipe(f"{file}:low")
 
 
+def test_recipe_file_that_exits(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(CannotTry, match="could not be run: SystemExit"):
+        load_recipe(f"{file}:low")
+
+
+def test_paths_are_as_good_as_strings() -> None:
+    assert Recipe(data=Path("a"), checkpoint=Path("b")) == Recipe(data="a", checkpoint="b")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("spec", ["large", "missing.py", "recipe.txt:x", ""])
 def test_unknown_recipe(spec: str) -> None:
     with pytest.raises(CannotTry, match=r"unknown recipe .* expected one of tiny, minilm, bert-base"):

@@ -241,6 +241,18 @@ def test_non_finite_numbers_survive(finished: Path, tmp_path: Path) -> None:
     assert math.isinf(again.curves.grad_norm[3])
 
 
+def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+
+
+def test_writing_to_a_device() -> None:
+    write_atomically(Path("/dev/null"), "text")
+    assert not Path("/dev/null").is_file()
+
+
 def test_atomic_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     write_atomically(path, "old")

@@ -26,6 +26,7 @@ def train(
     after_epoch: Callable[[], None] = lambda: None,
 ) -> None:
     """The document's training loop, which can stop after ``updates`` updates and calls ``after_epoch``."""
+    made = 0
     model.train()
     for _ in range(num_epochs):
         for batch in train_dataloader:
@@ -39,7 +40,8 @@ def train(
             optimizer.zero_grad()
             progress_bar.update(1)
 
-            if progress_bar.n == updates:
+            made += 1
+            if made == updates:
                 return
         after_epoch()
 

@@ -59,7 +59,8 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     if warnings:
         total += f", {warnings} warning{'s' if warnings > 1 else ''}"
     if record.interrupted:
-        total = f"interrupted after {record.updates} of {record.updates_planned} updates; {total}"
+        planned = "" if record.updates_planned is None else f" of {record.updates_planned}"
+        total = f"interrupted after {record.updates}{planned} updates; {total}"
     elif record.failed:
         total += f"; stopped at {record.checks[-1].stage}"
     yield total

@@ -6,14 +6,16 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.claims import CLAIMS
 from harness.recipe import Recipe
-from harness.sources.generator import POSITIVE_SHARE, SPLIT_ROWS, Draw, Row, rows
+from harness.sources.generator import POSITIVE_SHARE, Draw, Row, rows
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
 CHECKPOINT = Path(__file__).parent.parent / "assets" / "tiny-bert"
 CORPUS_SEED = 42
+SPLIT_ROWS: dict[str, int] = CLAIMS["split-sizes"].expected
 PRETRAINING_SEED = 20_000
 
 

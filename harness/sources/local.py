@@ -87,7 +87,11 @@ def _layouts() -> str:
 
 def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The file's lines with their numbers. Only a newline ends a line: sentences may hold other Unicode breaks."""
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CannotTry(f"{path} cannot be read ({error.strerror})") from error
+    for number, line in enumerate(content.split(b"\n"), start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r")
         except UnicodeDecodeError as error:
@@ -227,11 +231,11 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
         if isinstance(label, ClassLabel) and tuple(label.names) != recipe.label_names:
             raise CannotTry(
                 f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
-                f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
+                f"{', '.join(recipe.label_names)}; set the recipe's label_names"
             )
         allowed = set(range(recipe.num_labels)) | ({UNLABELLED} if split == "test" else set())
         for row, label in enumerate(rows[recipe.label_column]):
-            if label not in allowed:
+            if not isinstance(label, int) or label not in allowed:
                 raise CannotTry(
                     f"{where}: row {row} of the {split} split has the label {label!r}; expected one of the recipe's "
                     f"{recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}"

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import Run, Stage, first_difference
 
 STAGE = Stage("batches")
 
@@ -146,8 +146,8 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
     observed = order(run, run.eval_dataloader, "validation")
-    if observed != expected:
-        wrong = next((i for i, (a, b) in enumerate(zip(observed, expected, strict=False)) if a != b), len(observed))
+    wrong = first_difference(observed, expected)
+    if wrong is not None:
         yield Finding(
             expected=f"rows 0 to {len(expected) - 1}, each once",
             observed=f"{len(observed)} rows, another order from position {wrong} on",

@@ -128,7 +128,7 @@ class Stage:
         return register
 
     def run(self, run: Run, step: Step | None = None) -> StageResult:
-        """Do the step, then look. The checks draw no random numbers from the run: it goes on as if nobody had looked.
+        """Do the step, then look; what the checks draw at random is put back, and the run goes on as if nobody had.
 
         ``step`` stands in for the documented step: a mutant, or a user's own.
 
@@ -137,7 +137,8 @@ class Stage:
         """
         began = time.perf_counter()
         try:
-            (step or self.do)(run)
+            with without_datasets_cache():
+                (step or self.do)(run)
         except CannotTry:
             raise
         except Exception as error:
@@ -179,6 +180,31 @@ def _generators(run: Run) -> list[torch.Generator]:
     """The generators of the dataloaders that have one of their own."""
     loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
     return [loader.generator for loader in loaders if loader.generator is not None]
+
+
+@contextmanager
+def without_datasets_cache() -> Iterator[None]:
+    """``map`` and ``cast`` do their work anew: what an older library computed would hide what the new one does.
+
+    Nothing is written beside the user's data either.
+    """
+    from datasets import disable_caching, enable_caching, is_caching_enabled
+
+    enabled = is_caching_enabled()
+    disable_caching()
+    try:
+        yield
+    finally:
+        if enabled:
+            enable_caching()
+
+
+def first_difference(first: Sequence[Any], second: Sequence[Any]) -> int | None:
+    """The first place at which two sequences differ, the end of the shorter one included; None if they are equal."""
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return None if len(first) == len(second) else min(len(first), len(second))
 
 
 @contextmanager

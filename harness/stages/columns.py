@@ -8,7 +8,7 @@ import torch
 
 from harness.claims import CLAIMS
 from harness.findings import Finding
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import Run, Stage, first_difference
 
 STAGE = Stage("columns")
 
@@ -87,9 +87,8 @@ def labels_stay_with_their_rows(run: Run) -> Iterator[Finding]:
     for name, before in run.tokenized_datasets.items():
         after = run.model_datasets[name].with_format(None)
         for old, new in ((run.recipe.label_column, "labels"), ("input_ids", "input_ids")):
-            first, second = list(before[old]), list(after[new])
-            if first != second:
-                row = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(second))
+            row = first_difference(list(before[old]), list(after[new]))
+            if row is not None:
                 yield Finding(
                     expected=f"{old} as tokenized",
                     observed=f"{new} differs from row {row} on",

@@ -10,7 +10,7 @@ from harness.claims import CLAIMS
 from harness.findings import Finding
 from harness.loops import plain
 from harness.metrics import load_metric
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import Run, Stage, first_difference
 from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("evaluate")
@@ -67,8 +67,8 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
     rows = run.model_datasets["validation"].with_format(None)
     expected = list(map(row_key, rows["input_ids"], rows["labels"]))
     observed = [row for forward in run.evaluation.forwards for row in forward.rows]
-    if observed != expected:
-        wrong = next((i for i, (a, b) in enumerate(zip(observed, expected, strict=False)) if a != b), len(observed))
+    wrong = first_difference(observed, expected)
+    if wrong is not None:
         yield Finding(
             expected=f"{len(expected)} rows, each once, in order",
             observed=f"{len(observed)} rows, the first difference at row {wrong}",

@@ -125,7 +125,7 @@ def known_labels(run: Run) -> Iterator[Finding]:
                 expected=f"labels 0 to {run.recipe.num_labels - 1}",
                 observed=f"{strange}",
                 where=f"split {name}",
-                hint="Drop unlabelled rows, or set num_labels and label_names in the recipe.",
+                hint="Drop the rows without a label, or give them one.",
             )
 
 

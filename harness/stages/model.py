@@ -17,7 +17,7 @@ from harness.stages.tokenize import two_segments_only
 
 STAGE = Stage("model")
 
-FIRST_LOSS_WITHIN = 0.4
+FIRST_LOSS_WITHIN = 0.7
 """How far from ln 2 a first loss may be."""
 
 
@@ -39,7 +39,9 @@ def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
 
     folder = Path(checkpoint)
     if not folder.is_dir():
-        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors", "pytorch_model*.bin"]))
+        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors"]))
+        if not any(folder.glob("model*.safetensors")):
+            folder = Path(snapshot_download(checkpoint, allow_patterns=["pytorch_model*.bin"]))
     tensors: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("model*.safetensors")):
         tensors |= load_file(path)
@@ -113,11 +115,19 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     stored = {name.removeprefix(prefix): tensor for name, tensor in checkpoint_tensors(run.checkpoint).items()}
     # A checkpoint of masked words alone, such as BertForMaskedLM's, has no pooler; it is then part of the new head.
     pooled = any(name.startswith("pooler.") for name in stored)
+    right = {
+        name: tensor
+        for name, tensor in backbone.items()
+        if name in stored and torch.equal(stored[name].to(tensor.dtype), tensor.cpu())
+    }
+    # A tensor that is shared under two names (tied embeddings) is stored under one of them.
+    shared = {tensor.data_ptr() for tensor in right.values()}
     wrong = [
         name
         for name, tensor in backbone.items()
-        if (pooled or not name.startswith("pooler."))
-        and (name not in stored or not torch.equal(stored[name].to(tensor.dtype), tensor.cpu()))
+        if name not in right
+        and not (name not in stored and tensor.data_ptr() in shared)
+        and (pooled or not name.startswith("pooler."))
     ]
     if wrong or not backbone:
         yield Finding(
@@ -189,7 +199,7 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     expected = math.log(run.recipe.num_labels)
     observed = evaluated(run, example_batch(run)).loss.item()
     # A new head's logits are small but not 0, and eight labels are rarely balanced: the documents' own sample is off by
-    # 0.15, and 100 seeds of the built-in checkpoint were off by up to 0.26 (of MiniLM, by 0.02).
+    # 0.15. 250 seeds of the built-in checkpoint were off by up to 0.39, with batches of one row by up to 0.50.
     if not abs(observed - expected) < FIRST_LOSS_WITHIN:
         yield Finding(
             expected=f"{expected:.4f} within {FIRST_LOSS_WITHIN}",
@@ -240,26 +250,28 @@ def nothing_is_frozen(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("padding-invariant")
 def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
-    """Padding a batch further leaves its logits as they were, up to float32 rounding."""
+    """Padding a batch further, as its tokenizer pads, leaves its logits as they were, up to float32 rounding."""
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
-    more = min(8, getattr(run.model.config, "max_position_embeddings", width + 8) - width)
+    takes = getattr(run.model.config, "max_position_embeddings", 0)
+    more = min(8, takes - width) if takes > 0 else 8
     if more < 1:
         raise NotApplicable("the batch is already as long as the model takes")
-    fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
-    further = {
-        name: values
-        if name == "labels"
-        else torch.cat([values, values.new_full((rows, more), fill.get(name, 0))], dim=1)
-        for name, values in batch.items()
-    }
-    moved = (evaluated(run, batch).logits - evaluated(run, further).logits).abs().max().item()
+    validation = run.model_datasets["validation"].with_format(None)
+    further = run.tokenizer.pad(
+        [{key: values for key, values in validation[row].items() if key != "labels"} for row in range(rows)],
+        padding="max_length",
+        max_length=width + more,
+        return_tensors="pt",
+    )
+    moved = evaluated(run, batch).logits - evaluated(run, dict(further.to(run.device))).logits
     # A masked position gets weight exactly 0; what is left is another order of summation.
-    if not moved < 1e-4:
+    if not moved.abs().max().item() < 1e-4:
         yield Finding(
             expected="logits moved by less than 1e-4",
-            observed=f"{moved:.2g}",
-            hint="The attention mask does not reach the model, or does not mark the padding.",
+            observed=f"{moved.abs().max().item():.2g}",
+            hint="The attention mask does not reach the model, or does not mark the padding; or the padding is on the "
+            "left of a model that counts positions from there.",
         )
 
 

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
 from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import Run, Stage, first_difference
 
 STAGE = Stage("tokenize")
 
@@ -193,6 +193,7 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run), "max_position_embeddings", None)
+    takes = takes if takes and takes > 0 else None  # XLNet's is -1: no limit
     states = run.tokenizer.model_max_length if run.tokenizer.model_max_length < 1_000_000 else None
     if takes is None and states is None:
         raise NotApplicable("neither the model nor the tokenizer states a maximum length")
@@ -263,9 +264,8 @@ def rows_keep_their_labels(run: Run) -> Iterator[Finding]:
     """Tokenizing neither reorders the rows nor changes a label."""
     for name, raw in run.raw_datasets.items():
         for column in ("idx", run.recipe.label_column):
-            before, after = list(raw[column]), list(run.tokenized_datasets[name][column])
-            if before != after:
-                row = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(after))
+            row = first_difference(list(raw[column]), list(run.tokenized_datasets[name][column]))
+            if row is not None:
                 yield Finding(
                     expected="the raw rows in their order",
                     observed=f"column {column} differs from row {row} on",

@@ -21,6 +21,7 @@ from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("train")
 
+LAYERDROP = ("layerdrop", "encoder_layerdrop", "decoder_layerdrop")
 UNUSED = ("mask_emb",)
 """Parameters that some architectures carry for their pretraining only (XLNet)."""
 
@@ -102,6 +103,8 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
 def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
     """The progress bar is as long as the schedule and counts every update."""
     bar, made = run.progress_bar, len(run.training.updates)
+    if not hasattr(bar, "start_t"):  # bar.disable is true of every bar once it is closed
+        raise NotApplicable("progress bars are switched off (TQDM_DISABLE)")
     if bar.total != run.num_training_steps or bar.n != made:
         yield Finding(
             expected=f"{made} of {run.num_training_steps}",
@@ -198,6 +201,8 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
 @STAGE.check("gradients-reach-all")
 def gradients_reach_all_parameters(run: Run) -> Iterator[Finding]:
     """At every update every parameter that was trainable at the start has a gradient."""
+    if any(getattr(run.model.config, name, 0) for name in LAYERDROP):
+        raise NotApplicable("this model leaves out layers at random (LayerDrop)")
     for update in run.training.updates:
         missing = [name for name in update.missing if not name.endswith(UNUSED)]
         if missing:
@@ -213,7 +218,7 @@ def gradients_reach_all_parameters(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("parameters-change")
 def parameters_change(run: Run) -> Iterator[Finding]:
-    """The first update changes every parameter that has a gradient, and each later one the parameter looked at."""
+    """Updates change the parameters that have a gradient: each when it is first updated, and again and again."""
     for update, names in run.training.unchanged.items():
         yield Finding(
             expected="every parameter with a gradient changed",
@@ -223,6 +228,8 @@ def parameters_change(run: Run) -> Iterator[Finding]:
             hint="The optimizer holds other tensors than the model uses, or does not update them any more.",
         )
         return
+    if run.training.updates and not any(run.planned_lrs[: len(run.training.updates)]):
+        raise NotApplicable("every update so far was planned at learning rate 0 (warmup)")
     if not any(update.lr > 0 and update.grad_norm > 0 for update in run.training.updates):
         yield Finding(
             expected="an update with gradients and a learning rate above 0",

@@ -67,6 +67,9 @@ class MetricBatch:
     references: tuple[int, ...]
 
 
+STILL = 8
+"""So many parameters in a row that an update left as they were are no rounding."""
+
 Event = Forward | Backward | Update | MetricBatch
 
 
@@ -89,13 +92,15 @@ class Trace:
     unchanged: dict[int, list[str]] = field(default_factory=dict)
     """By update: the parameters that were looked at, should have changed, and did not.
 
-    All of them at the first update that counts, and one at each update from then on, in turn.
+    Each is looked at when an update first should change it, and one at each update from then on, in turn. Of the
+    latter only :data:`STILL` unchanged ones in a row count: one alone may have lost its change to rounding.
     """
 
     def __enter__(self) -> Trace:
         self._trainable = [name for name, parameter in self.model.named_parameters() if parameter.requires_grad]
         self._before: dict[str, torch.Tensor] = {}
-        self._looked = False
+        self._unseen = set(self._trainable)
+        self._still: list[str] = []
         self._handles = [self.model.register_forward_hook(self._forward_ends, with_kwargs=True)]
         if self.optimizer is not None:
             self._handles += [
@@ -165,14 +170,19 @@ class Trace:
                 missing=tuple(name for name in self._trainable if named[name].grad is None),
             )
         )
-        names = [self._trainable[self.update % len(self._trainable)]] if self._looked else self._trainable
-        self._before = {name: named[name].detach().clone() for name in names if _should_change(named[name], lr)}
+        looked_at = self._unseen | {self._trainable[self.update % len(self._trainable)]}
+        self._before = {name: named[name].detach().clone() for name in looked_at if _should_change(named[name], lr)}
 
     def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         now = dict(self.model.named_parameters())
-        if same := [name for name, before in self._before.items() if torch.equal(before, now[name])]:
-            self.unchanged[self.update] = same
-        self._looked = self._looked or bool(self._before)
+        same = [name for name, before in self._before.items() if torch.equal(before, now[name])]
+        if at_first := [name for name in same if name in self._unseen]:
+            self.unchanged[self.update] = sorted(at_first)
+        if self._before:
+            self._still = [*self._still, *same] if len(same) == len(self._before) else []
+        if len(self._still) >= STILL:
+            self.unchanged.setdefault(self.update, list(self._still))
+        self._unseen -= self._before.keys()
         self._before = {}
         self.update += 1
 

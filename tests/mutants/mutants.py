@@ -502,7 +502,7 @@ def softmax_before_the_loss(run: Run) -> None:
         def forward(self, labels: Any = None, **batch: Any) -> Any:
             outputs = super().forward(**batch)
             if labels is not None:
-                outputs.loss = torch.nn.functional.cross_entropy(outputs.logits.softmax(dim=-1) * 1.5, labels)
+                outputs.loss = torch.nn.functional.cross_entropy(outputs.logits.softmax(dim=-1), labels)
             return outputs
 
     _on_the_device(run, SoftmaxTwice.from_pretrained(run.checkpoint, num_labels=2))
@@ -521,9 +521,9 @@ def head_of_another_scale(run: Run) -> None:
 
 
 @mutant("model::everything-on-the-device")
-def names_another_device(run: Run) -> None:
+def leaves_the_head_elsewhere(run: Run) -> None:
     model.model(run)
-    run.device = torch.device("meta")
+    run.model.classifier.to("meta")
 
 
 @mutant("model::weights-are-float32")
@@ -547,6 +547,13 @@ class _WithoutMask(BertForSequenceClassification):
 def mask_does_not_arrive(run: Run) -> None:
     model.model(run)
     _on_the_device(run, _WithoutMask.from_pretrained(run.checkpoint, num_labels=2))
+
+
+@mutant("model::padding-does-not-move-the-logits")
+def pads_on_the_left(run: Run) -> None:
+    run.tokenizer = copy.deepcopy(run.tokenizer)
+    run.tokenizer.padding_side = "left"
+    model.model(run)
 
 
 class _WithoutTypes(BertForSequenceClassification):
@@ -920,7 +927,7 @@ def scores_against_other_labels(run: Run, metric: Any) -> dict[str, float]:
 @mutant("evaluate::metric-is-right", clean=evaluated(_softmax_first))
 @evaluated
 def reports_accuracy_as_f1(run: Run, metric: Any) -> dict[str, float]:
-    return documented_evaluation(run, metric, compute=lambda metric: dict.fromkeys(metric.compute(), 0.5))
+    return documented_evaluation(run, metric, compute=lambda metric: (s := metric.compute()) | {"f1": s["accuracy"]})
 
 
 def _reported(accuracy: float, f1: float) -> Step:

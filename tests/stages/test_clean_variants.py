@@ -57,6 +57,58 @@ def test_other_values(small: Recipe, changes: dict[str, object]) -> None:
     no_error(small.with_(**changes))
 
 
+def test_first_update_of_a_warmup(small: Recipe) -> None:
+    record = no_error(small.with_(warmup_updates=3), updates=1)
+    assert "learning rate 0" in reason(record, "train::parameters-change")
+
+
+def test_converged_run(small: Recipe, tmp_path: Path) -> None:
+    """Where hardly anything is left to learn, rounding takes the last updates of large weights."""
+    rows = load_from_disk(small.data)
+    rows["train"] = rows["train"].select(range(16))
+    rows.save_to_disk(tmp_path)
+    no_error(small.with_(data=str(tmp_path), lr=1e-3, schedule="cosine", epochs=147))
+
+
+def test_progress_bars_switched_off(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tqdm.asyncio
+    import tqdm.std
+
+    original = tqdm.std.tqdm.__init__
+
+    def disabled(self: object, *args: object, **kwargs: object) -> None:
+        original(self, *args, **kwargs | {"disable": True})
+
+    monkeypatch.setattr(tqdm.std.tqdm, "__init__", disabled)
+    record = no_error(small, updates=5)
+    assert record.updates == 5
+    assert "TQDM_DISABLE" in reason(record, "train::progress-bar-reaches-the-end")
+
+
+def test_data_folder_is_left_as_it_was(small: Recipe) -> None:
+    assert small.data is not None
+    before = sorted(Path(small.data).rglob("*"))
+    run_recipe(small, until="columns")
+    assert sorted(Path(small.data).rglob("*")) == before
+
+
+def test_an_older_run_hides_nothing(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tokenizer that a new library version broke is seen, though the same data was tokenized before."""
+    from transformers import PreTrainedTokenizerFast
+
+    no_error(small, updates=1)
+    original = PreTrainedTokenizerFast._encode_plus
+
+    def without_segments(self: object, *args: object, **kwargs: object) -> object:
+        encoded = original(self, *args, **kwargs)
+        encoded["token_type_ids"] = [[0] * len(ids) for ids in encoded["input_ids"]]
+        return encoded
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "_encode_plus", without_segments)
+    found = {finding.check for finding in run_recipe(small, until="tokenize").findings}
+    assert "tokenize::pairs-carry-token-type-ids" in found
+
+
 @pytest.mark.parametrize("updates", [1, 7, 8, 9, 16])
 def test_stopped_early(small: Recipe, updates: int) -> None:
     assert no_error(small, updates=updates).updates == updates
