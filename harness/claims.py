@@ -16,7 +16,8 @@ from harness.recipe import RECIPES, Recipe
 
 DOCUMENTED = Recipe()
 _MRPC = DOCUMENTED.dataset
-_MRPC_SHAPED = (_MRPC, RECIPES["tiny"].dataset)
+_SST2 = RECIPES["sst2"].dataset
+_BUILT_IN = RECIPES["tiny"].dataset
 
 _HUB = "Processing the data: loading a dataset from the Hub"
 _PREPROCESSING = "Processing the data: preprocessing a dataset"
@@ -24,6 +25,9 @@ _PADDING = "Processing the data: dynamic padding"
 _PREPARE = "A full training: prepare for training"
 _TRAINING = "A full training: the training loop"
 _EVALUATION = "A full training: the evaluation loop"
+_ACCELERATE = "A full training: supercharge your training loop with Accelerate"
+_TRAINER = "Fine-tuning a model with the Trainer API: training"
+_TRAINER_EVALUATION = "Fine-tuning a model with the Trainer API: evaluation"
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,32 @@ def _as_documented(*names: str) -> dict[str, tuple[Any, ...]]:
 
 _ALL = ("000", "001", "002", "003", "004")
 _MRPC_ONLY = _as_documented("dataset")
-_SHAPE = {"dataset": _MRPC_SHAPED}
+_SHAPE = {"dataset": (_MRPC, _BUILT_IN, _SST2)}
+
+
+def _sizes(mrpc: Any, sst2: Any) -> dict[str, Any]:
+    """By corpus: the documents' own, the built-in one of its shape, and that of the exercise."""
+    return {_MRPC: mrpc, _BUILT_IN: mrpc, _SST2: sst2}
+
+
 _VOCABULARY = _as_documented("vocabulary")
+_ONE_PROCESS = _as_documented("processes")
+_BY_HAND = {"loop": ("plain", "accelerate")}
+_UNDER_ACCELERATE = {"loop": ("accelerate",)}
+_WITH_TRAINER = {"loop": ("trainer",)}
 _PAIRS = {"text_columns": (DOCUMENTED.text_columns,)}
+
+_DOCUMENTED_RESULT = _MRPC_ONLY | _as_documented(
+    "pretrained", "batch_size", "lr", "epochs", "schedule", "warmup_updates", "processes"
+)
 
 _CLAIMS = [
     # load
     Claim(
         "split-sizes",
         "load",
-        "The dataset has 3,668 training, 408 validation and 1,725 test rows.",
-        {"train": 3668, "validation": 408, "test": 1725},
+        "The dataset has 3,668 training, 408 validation and 1,725 test rows (SST-2, the exercise: 67,349, 872, 1,821).",
+        _sizes({"train": 3668, "validation": 408, "test": 1725}, {"train": 67349, "validation": 872, "test": 1821}),
         ("001",),
         _HUB,
         only=_SHAPE,
@@ -202,7 +221,7 @@ _CLAIMS = [
         'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
         "every row of one length",
         ("002", "004"),
-        "A full training: supercharge your training loop with Accelerate",
+        _ACCELERATE,
     ),
     # columns
     Claim(
@@ -278,11 +297,19 @@ _CLAIMS = [
     Claim(
         "batches-per-epoch",
         "batches",
-        "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included.",
-        459,
+        "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included (SST-2: 8419).",
+        _sizes(459, 8419),
         ("002", "003"),
         _PREPARE,
         only=_SHAPE | _as_documented("batch_size"),
+    ),
+    Claim(
+        "fixed-length-batches",
+        "batches",
+        'For TPUs: with padding="max_length" and max_length=128 every batch is 8 x 128.',
+        128,
+        ("002", "004"),
+        _ACCELERATE,
     ),
     # model
     Claim(
@@ -291,7 +318,7 @@ _CLAIMS = [
         "The pretraining head is discarded and a new classification head is initialised at random.",
         "classifier weights that are not the checkpoint's",
         ("001",),
-        "Fine-tuning a model with the Trainer API: training",
+        _TRAINER,
     ),
     Claim(
         "backbone-from-checkpoint",
@@ -299,7 +326,7 @@ _CLAIMS = [
         "Everything below the head comes from the checkpoint.",
         "each backbone tensor equal to the checkpoint's",
         ("001",),
-        "Fine-tuning a model with the Trainer API: training",
+        _TRAINER,
     ),
     Claim("num-labels", "model", "The model is created with num_labels=2.", DOCUMENTED.num_labels, _ALL, _PREPARE),
     Claim(
@@ -335,6 +362,53 @@ _CLAIMS = [
         "cuda if available, else cpu",
         _ALL,
         _TRAINING,
+        only=_as_documented("loop"),
+    ),
+    # trainer
+    Claim(
+        "trainer-defaults",
+        "trainer",
+        'TrainingArguments("test-trainer") alone: three epochs, batches of 8, linear decay from 5e-5, no warmup, the '
+        "loss every 500 updates.",
+        {
+            "num_train_epochs": 3,
+            "per_device_train_batch_size": 8,
+            "per_device_eval_batch_size": 8,
+            "learning_rate": 5e-5,
+            "lr_scheduler_type": "linear",
+            "warmup_steps": 0,
+            "logging_steps": 500,
+        },
+        ("001", "002", "003"),
+        _TRAINER,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-collator",
+        "trainer",
+        "Given the tokenizer and no collator, Trainer uses DataCollatorWithPadding.",
+        "DataCollatorWithPadding",
+        ("001",),
+        _TRAINER,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-postprocessing",
+        "trainer",
+        "Trainer removes the unused columns, names the labels and makes tensors by itself.",
+        "the batches that A full training makes by hand",
+        ("002", "004"),
+        _PREPARE,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-no-metric",
+        "trainer",
+        "Without compute_metrics Trainer tells the loss and no metric.",
+        "the loss only",
+        ("001",),
+        _TRAINER,
+        only=_WITH_TRAINER,
     ),
     # optimizer
     Claim("adamw", "optimizer", "The optimizer is AdamW.", "AdamW", _ALL, _PREPARE),
@@ -354,6 +428,72 @@ _CLAIMS = [
         "AdamW's own defaults",
         _ALL,
         _PREPARE,
+        only=_BY_HAND,
+    ),
+    Claim(
+        "adamw-semantics",
+        "optimizer",
+        "AdamW is Adam with a twist for weight decay: the decay is decoupled from the gradient (the documents' "
+        "transformers.AdamW: betas 0.9 and 0.999, epsilon 1e-6, weight decay 0, bias correction; torch's: eps 1e-8, "
+        "weight decay 0.01).",
+        "Decoupled Weight Decay Regularization (Loshchilov, Hutter), algorithm 2",
+        _ALL,
+        _PREPARE,
+    ),
+    # prepare
+    Claim(
+        "accelerate-any-setup",
+        "prepare",
+        "Accelerator() looks at the environment and initialises the proper distributed setup.",
+        "as many processes as were started",
+        ("002", "003"),
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "accelerate-prepare",
+        "prepare",
+        "accelerator.prepare takes the dataloaders, the model and the optimizer, and gives them back wrapped.",
+        "each in its place, over what was given",
+        ("000", "001", "002", "003", "004"),
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "accelerate-device",
+        "prepare",
+        "Accelerate handles the device placement: the lines that put the model on the device go.",
+        "accelerator.device",
+        _ALL,
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "accelerate-batches",
+        "prepare",
+        "The line that puts the batch on the device goes.",
+        "accelerator.device",
+        _ALL,
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "accelerate-length",
+        "prepare",
+        "The number of training steps is counted after prepare: num_epochs * len(train_dl).",
+        "the share of one process: ceil(rows / rows of an update)",
+        _ALL,
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "accelerate-lr",
+        "prepare",
+        "The script under Accelerate has the learning rate 3e-5.",
+        3e-5,
+        _ALL,
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE | {"lr": (3e-5,)},
     ),
     # schedule
     Claim(
@@ -367,11 +507,11 @@ _CLAIMS = [
     Claim(
         "num-training-steps",
         "schedule",
-        "That is 1377.",
-        1377,
+        "That is 1377 (SST-2: 25257).",
+        _sizes(1377, 25257),
         ("002", "003", "004"),
         _PREPARE,
-        only=_SHAPE | _as_documented("batch_size", "epochs"),
+        only=_SHAPE | _as_documented("batch_size", "epochs") | _ONE_PROCESS,
     ),
     Claim(
         "no-warmup",
@@ -400,25 +540,45 @@ _CLAIMS = [
         _PREPARE,
         only=_as_documented("schedule"),
     ),
+    # equivalence
+    Claim(
+        "accelerate-same-training",
+        "equivalence",
+        "The loop under Accelerate is the plain loop with just a few adjustments.",
+        "the same losses and parameters",
+        ("002", "003"),
+        _ACCELERATE,
+        only=_UNDER_ACCELERATE,
+    ),
+    Claim(
+        "trainer-same-defaults",
+        "equivalence",
+        'The loop by hand uses "the same defaults" as Trainer (so it is once the differences that are listed are '
+        "switched off).",
+        "the same losses and parameters without the listed differences",
+        ("002", "004"),
+        _PREPARE,
+        only=_WITH_TRAINER,
+    ),
     # train
     Claim("train-mode", "train", "The model trains in train mode: model.train().", "train mode", _ALL, _TRAINING),
     Claim(
         "one-update-a-batch",
         "train",
-        "Each batch is one forward, one backward and one update: 1377 in all.",
+        "Each batch is one forward, one backward and one update: 1377 in all (SST-2: 25257).",
         "epochs x len(train_dataloader) updates",
         _ALL,
         _TRAINING,
-        only=_SHAPE | _as_documented("batch_size", "epochs"),
+        only=_SHAPE | _as_documented("batch_size", "epochs") | _ONE_PROCESS,
     ),
     Claim(
         "progress-bar",
         "train",
-        "A progress bar counts the training steps, all 1377 of them.",
+        "A progress bar counts the training steps, all 1377 of them (SST-2: 25257).",
         "one tick an update, to the end",
         _ALL,
         _TRAINING,
-        only=_SHAPE | _as_documented("batch_size", "epochs"),
+        only=_SHAPE | _as_documented("batch_size", "epochs") | _ONE_PROCESS,
     ),
     Claim(
         "lr-follows-schedule",
@@ -443,6 +603,24 @@ _CLAIMS = [
         "the model's device",
         _ALL,
         _TRAINING,
+    ),
+    Claim(
+        "trainer-logging",
+        "train",
+        "Trainer tells the loss every 500 updates.",
+        500,
+        ("001",),
+        _TRAINER,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-evaluation",
+        "train",
+        'With evaluation_strategy="epoch" and compute_metrics Trainer tells loss and metrics after every epoch.',
+        "one evaluation an epoch, with accuracy and F1",
+        ("001",),
+        _TRAINER_EVALUATION,
+        only=_WITH_TRAINER,
     ),
     # evaluate
     Claim(
@@ -496,7 +674,35 @@ _CLAIMS = [
         _ALL,
         _EVALUATION,
         kind="ball park",
-        only=_MRPC_ONLY | _as_documented("pretrained", "batch_size", "lr", "epochs", "schedule", "warmup_updates"),
+        only=_DOCUMENTED_RESULT | _BY_HAND,
+    ),
+    Claim(
+        "trainer-predict",
+        "evaluate",
+        "Trainer.predict gives predictions (408, 2), label_ids (408,) and metrics.",
+        {"predictions": [408, 2], "label_ids": [408]},
+        ("001",),
+        _TRAINER_EVALUATION,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-logits",
+        "evaluate",
+        "The predictions are logits, from which softmax makes probabilities; the prediction is their argmax.",
+        "the model's logits",
+        ("001",),
+        _TRAINER_EVALUATION,
+        only=_WITH_TRAINER,
+    ),
+    Claim(
+        "trainer-ball-park",
+        "evaluate",
+        "Trainer ends in the ball park of accuracy 0.8578 and F1 0.8997.",
+        {"accuracy": 0.8578431372549019, "f1": 0.8996539792387542},
+        ("001",),
+        _TRAINER_EVALUATION,
+        kind="ball park",
+        only=_DOCUMENTED_RESULT | _WITH_TRAINER,
     ),
 ]
 
@@ -515,7 +721,7 @@ INVARIANTS = {
     "text-survives": "The tokenizer knows the text: few tokens are [UNK].",
     "full-precision": "The weights are float32; updates of 5e-5 are rounded away in half precision.",
     "loss-is-cross-entropy": "The loss is the cross entropy of the logits and the labels.",
-    "padding-invariant": "A row's logits do not depend on how far its batch is padded.",
+    "padding-invariant": "A row's logits, and the metrics, do not depend on how far its batch is padded.",
     "segments-matter": "token_type_ids reach the model: exchanged segments move the logits.",
     "all-trainable": "No parameter of the model is frozen: the documents train all of it.",
     "optimizer-bound": "The scheduler drives the optimizer that trains.",
@@ -524,6 +730,10 @@ INVARIANTS = {
     "parameters-change": "Every parameter with a gradient changes when it is updated at lr > 0.",
     "gradients-reach-all": "The gradients reach the trainable parameters: no part of the model is cut off.",
     "finite-loss": "Loss and gradient norm are finite at every update.",
+    "equal-ranks": "Every rank has the same parameters after every update.",
+    "one-process-metrics": "Several processes measure what one would.",
+    "accumulation": "Micro-batches that are accumulated are one batch, at the end of an epoch too.",
+    "mixed-precision": "bf16 computes what float32 computes, up to its rounding, and trains float32 weights.",
     "labels-untouched": "The labels that the metric gets are the raw validation set's.",
     "better-than-majority": "The trained model beats the answer that is always the more frequent class.",
 }

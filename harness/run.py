@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from transformers import set_seed
 
+from harness import launch
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint
 from harness.recipe import Recipe
-from harness.record import FILE_NAME, CheckRecord, Curves, FindingRecord, RunRecord
+from harness.record import FILE_NAME, CheckRecord, Curves, DifferenceRecord, FindingRecord, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
+from harness.watch.trace import checksum
 
 MODEL_FOLDER = "model"
 
@@ -34,13 +38,18 @@ def stages_until(name: str | None) -> Sequence[Stage]:
     return STAGES[: names.index(name) + 1]
 
 
+def _silent(result: StageResult) -> None:
+    pass
+
+
 def run_recipe(
     recipe: Recipe,
     *,
     updates: int | None = None,
     until: str | None = None,
     output: Path | None = None,
-    on_stage: Callable[[StageResult], None] = lambda result: None,
+    on_stage: Callable[[StageResult], None] = _silent,
+    timeout: float = launch.PATIENCE,
 ) -> RunRecord:
     """Run the recipe's stages and return what was measured and found.
 
@@ -48,14 +57,61 @@ def run_recipe(
     run.json, and the fine-tuned model beside it. An interrupt (Ctrl-C) ends the run; what was measured until then is in
     the record, which says that it was interrupted.
 
+    A recipe with several processes has them started, unless a launcher (torchrun, accelerate launch) already did; the
+    first of them calls ``on_stage``, a function of a module, and writes. One that gives no sign of life for ``timeout``
+    seconds ends the run.
+
     Raises:
-        CannotTry: data, weights or the output folder are missing or broken. Nothing is left behind.
+        CannotTry: data, weights or the output folder are missing or broken, or a process failed, died or hung. No
+            folder and no process is left behind.
     """
-    stages = stages_until(until)
-    if output is None:
-        return _run(recipe, stages, updates, on_stage)[1]
-    with _output_folder(output):
-        run, record = _run(recipe, stages, updates, on_stage)
+    stages_until(until)
+    launched = launch.world_size()
+    if launched is None and recipe.processes > 1:
+        with _output_folder(output):
+            return launch.in_processes(
+                _in_a_process, recipe, updates, until, output, on_stage, processes=recipe.processes, patience=timeout
+            )[0]
+    if launched is not None and launched > 1 and recipe.loop != "accelerate":
+        raise CannotTry(
+            f"the loop {recipe.loop} runs in one process and {launched} were started; choose --loop accelerate"
+        )
+    several = launched is not None and launched > 1
+    with (
+        launch.watched(timeout) if several else nullcontext(),
+        _output_folder(output if launch.is_main_process() else None),
+        launch.process_group(timeout) if several else nullcontext(),
+    ):
+        return _run_and_write(recipe, updates, until, output, on_stage)
+
+
+def _in_a_process(*args: Any) -> RunRecord:
+    quiet_libraries()
+    return _run_and_write(*args)
+
+
+def quiet_libraries() -> None:
+    """Leave the terminal to the harness: no loading bars, no notes on what the model stage checks anyway."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    import datasets
+    import transformers
+
+    datasets.disable_progress_bars()
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _run_and_write(
+    recipe: Recipe,
+    updates: int | None,
+    until: str | None,
+    output: Path | None,
+    on_stage: Callable[[StageResult], None],
+) -> RunRecord:
+    """The run in this process; where there are several, the first speaks and writes."""
+    main = launch.is_main_process()
+    run, record = _run(recipe, stages_until(until), updates, on_stage if main else _silent)
+    if output is not None and main:
         record.write(output / FILE_NAME)  # first, so that a full disk costs the model and not the measurements
         if record.updates and not record.interrupted:
             _save_model(run, output / MODEL_FOLDER)
@@ -86,6 +142,7 @@ def _run(
 def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupted: bool) -> RunRecord:
     made = run.training.updates if hasattr(run, "training") else []
     forwards = [forward for forward in run.training.forwards if forward.gradients] if made else []
+    whole = bool(made) and not interrupted
     return RunRecord(
         recipe=run.recipe.as_dict(),
         fingerprint=fingerprint(),
@@ -115,6 +172,8 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
         interrupted=interrupted,
         started=started,
         model=None,
+        weights=f"{checksum(run.model):016x}" if whole else None,
+        differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
     )
 
 
@@ -145,12 +204,15 @@ def check_writable(folder: Path) -> None:
 
 
 @contextmanager
-def _output_folder(folder: Path) -> Iterator[None]:
+def _output_folder(folder: Path | None) -> Iterator[None]:
     """The folder exists and can be written while the block runs; it is removed again if the run could not be tried.
 
     Raises:
         CannotTry: it cannot be created or written, or holds another run, which is never overwritten.
     """
+    if folder is None:
+        yield
+        return
     created: list[Path] = []
     try:
         try:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.claims import CLAIMS, INVARIANTS
 from harness.findings import CheckResult, Finding
 from harness.recipe import Recipe
-from harness.record import CheckRecord, FindingRecord, RunRecord
+from harness.record import CheckRecord, DifferenceRecord, FindingRecord, RunRecord
 
 
 def recipe_line(recipe: Recipe) -> str:
     data = recipe.data or f"hub {recipe.dataset}"
-    return (
-        f"recipe {recipe.name} | data {data} | checkpoint {recipe.checkpoint} | loop {recipe.loop} | seed {recipe.seed}"
-    )
+    loop = recipe.loop if recipe.processes == 1 else f"{recipe.loop} in {recipe.processes} processes"
+    return f"recipe {recipe.name} | data {data} | checkpoint {recipe.checkpoint} | loop {loop} | seed {recipe.seed}"
 
 
 def stage_lines(stage: str, seconds: float, checks: Iterable[CheckResult]) -> Iterator[str]:
     """One line for the stage, then its findings."""
     checks = list(checks)
+    if all(check.outcome == "not applicable" for check in checks):
+        return  # the stage of another loop
     counts = Counter(check.outcome for check in checks)
     parts = [f"{counts[outcome]} {outcome}" for outcome in ("holds", "fails", "not applicable") if counts[outcome]]
-    yield f"{stage:<10}{', '.join(parts):<36}{seconds:7.1f} s"
+    yield f"{stage:<12}{', '.join(parts):<34}{seconds:7.1f} s"
     for check in checks:
         for finding in check.findings:
             yield from finding_lines(finding)
@@ -52,6 +53,7 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     if record.metrics:
         scores = ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
         yield f"{record.updates} updates, {scores}"
+    yield from difference_lines(record.differences)
     for reason, checks in _reasons(record.checks).items():
         yield f"not applicable: {', '.join(checks)} ({reason})"
     warnings = sum(finding.severity == "warning" for finding in record.findings)
@@ -66,6 +68,15 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     yield total
     if output is not None:
         yield f"written to {output}"
+
+
+def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
+    """Where Trainer is not the document's own loop, each with its values and what it alone does to the parameters."""
+    if differences:
+        yield 'Trainer and the loop by hand ("the same defaults"), and what each difference alone does to a parameter:'
+    for each in differences:
+        effect = f"up to {each.effect:.2g}" if each.effect else "nothing"
+        yield f"  {each.what}: {each.there} | by hand {each.by_hand} | {effect}"
 
 
 def _reasons(checks: Iterable[CheckRecord]) -> dict[str, list[str]]:

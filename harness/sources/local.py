@@ -1,7 +1,8 @@
 """Data and weights from a local folder.
 
-Data: GLUE's TSV layout (train.tsv, dev.tsv, test.tsv), the original corpus (msr_paraphrase_train.txt,
-msr_paraphrase_test.txt, dev_ids.tsv), or what ``datasets`` writes (save_to_disk, parquet, jsonl, json, csv).
+Data: GLUE's TSV layout of MRPC or, for one sentence a row, of SST-2 (train.tsv, dev.tsv, test.tsv), MRPC's original
+files (msr_paraphrase_train.txt, msr_paraphrase_test.txt, dev_ids.tsv), or what ``datasets`` writes (save_to_disk,
+parquet, jsonl, json, csv).
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ class _Line(NamedTuple):
     """One row of a TSV file; ``ids`` are the corpus's own numbers of the two sentences."""
 
     label: int
-    ids: tuple[str, str]
-    sentence1: str
-    sentence2: str
+    ids: tuple[str, ...]
+    sentences: tuple[str, ...]
 
 
 def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
@@ -54,8 +54,9 @@ def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
         for split, name in TSV_FILES.items():
             if not (folder / name).is_file():
                 raise CannotTry(f"data folder {folder} has no {name}, the {split} split; expected {_layouts()}")
+        read = _lines if len(recipe.text_columns) == 2 else _single_sentences
         return _from_rows(
-            recipe, {split: list(enumerate(_lines(folder / name))) for split, name in TSV_FILES.items()}, folder
+            recipe, {split: list(enumerate(read(folder / name))) for split, name in TSV_FILES.items()}, folder
         )
     return as_raw_features(recipe, _datasets_files(folder), where=f"data folder {folder}")
 
@@ -117,11 +118,37 @@ def _lines(path: Path) -> list[_Line]:
         if len(values) != len(header):
             raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected {len(header)}")
         label, id1, id2, sentence1, sentence2 = values
+        known = UNLABELLED if header[0] == "index" else _label(path, number, label)
+        rows.append(_Line(known, (id1, id2), (sentence1, sentence2)))
+    return _not_none(path, rows)
+
+
+def _single_sentences(path: Path) -> list[_Line]:
+    """The rows of a TSV file of SST-2: a sentence, trailing space and all, and its label; in test.tsv, after a number."""
+    lines = _text_lines(path)
+    header = next(lines, (1, ""))[1].split("\t")
+    if header not in (["sentence", "label"], ["index", "sentence"]):
+        raise CannotTry(f"{path}:1 has the header {header}; expected sentence and label, with a tab between")
+    rows = []
+    for number, text in lines:
+        values = text.split("\t")
+        if len(values) != 2:
+            raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected 2")
+        first, second = values
         if header[0] == "index":
-            label = str(UNLABELLED)
-        elif label not in ("0", "1"):
-            raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
-        rows.append(_Line(int(label), (id1, id2), sentence1, sentence2))
+            rows.append(_Line(UNLABELLED, (first,), (second,)))
+        else:
+            rows.append(_Line(_label(path, number, second), (), (first,)))
+    return _not_none(path, rows)
+
+
+def _label(path: Path, number: int, label: str) -> int:
+    if label not in ("0", "1"):
+        raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
+    return int(label)
+
+
+def _not_none(path: Path, rows: list[_Line]) -> list[_Line]:
     if not rows:
         raise CannotTry(f"{path} has no rows below its header")
     return rows
@@ -155,14 +182,11 @@ def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
 def _from_rows(recipe: Recipe, splits: dict[str, list[tuple[int, _Line]]], folder: Path) -> DatasetDict:
     from datasets import Dataset, DatasetDict
 
+    names = ("sentence1", "sentence2") if len(recipe.text_columns) == 2 else ("sentence",)
     columns = {
         name: Dataset.from_dict(
-            {
-                "sentence1": [row.sentence1 for _, row in rows],
-                "sentence2": [row.sentence2 for _, row in rows],
-                "label": [row.label for _, row in rows],
-                "idx": [idx for idx, _ in rows],
-            }
+            {column: [row.sentences[place] for _, row in rows] for place, column in enumerate(names)}
+            | {"label": [row.label for _, row in rows], "idx": [idx for idx, _ in rows]}
         )
         for name, rows in splits.items()
     }

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from harness.claims import CLAIMS, INVARIANTS
-from harness.stages import batches, columns, evaluate, load, model, optimizer, schedule, tokenize, train
+from harness.stages import (
+    batches,
+    columns,
+    equivalence,
+    evaluate,
+    load,
+    model,
+    optimizer,
+    prepare,
+    schedule,
+    tokenize,
+    train,
+    trainer,
+)
 from harness.stages.chain import Run, Stage, StageResult, run_stages
 
 STAGES: tuple[Stage, ...] = (
@@ -12,8 +25,11 @@ STAGES: tuple[Stage, ...] = (
     columns.STAGE,
     batches.STAGE,
     model.STAGE,
+    trainer.STAGE,
     optimizer.STAGE,
+    prepare.STAGE,
     schedule.STAGE,
+    equivalence.STAGE,
     train.STAGE,
     evaluate.STAGE,
 )

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.tokenize import model_config
 
 STAGE = Stage("batches")
 
@@ -31,6 +32,7 @@ def batches(run: Run) -> None:
         batch_size=run.recipe.batch_size,
         collate_fn=run.data_collator,
     )
+    run.train_dl, run.eval_dl = run.train_dataloader, run.eval_dataloader
 
 
 def first_rows(run: Run, count: int) -> list[dict[str, Any]]:
@@ -112,6 +114,43 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
+def fixed_length_rows(run: Run, split: str) -> list[dict[str, Any]]:
+    """The rows of a split as the collator gets them, each padded to the length documented for TPUs.
+
+    Raises:
+        NotApplicable: the model does not take so many tokens, or there are longer rows, which would be cut.
+    """
+    length = CLAIMS["fixed-length-batches"].expected
+    takes = getattr(model_config(run), "max_position_embeddings", -1)
+    if 0 < takes < length:
+        raise NotApplicable(f"the model takes {takes} tokens")
+    if (longest := max(map(len, run.tokenized_datasets[split]["input_ids"]))) > length:
+        raise NotApplicable(f"rows of up to {longest} tokens would be cut to {length}")
+    raw = run.raw_datasets[split]
+    columns = [list(raw[name]) for name in run.recipe.text_columns]
+    encoded = run.tokenizer(*columns, padding="max_length", max_length=length, truncation=True)
+    labels = raw[run.recipe.label_column]
+    return [
+        {name: values[row] for name, values in encoded.items()} | {"labels": labels[row]} for row in range(len(raw))
+    ]
+
+
+@STAGE.check("fixed-length-batches")
+def fixed_length_batches(run: Run) -> Iterator[Finding]:
+    """Rows that are padded to 128 tokens make batches of that width, all of them."""
+    rows, size = fixed_length_rows(run, "validation"), run.recipe.batch_size
+    expected = {CLAIMS["fixed-length-batches"].expected}
+    batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
+    observed = {batch["input_ids"].shape[1] for batch in batches}
+    if observed != expected:
+        yield Finding(
+            expected=f"batches {expected} wide",
+            observed=f"{sorted(observed)}",
+            where="split validation",
+            hint="A batch of another width makes a TPU compile anew: let the collator keep the padding it is given.",
+        )
+
+
 def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
     """The rows of ``split`` in the order in which one pass over ``loader`` brings them, told apart by their content."""
     places: dict[tuple[int, ...], list[int]] = {}
@@ -159,7 +198,7 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
 @STAGE.check("batches-per-epoch")
 def documented_number_of_batches(run: Run) -> Iterator[Finding]:
     """An epoch has the documented number of batches."""
-    expected = CLAIMS["batches-per-epoch"].expected
+    expected = CLAIMS["batches-per-epoch"].expected[run.recipe.dataset]
     if len(run.train_dataloader) != expected:
         yield Finding(
             expected=f"{expected}",

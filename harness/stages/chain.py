@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,17 +18,20 @@ import torch
 from harness.claims import CLAIMS
 from harness.errors import CannotTry
 from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
-from harness.recipe import Recipe
+from harness.launch import of_all_ranks
+from harness.recipe import LOOPS, Recipe
 
 if TYPE_CHECKING:
+    from accelerate import Accelerator
     from datasets import DatasetDict
     from torch.optim import Optimizer
     from torch.optim.lr_scheduler import LRScheduler
     from torch.utils.data import DataLoader
     from tqdm.auto import tqdm
-    from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, Trainer
+    from transformers.trainer_utils import PredictionOutput
 
-    from harness.watch.trace import Trace
+    from harness.watch.trace import Forward, Trace
 
 
 @dataclass
@@ -49,11 +54,26 @@ class Run:
     checkpoint: str = field(init=False)
     model: PreTrainedModel = field(init=False)
     device: torch.device = field(init=False)
+    scratch: TemporaryDirectory[str] = field(init=False)
+    """The folder that Trainer is given; nothing is kept there."""
+    first_trainer: Trainer = field(init=False)
+    """The document's first: default arguments, no metrics. It is looked at and never trained."""
+    trainer: Trainer = field(init=False)
     optimizer: Optimizer = field(init=False)
+    accelerator: Accelerator = field(init=False)
+    prepared_model: torch.nn.Module = field(init=False)
+    """The model as the loop calls it: what Accelerate makes of it, else the model itself."""
+    train_dl: DataLoader[Any] = field(init=False)
+    """What the loop goes through: what Accelerate or Trainer make of the dataloader, else the dataloader itself."""
+    eval_dl: DataLoader[Any] = field(init=False)
     num_training_steps: int = field(init=False)
     lr_scheduler: LRScheduler = field(init=False)
     planned_lrs: list[float] = field(init=False)
     """What the schedule gives: before the first update, then after each."""
+    replays: dict[str, Any] = field(default_factory=dict)
+    """Short trainings from one state, by name: what the stage equivalence compares."""
+    differences: list[Any] = field(default_factory=list)
+    """Where Trainer is not the document's own loop."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""
@@ -61,8 +81,20 @@ class Run:
     """The metrics after each epoch."""
     evaluation: Trace = field(init=False)
     """What the evaluation loop did."""
+    predictions: PredictionOutput = field(init=False)
+    """What ``Trainer.predict`` gave for the validation set."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the evaluation loop's metric computed: accuracy and F1, as fractions."""
+
+    @cached_property
+    def training_forwards(self) -> list[list[Forward]]:
+        """The forwards that led to updates, of every rank. All ranks ask for them together."""
+        return of_all_ranks([forward for forward in self.training.forwards if forward.gradients])
+
+    @cached_property
+    def evaluation_forwards(self) -> list[list[Forward]]:
+        """The forwards of the evaluation, of every rank. All ranks ask for them together."""
+        return of_all_ranks(self.evaluation.forwards)
 
     @property
     def shortened(self) -> bool:
@@ -94,20 +126,38 @@ class StageResult:
 
 
 class Stage:
-    """One documented step: it does the step, and carries the checks of what must hold after it."""
+    """One documented step: it does the step, and carries the checks of what must hold after it.
 
-    def __init__(self, name: str) -> None:
+    ``loops`` are those that have the step; in a run of another loop it is passed over, its checks not applicable.
+    """
+
+    def __init__(self, name: str, *, loops: tuple[str, ...] = LOOPS) -> None:
         self.name = name
-        self.do: Step
+        self.loops = loops
+        self.steps: dict[str, Step] = {}
         self.checks: list[Check[Run]] = []
         self.completes = Check[Run](
             f"{name}::completes", "step-completes", f"The step {name} runs to its end.", lambda run: iter(())
         )
 
     def step(self, function: Step) -> Step:
-        """Register the documented step."""
-        self.do = function
+        """Register the documented step, the same for every loop that has no other."""
+        self.steps = dict.fromkeys(self.loops, function) | self.steps
         return function
+
+    def step_of(self, *loops: str) -> Callable[[Step], Step]:
+        """Register the step as these loops do it."""
+
+        def register(function: Step) -> Step:
+            self.steps |= dict.fromkeys(loops, function)
+            return function
+
+        return register
+
+    def do(self, run: Run) -> None:
+        """The step as the run's loop does it; nothing where its loop has none."""
+        if run.recipe.loop in self.loops:
+            self.steps[run.recipe.loop](run)
 
     def check(
         self, claim: str, *, severity: Severity = "error", otherwise: str | None = None
@@ -134,14 +184,22 @@ class Stage:
 
         Raises:
             CannotTry: the step's input is missing or broken.
+            Exception: the step's own, where there are several processes: a rank that fails alone must end, since the
+                others wait for it.
         """
         began = time.perf_counter()
+        if run.recipe.loop not in self.loops:
+            reason = f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
+            skipped = [check.not_applicable(reason) for check in (self.completes, *self.checks)]
+            return StageResult(self.name, 0.0, tuple(skipped))
         try:
             with without_datasets_cache():
                 (step or self.do)(run)
         except CannotTry:
             raise
         except Exception as error:
+            if run.recipe.processes > 1:
+                raise
             crash = Finding(
                 check=self.completes.id,
                 message=self.completes.statement,
@@ -177,9 +235,10 @@ def _where(error: Exception) -> str | None:
 
 
 def _generators(run: Run) -> list[torch.Generator]:
-    """The generators of the dataloaders that have one of their own."""
+    """The generators of the dataloaders, and of their samplers, that have one of their own."""
     loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
-    return [loader.generator for loader in loaders if loader.generator is not None]
+    owners = [owner for loader in loaders for owner in (loader, loader.sampler)]
+    return [owner.generator for owner in owners if getattr(owner, "generator", None) is not None]
 
 
 @contextmanager
@@ -197,6 +256,12 @@ def without_datasets_cache() -> Iterator[None]:
     finally:
         if enabled:
             enable_caching()
+
+
+def raw_optimizer(optimizer: Any) -> Optimizer:
+    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
+    stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)
+    return stepped
 
 
 def first_difference(first: Sequence[Any], second: Sequence[Any]) -> int | None:
@@ -224,11 +289,32 @@ def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
 def run_stages(
     run: Run, stages: Sequence[Stage], *, on_stage: Callable[[StageResult], None] = lambda result: None
 ) -> list[StageResult]:
-    """The stages in order, up to and with the first that fails."""
+    """The stages in order, up to and with the first that fails, on any rank."""
     results: list[StageResult] = []
     for stage in stages:
-        results.append(stage.run(run))
+        results.append(over_all_ranks(stage.run(run)))
         on_stage(results[-1])
         if results[-1].failed:
             break
     return results
+
+
+def over_all_ranks(result: StageResult) -> StageResult:
+    """What the ranks found together: a check fails where it fails on one of them, and the finding says on which."""
+    ranks = of_all_ranks(result)
+    if len(ranks) == 1:
+        return result
+    merged = []
+    for results in zip(*(each.checks for each in ranks), strict=True):
+        found = [(rank, finding) for rank, each in enumerate(results) for finding in each.findings]
+        everywhere = all(each.findings == results[0].findings for each in results)
+        findings = (
+            results[0].findings
+            if everywhere
+            else tuple(
+                replace(finding, where=", ".join(filter(None, (f"rank {rank}", finding.where))))
+                for rank, finding in found
+            )
+        )
+        merged.append(replace(results[0], outcome="fails" if found else results[0].outcome, findings=findings))
+    return replace(result, checks=tuple(merged))

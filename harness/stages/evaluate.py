@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle, islice, zip_longest
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader
 
 from harness.claims import CLAIMS
-from harness.findings import Finding
+from harness.findings import Finding, NotApplicable
 from harness.loops import plain
 from harness.metrics import load_metric
+from harness.stages.batches import fixed_length_rows
 from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.model import evaluated
+from harness.stages.train import evaluation_loop, rows_in_turn, rows_repeated, sign_of_life
 from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("evaluate")
@@ -23,13 +32,25 @@ bert-base-uncased (transformers issue 346: accuracy 0.792 to 0.846, standard dev
 @STAGE.step
 def evaluate(run: Run) -> None:
     metric = load_metric()
+    with Trace(run.model, metric=metric, on_event=sign_of_life) as run.evaluation:
+        run.metrics = evaluation_loop(run, metric)
+
+
+@STAGE.step_of("trainer")
+def predict(run: Run) -> None:
+    """``predict`` instead of an evaluation loop, the argmax of its logits, and the metric of all rows at once."""
+    metric = load_metric()
     with Trace(run.model, metric=metric) as run.evaluation:
-        run.metrics = plain.evaluate(run.model, run.eval_dataloader, metric, run.device)
+        run.predictions = run.trainer.predict(run.trainer.eval_dataset)
+        preds = np.argmax(run.predictions.predictions, axis=-1)
+        run.metrics = metric.compute(predictions=preds, references=run.predictions.label_ids)
 
 
 def predictions_seen(run: Run) -> list[int]:
-    """The argmax of the logits of every row that the model was shown."""
-    return [prediction for forward in run.evaluation.forwards for prediction in forward.predictions]
+    """The argmax of the logits of every row that the models of all ranks were shown, without the rows repeated."""
+    batches = [batch for batches in zip_longest(*run.evaluation_forwards) for batch in batches if batch]
+    predictions = [prediction for batch in batches for prediction in batch.predictions]
+    return predictions[: len(predictions) - rows_repeated(run, "validation")]
 
 
 def labels(run: Run) -> list[int]:
@@ -63,10 +84,14 @@ def computes_no_gradients(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("whole-validation-set")
 def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
-    """The model is shown each validation row once, in order, with its own label."""
+    """The model is shown each validation row once, in order, with its own label.
+
+    With several processes the ranks take the batches in turn, and the last ones are filled up with the first rows.
+    """
     rows = run.model_datasets["validation"].with_format(None)
     expected = list(map(row_key, rows["input_ids"], rows["labels"]))
-    observed = [row for forward in run.evaluation.forwards for row in forward.rows]
+    expected += islice(cycle(expected), rows_repeated(run, "validation"))
+    observed = rows_in_turn(run.evaluation_forwards)
     wrong = first_difference(observed, expected)
     if wrong is not None:
         yield Finding(
@@ -141,11 +166,89 @@ def metric_is_right(run: Run) -> Iterator[Finding]:
         )
 
 
+@STAGE.check("padding-invariant")
+def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
+    """Accuracy and F1 stay as they are when every row is padded to 128 tokens, as for TPUs."""
+    rows: Any = fixed_length_rows(run, "validation")
+    loader: DataLoader[Any] = DataLoader(rows, batch_size=run.recipe.batch_size, collate_fn=run.data_collator)
+    training = run.model.training
+    observed = plain.evaluate(run.model, loader, load_metric(), run.device)
+    run.model.train(training)
+    if observed != run.metrics:
+        yield Finding(
+            expected=f"{run.metrics}",
+            observed=f"{observed}",
+            hint="The attention mask does not reach the model, or the padding is not marked in it.",
+        )
+
+
+@STAGE.check("one-process-metrics")
+def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
+    """Accuracy and F1 over all processes are exactly those of the plain loop in one process, for the same weights."""
+    if run.recipe.processes == 1:
+        raise NotApplicable("one process")
+    training = run.model.training
+    expected = plain.evaluate(run.model, run.eval_dataloader, load_metric(), run.device)
+    run.model.train(training)
+    if run.metrics != expected:
+        yield Finding(
+            expected=f"{expected}",
+            observed=f"{run.metrics}",
+            hint="Gather with gather_for_metrics: gather counts the rows twice that fill the last batch up.",
+        )
+
+
+@STAGE.check("trainer-predict")
+def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
+    """predict() gives two logits and one label for each validation row, and metrics."""
+    rows, given = len(labels(run)), run.predictions
+    expected = {"predictions": (rows, run.recipe.num_labels), "label_ids": (rows,)}
+    observed = {"predictions": given.predictions.shape, "label_ids": given.label_ids.shape}
+    if observed != expected:
+        yield Finding(
+            expected=f"{expected}", observed=f"{observed}", where="trainer.predict", hint="Predict the validation set."
+        )
+    missing = {"test_loss", "test_accuracy", "test_f1"} - (given.metrics or {}).keys()
+    if missing:
+        yield Finding(
+            expected="loss, accuracy and f1 in metrics",
+            observed=f"no {', '.join(sorted(missing))}",
+            where="trainer.predict",
+            hint="Give Trainer compute_metrics.",
+        )
+
+
+@STAGE.check("trainer-logits")
+def predictions_are_logits(run: Run) -> Iterator[Finding]:
+    """What predict() gives are the model's logits; their argmax is that of their softmax, the probabilities."""
+    batch = next(iter(run.eval_dl))
+    expected = evaluated(run, {name: values.to(run.device) for name, values in batch.items()}).logits.float().cpu()
+    observed = torch.as_tensor(run.predictions.predictions[: len(expected)])
+    same_argmax = torch.equal(observed.softmax(dim=-1).argmax(dim=-1), observed.argmax(dim=-1))
+    if observed.shape != expected.shape or not torch.allclose(observed, expected, atol=1e-4) or not same_argmax:
+        yield Finding(
+            expected=f"{expected[0].tolist()} in row 0",
+            observed=f"{observed[0].tolist()}",
+            where="trainer.predict",
+            hint="Take the argmax of the logits themselves; a softmax before it changes nothing but the numbers.",
+        )
+
+
+@STAGE.check("trainer-ball-park")
+def trainer_in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
+    """Accuracy and F1 are within 0.06 of the figures documented for Trainer."""
+    yield from outside_the_ball_park(run, "trainer-ball-park")
+
+
 @STAGE.check("ball-park")
 def in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are within 0.06 of the documented figures."""
+    yield from outside_the_ball_park(run, "ball-park")
+
+
+def outside_the_ball_park(run: Run, claim: str) -> Iterator[Finding]:
     run.whole_run_only()
-    for name, expected in CLAIMS["ball-park"].expected.items():
+    for name, expected in CLAIMS[claim].expected.items():
         observed = run.metrics.get(name, math.nan)
         if not abs(observed - expected) <= BALL_PARK:
             yield Finding(

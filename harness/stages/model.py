@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
+from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
 from harness.stages.chain import Run, Stage
@@ -21,15 +22,23 @@ FIRST_LOSS_WITHIN = 0.7
 """How far from ln 2 a first loss may be."""
 
 
-@STAGE.step
+@STAGE.step_of("plain")
 def model(run: Run) -> None:
+    created(run)
+
+    device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
+    run.model.to(device)
+    run.device = device
+
+
+@STAGE.step_of("accelerate", "trainer")
+def created(run: Run) -> None:
+    """Accelerate and Trainer place the model themselves."""
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
     with loading(f"the weights of {run.checkpoint}"):
         model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
-
-    device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
-    model.to(device)
-    run.model, run.device = model, device
+    run.model = run.prepared_model = model
+    run.device = model.device
 
 
 def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
@@ -250,11 +259,12 @@ def nothing_is_frozen(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("padding-invariant")
 def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
-    """Padding a batch further, as its tokenizer pads, leaves its logits as they were, up to float32 rounding."""
+    """Padding a batch further, to 128 tokens, leaves its logits as they were, up to float32 rounding."""
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
     takes = getattr(run.model.config, "max_position_embeddings", 0)
-    more = min(8, takes - width) if takes > 0 else 8
+    wanted = max(width + 8, CLAIMS["fixed-length-batches"].expected)
+    more = (min(wanted, takes) if takes > 0 else wanted) - width
     if more < 1:
         raise NotApplicable("the batch is already as long as the model takes")
     validation = run.model_datasets["validation"].with_format(None)

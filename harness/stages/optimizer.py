@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 
+import torch
 from torch.optim import AdamW
 
-from harness.findings import Finding
-from harness.stages.chain import Run, Stage
+from harness.findings import Finding, NotApplicable
+from harness.loops.adamw import torch_adamw_update
+from harness.stages.chain import Run, Stage, raw_optimizer
 
 STAGE = Stage("optimizer")
 
@@ -17,6 +20,11 @@ STAGE = Stage("optimizer")
 def optimizer(run: Run) -> None:
     # The documents import AdamW from transformers, which removed it in 4.50 for torch's.
     run.optimizer = AdamW(run.model.parameters(), lr=run.recipe.lr)
+
+
+@STAGE.step_of("trainer")
+def trainers_optimizer(run: Run) -> None:
+    run.optimizer = run.trainer.create_optimizer()
 
 
 @STAGE.check("adamw")
@@ -60,6 +68,36 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
                     where=f"parameter group {number}",
                     hint="The documents set the learning rate only; another value gives another run.",
                 )
+
+
+@STAGE.check("adamw-semantics")
+def updates_as_adamw(run: Run) -> Iterator[Finding]:
+    """Given known gradients, the optimizer's class updates as AdamW: bias-corrected, with decoupled weight decay."""
+    gradients, start = (0.5, -2.0, 0.25), 1.0
+    optimizer = raw_optimizer(run.optimizer)
+    for number, group in enumerate(optimizer.param_groups):
+        if not {"betas", "eps", "weight_decay"} <= group.keys():
+            raise NotApplicable("no kind of Adam")
+        # A learning rate and decay large enough for each term to show; the other values are the group's own.
+        values = {"lr": 0.1, "betas": group["betas"], "eps": group["eps"], "weight_decay": 0.3}
+        parameter = torch.nn.Parameter(torch.tensor([start], dtype=torch.float64))
+        taken = inspect.signature(type(optimizer)).parameters.keys() - {"params"}
+        options = {name: value for name, value in group.items() if name in taken}
+        stepped = type(optimizer)([parameter], **(options | values))
+        for gradient in gradients:
+            parameter.grad = torch.tensor([gradient], dtype=torch.float64)
+            stepped.step()
+        observed = parameter.item()
+        expected = torch_adamw_update(
+            start, gradients, lr=values["lr"], betas=values["betas"], eps=values["eps"], decay=values["weight_decay"]
+        )
+        if not math.isclose(observed, expected, rel_tol=1e-9):
+            yield Finding(
+                expected=f"{start} becomes {expected:.9g} with the gradients {gradients}, lr 0.1 and weight decay 0.3",
+                observed=f"{observed:.9g}",
+                where=f"parameter group {number}",
+                hint="Use torch.optim.AdamW; this class corrects no bias, or adds the decay to the gradient.",
+            )
 
 
 @STAGE.check("all-parameters")

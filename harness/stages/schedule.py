@@ -6,12 +6,13 @@ import math
 import warnings
 from collections.abc import Iterator
 
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
 from harness.claims import CLAIMS
 from harness.findings import Finding
 from harness.recipe import Recipe
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import Run, Stage, raw_optimizer
 
 STAGE = Stage("schedule")
 
@@ -19,14 +20,25 @@ STAGE = Stage("schedule")
 @STAGE.step
 def schedule(run: Run) -> None:
     num_epochs = run.recipe.epochs
-    num_training_steps = num_epochs * len(run.train_dataloader)
-    run.lr_scheduler = get_scheduler(
+    run.num_training_steps = num_epochs * len(run.train_dl)
+    run.lr_scheduler = scheduler(run, run.num_training_steps)
+
+
+def scheduler(run: Run, num_training_steps: int) -> LRScheduler:
+    """The document's ``get_scheduler`` with the recipe's values."""
+    lr_scheduler: LRScheduler = get_scheduler(
         run.recipe.schedule,
         optimizer=run.optimizer,
         num_warmup_steps=run.recipe.warmup_updates,
         num_training_steps=num_training_steps,
     )
-    run.num_training_steps = num_training_steps
+    return lr_scheduler
+
+
+@STAGE.step_of("trainer")
+def trainers_schedule(run: Run) -> None:
+    run.num_training_steps = math.ceil(run.trainer.args.num_train_epochs * len(run.train_dl))
+    run.lr_scheduler = run.trainer.create_scheduler(run.num_training_steps)
 
 
 def linear_lr(recipe: Recipe, made: int, planned: int) -> float:
@@ -39,7 +51,8 @@ def linear_lr(recipe: Recipe, made: int, planned: int) -> float:
 def rehearsed_lrs(run: Run) -> list[float]:
     """The learning rates that the schedule gives: before the first update, then after each of the planned ones.
 
-    The scheduler is stepped to the end and put back.
+    The scheduler is stepped to the end and put back. One that Accelerate prepared takes several steps an update, one
+    for each process, unless batches are split.
     """
     groups = run.optimizer.param_groups
     state, lrs = run.lr_scheduler.state_dict(), [group["lr"] for group in groups]
@@ -58,20 +71,20 @@ def rehearsed_lrs(run: Run) -> list[float]:
 @STAGE.check("updates-planned")
 def updates_planned(run: Run) -> Iterator[Finding]:
     """The schedule is planned for epochs x batches updates."""
-    expected = run.recipe.epochs * len(run.train_dataloader)
+    expected = run.recipe.epochs * len(run.train_dl)
     if run.num_training_steps != expected:
         yield Finding(
-            expected=f"{run.recipe.epochs} epochs x {len(run.train_dataloader)} batches = {expected}",
+            expected=f"{run.recipe.epochs} epochs x {len(run.train_dl)} batches = {expected}",
             observed=f"{run.num_training_steps}",
             where="num_training_steps",
-            hint="Multiply the epochs by len(train_dataloader), not by the number of rows.",
+            hint="Multiply the epochs by the length of the dataloader that the loop goes through (after prepare).",
         )
 
 
 @STAGE.check("num-training-steps")
 def documented_number_of_updates(run: Run) -> Iterator[Finding]:
     """The documented number of updates is planned."""
-    expected = CLAIMS["num-training-steps"].expected
+    expected = CLAIMS["num-training-steps"].expected[run.recipe.dataset]
     if run.num_training_steps != expected:
         yield Finding(
             expected=f"{expected}",
@@ -127,7 +140,8 @@ def ends_at_zero(run: Run) -> Iterator[Finding]:
 @STAGE.check("optimizer-bound")
 def drives_this_optimizer(run: Run) -> Iterator[Finding]:
     """The scheduler sets the learning rate of the optimizer that trains."""
-    if run.lr_scheduler.optimizer is not run.optimizer:
+    scheduler = getattr(run.lr_scheduler, "scheduler", run.lr_scheduler)  # the one inside Accelerate's
+    if raw_optimizer(scheduler.optimizer) is not raw_optimizer(run.optimizer):
         yield Finding(
             expected="the scheduler's optimizer is the optimizer",
             observed="another optimizer",

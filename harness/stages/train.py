@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice, pairwise, zip_longest
 from typing import Any
 
 from tqdm.auto import tqdm
 
+from harness import launch
+from harness.claims import CLAIMS
 from harness.findings import Finding, NotApplicable
-from harness.loops import plain
+from harness.loops import accelerated, plain, trainer
 from harness.metrics import load_metric
 from harness.stages.batches import ENOUGH_ROWS
 from harness.stages.chain import Run, Stage, unchanged_random_state
 from harness.stages.schedule import rehearsed_lrs
-from harness.watch.trace import Trace, row_key
+from harness.watch.trace import Backward, Event, Forward, Trace, row_key
 
 STAGE = Stage("train")
 
@@ -28,37 +30,77 @@ UNUSED = ("mask_emb",)
 
 @STAGE.step
 def train(run: Run) -> None:
-    num_training_steps = run.num_training_steps
-    run.progress_bar = progress_bar(num_training_steps)
+    run.progress_bar = progress_bar(run.num_training_steps)
     run.planned_lrs = rehearsed_lrs(run)
     metric = load_metric()
 
-    with run.progress_bar, Trace(run.model, run.optimizer) as run.training:
+    with run.progress_bar, traced(run) as run.training:
+        loop(run, after_epoch=lambda: evaluate_between_epochs(run, metric))
+
+    if run.recipe.loop == "trainer":
+        run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, ("accuracy", "f1"))
+
+
+def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None) -> None:
+    """The documented loop that the recipe names."""
+    epochs, updates, bar = run.recipe.epochs, run.updates, run.progress_bar
+    if run.recipe.loop == "trainer":
+        trainer.train(run.trainer, bar, updates=updates)
+    elif run.recipe.loop == "accelerate":
+        accelerated.train(
+            run.accelerator,
+            run.prepared_model,
+            run.train_dl,
+            run.optimizer,
+            run.lr_scheduler,
+            bar,
+            num_epochs=epochs,
+            updates=updates,
+            after_epoch=after_epoch,
+        )
+    else:
         plain.train(
             run.model,
-            run.train_dataloader,
+            run.train_dl,
             run.optimizer,
             run.lr_scheduler,
             run.device,
-            run.progress_bar,
-            num_epochs=run.recipe.epochs,
-            updates=run.updates,
-            after_epoch=lambda: evaluate_between_epochs(run, metric),
+            bar,
+            num_epochs=epochs,
+            updates=updates,
+            after_epoch=after_epoch,
         )
+
+
+def traced(run: Run) -> Trace:
+    """Watches the training; with several processes the parameters of every update too, and that it goes on."""
+    return Trace(run.model, run.optimizer, checksums=run.recipe.processes > 1, on_event=sign_of_life)
+
+
+def sign_of_life(event: Event) -> None:
+    # From a backward pass on this rank may wait for the others, whose gradients it needs.
+    launch.alive(launch.GRACE if isinstance(event, Backward) else 0.0)
 
 
 def progress_bar(total: int) -> tqdm[int]:
     """The document's bar; where nobody watches (a file, a CI log) it is drawn every ten seconds only."""
-    return tqdm(range(total), mininterval=0.1 if sys.stderr.isatty() else 10)
+    return tqdm(range(total), mininterval=0.1 if sys.stderr.isatty() else 10, disable=not launch.is_main_process())
 
 
 def evaluate_between_epochs(run: Run, metric: Any) -> None:
     """Measure after an epoch without a trace in the run: the mode and the random state are put back."""
-    training = {module: module.training for module in run.model.modules()}
+    training = {module: module.training for module in run.prepared_model.modules()}
     with unchanged_random_state():
-        run.epochs.append(plain.evaluate(run.model, run.eval_dataloader, metric, run.device))
+        run.epochs.append(evaluation_loop(run, metric))
     for module, mode in training.items():
         module.training = mode
+
+
+def evaluation_loop(run: Run, metric: Any) -> dict[str, float]:
+    """The documented evaluation loop that goes with the recipe's; Trainer's own is :meth:`Trainer.predict`."""
+    if run.recipe.loop == "accelerate":
+        return accelerated.evaluate(run.accelerator, run.prepared_model, run.eval_dl, metric)
+    return plain.evaluate(run.model, run.eval_dl, metric, run.device)
 
 
 def planned(run: Run) -> int:
@@ -67,10 +109,26 @@ def planned(run: Run) -> int:
 
 
 def epochs_of_rows(run: Run) -> list[list[str]]:
-    """The rows that were trained on, epoch by epoch, whole epochs only; the epochs are told by the number of rows."""
-    seen = [row for forward in run.training.forwards if forward.gradients for row in forward.rows]
-    size = len(run.model_datasets["train"])
+    """The rows that were trained on by all ranks, in order, epoch by epoch; whole epochs only.
+
+    The epochs are told by the number of rows that it takes to fill every batch of every rank.
+    """
+    seen = rows_in_turn(run.training_forwards)
+    size = len(run.model_datasets["train"]) + rows_repeated(run, "train")
     return [seen[start : start + size] for start in range(0, len(seen) - len(seen) % size, size)]
+
+
+def rows_in_turn(ranks: list[list[Forward]]) -> list[str]:
+    """The rows of all ranks' batches: the first batch of each rank, then the second, and so on."""
+    return [row for batches in zip_longest(*ranks) for batch in batches if batch for row in batch.rows]
+
+
+def rows_repeated(run: Run, split: str) -> int:
+    """The rows that Accelerate repeats in an epoch so that every process has full batches, one as many as the other.
+
+    ``even_batches``: they are the epoch's own first rows. One process repeats none.
+    """
+    return -len(run.model_datasets[split]) % run.recipe.rows_per_update if run.recipe.processes > 1 else 0
 
 
 @STAGE.check("train-mode")
@@ -159,18 +217,41 @@ def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("rows-once-an-epoch")
 def each_row_once_an_epoch(run: Run) -> Iterator[Finding]:
-    """Every epoch brings each training row, with its own label, exactly once."""
+    """Every epoch brings each training row, with its own label, exactly once, over all processes.
+
+    Accelerate fills the last batches up with the epoch's first rows; those are there twice, and no others.
+    """
     rows = run.model_datasets["train"].with_format(None)
     expected = Counter(map(row_key, rows["input_ids"], rows["labels"]))
     epochs = epochs_of_rows(run)
     if not epochs:
-        seen = Counter(row for f in run.training.forwards if f.gradients for row in f.rows)
+        seen = Counter(rows_in_turn(run.training_forwards))
         if surplus := seen - expected:
             yield _rows_finding(0, surplus.total(), "the part of the first epoch that was run")
     for number, epoch in enumerate(epochs, start=1):
+        size = expected.total()
+        first, again = epoch[:size], epoch[size:]
         seen = Counter(epoch)
-        if seen != expected:
-            yield _rows_finding((expected - seen).total(), (seen - expected).total(), f"epoch {number}")
+        filled_up = expected + Counter(islice(cycle(first), len(again)))
+        if seen != filled_up:
+            yield _rows_finding((filled_up - seen).total(), (seen - filled_up).total(), f"epoch {number}")
+
+
+@STAGE.check("equal-ranks")
+def parameters_equal_on_all_ranks(run: Run) -> Iterator[Finding]:
+    """After every update the parameters of all ranks are the same, bit for bit."""
+    if run.recipe.processes == 1:
+        raise NotApplicable("one process")
+    ranks = launch.of_all_ranks([update.parameters for update in run.training.updates])
+    for number, checksums in enumerate(zip_longest(*ranks), start=1):
+        if len(set(checksums)) != 1:
+            yield Finding(
+                expected="one checksum of the parameters on all ranks",
+                observed=f"{len(set(checksums))} different ones on {len(checksums)} ranks",
+                update=number,
+                hint="Call the model that prepare returned, not the one given to it: only its gradients are averaged.",
+            )
+            return
 
 
 def _rows_finding(missing: int, surplus: int, where: str) -> Finding:
@@ -196,6 +277,37 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
                 where=f"epoch {number}",
                 hint="Do not seed anew or keep a list of batches between epochs.",
             )
+
+
+@STAGE.check("trainer-logging")
+def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
+    """Trainer logs the loss every 500 updates."""
+    every, made = CLAIMS["trainer-logging"].expected, len(run.training.updates)
+    observed = [entry["step"] for entry in run.trainer.state.log_history if "loss" in entry]
+    expected = list(range(every, made + 1, every))
+    if observed != expected:
+        yield Finding(
+            expected=f"after updates {expected}",
+            observed=f"after updates {observed}",
+            where="trainer.state.log_history",
+            hint="Leave logging_steps and logging_strategy at their defaults.",
+        )
+
+
+@STAGE.check("trainer-evaluation")
+def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
+    """Trainer evaluates once after every epoch, with accuracy and F1."""
+    run.whole_run_only()
+    expected = [len(run.train_dl) * epoch for epoch in range(1, run.recipe.epochs + 1)]
+    logged = run.trainer.state.log_history
+    observed = [entry["step"] for entry in logged if {"eval_loss", "eval_accuracy", "eval_f1"} <= entry.keys()]
+    if observed != expected:
+        yield Finding(
+            expected=f"after updates {expected}",
+            observed=f"after updates {observed}",
+            where="trainer.state.log_history",
+            hint='Give TrainingArguments eval_strategy="epoch", and Trainer compute_metrics.',
+        )
 
 
 @STAGE.check("gradients-reach-all")

@@ -7,8 +7,8 @@ removed at the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -57,6 +57,8 @@ class Update:
     """The 2-norm over all gradients, as the step used them."""
     missing: tuple[str, ...]
     """Parameters that were trainable when the trace began, and have no gradient."""
+    parameters: int | None = None
+    """A checksum of all parameters after the step, where it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,10 @@ class Trace:
     optimizer: Optimizer | None = None
     metric: Any = None
     """An Evaluate module; what its ``add_batch`` is given is recorded."""
+    checksums: bool = False
+    """Whether each update records a checksum of all parameters."""
+    on_event: Callable[[Event], None] = lambda event: None
+    """Called with each event as it happens."""
     events: list[Event] = field(default_factory=list)
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
@@ -103,9 +109,10 @@ class Trace:
         self._still: list[str] = []
         self._handles = [self.model.register_forward_hook(self._forward_ends, with_kwargs=True)]
         if self.optimizer is not None:
+            stepped = getattr(self.optimizer, "optimizer", self.optimizer)  # the one inside Accelerate's
             self._handles += [
-                self.optimizer.register_step_pre_hook(self._step_begins),
-                self.optimizer.register_step_post_hook(self._step_ends),
+                stepped.register_step_pre_hook(self._step_begins),
+                stepped.register_step_post_hook(self._step_ends),
             ]
         if self.metric is not None:
             self._add_batch = self.metric.add_batch
@@ -134,17 +141,21 @@ class Trace:
     def metric_batches(self) -> list[MetricBatch]:
         return [event for event in self.events if isinstance(event, MetricBatch)]
 
+    def _record(self, event: Event) -> None:
+        self.events.append(event)
+        self.on_event(event)
+
     def _forward_ends(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         modes = {module.training for module in model.modules()}
         loss = getattr(outputs, "loss", None)
-        self.events.append(
+        self._record(
             Forward(
                 update=self.update,
                 training=modes == {True},
                 evaluating=modes == {False},
                 gradients=outputs.logits.requires_grad,
                 devices=tuple(sorted({value.device.type for value in kwargs.values() if torch.is_tensor(value)})),
-                rows=_rows(kwargs),
+                rows=rows_of(kwargs),
                 loss=None if loss is None else loss.item(),
                 predictions=tuple(outputs.logits.detach().argmax(dim=-1).tolist()),
             )
@@ -156,19 +167,17 @@ class Trace:
     def _backward_begins(self, gradient: torch.Tensor) -> None:
         left = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         left_over = max((each.abs().max().item() for each in left), default=0.0)
-        self.events.append(Backward(self.update, left_over))
+        self._record(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = dict(self.model.named_parameters())
         gradients = [p.grad for p in named.values() if p.grad is not None]
         lr = float(optimizer.param_groups[0]["lr"])
-        self.events.append(
-            Update(
-                update=self.update,
-                lr=lr,
-                grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
-                missing=tuple(name for name in self._trainable if named[name].grad is None),
-            )
+        self._made = Update(
+            update=self.update,
+            lr=lr,
+            grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
+            missing=tuple(name for name in self._trainable if named[name].grad is None),
         )
         looked_at = self._unseen | {self._trainable[self.update % len(self._trainable)]}
         self._before = {name: named[name].detach().clone() for name in looked_at if _should_change(named[name], lr)}
@@ -184,12 +193,19 @@ class Trace:
             self.unchanged.setdefault(self.update, list(self._still))
         self._unseen -= self._before.keys()
         self._before = {}
+        self._record(replace(self._made, parameters=checksum(self.model)) if self.checksums else self._made)
         self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
         given = (tuple(torch.as_tensor(values).tolist()) for values in (predictions, references))
-        self.events.append(MetricBatch(*given))
+        self._record(MetricBatch(*given))
         self._add_batch(predictions=predictions, references=references, **kwargs)
+
+
+def checksum(model: nn.Module) -> int:
+    """The sum of the bits of all parameters, as whole numbers: equal for equal parameters, and cheap on any device."""
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in model.parameters())
 
 
 def _should_change(parameter: torch.Tensor, lr: float) -> bool:
@@ -199,7 +215,8 @@ def _should_change(parameter: torch.Tensor, lr: float) -> bool:
     return lr > 4 * torch.finfo(parameter.dtype).eps * parameter.detach().abs().max().item()
 
 
-def _rows(batch: dict[str, Any]) -> tuple[str, ...]:
+def rows_of(batch: Mapping[str, Any]) -> tuple[str, ...]:
+    """The rows of a batch, each told by its ids and its label."""
     if "input_ids" not in batch or "labels" not in batch:
         return ()
     ids, labels = batch["input_ids"].cpu(), batch["labels"].tolist()

@@ -64,6 +64,8 @@ class Mutant:
     """And for the twin."""
     real: bool = False
     """The twin is MRPC itself: it needs HARNESS_DATA."""
+    processes: int = 1
+    """In how many both are run."""
 
 
 MUTANTS: list[Mutant] = []
@@ -424,6 +426,19 @@ def collator_flips_labels(run: Run) -> None:
     loaders(run, train={"collate_fn": collate})
 
 
+@mutant("batches::fixed-length-batches", clean=_pads_to_a_multiple)
+def collator_trims_the_padding(run: Run) -> None:
+    batches.batches(run)
+    collate = run.data_collator
+
+    def trims(rows: list[Any]) -> Any:
+        batch = collate(rows)
+        longest = int(batch["attention_mask"].sum(dim=1).max())
+        return {name: values if name == "labels" else values[:, :longest] for name, values in batch.items()}
+
+    run.data_collator = trims
+
+
 class _SeededAnew(torch.utils.data.RandomSampler):
     def __iter__(self) -> Any:
         self.generator = torch.Generator().manual_seed(0)
@@ -655,7 +670,7 @@ def looped(loop: Callable[[Run], None]) -> Step:
     def step(run: Run) -> None:
         run.progress_bar = train.progress_bar(run.num_training_steps)
         run.planned_lrs = schedule.rehearsed_lrs(run)
-        with run.progress_bar, Trace(run.model, run.optimizer) as run.training:
+        with run.progress_bar, train.traced(run) as run.training:
             loop(run)
 
     return step
@@ -928,6 +943,22 @@ def scores_against_other_labels(run: Run, metric: Any) -> dict[str, float]:
 @evaluated
 def reports_accuracy_as_f1(run: Run, metric: Any) -> dict[str, float]:
     return documented_evaluation(run, metric, compute=lambda metric: (s := metric.compute()) | {"f1": s["accuracy"]})
+
+
+@mutant("evaluate::fixed-length-padding-keeps-the-metrics", clean=evaluated(_softmax_first))
+def reads_the_padding(run: Run) -> None:
+    """A model that answers otherwise where there is much padding."""
+    evaluate.evaluate(run)
+
+    class ReadsPadding(BertForSequenceClassification):
+        def forward(self, **batch: Any) -> Any:
+            outputs = super().forward(**batch)
+            if batch["input_ids"].shape[1] >= 128:
+                outputs.logits = -outputs.logits
+            return outputs
+
+    run.model = copy.copy(run.model)
+    run.model.__class__ = ReadsPadding
 
 
 def _reported(accuracy: float, f1: float) -> Step:

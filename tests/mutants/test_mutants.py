@@ -9,9 +9,11 @@ import pytest
 from transformers import set_seed
 
 from harness.findings import CheckResult
+from harness.launch import in_processes
 from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.stages import CHECKS, STAGES, Run
-from harness.stages.chain import Step
+from harness.stages.chain import Step, over_all_ranks
+from tests.mutants import other_loops  # noqa: F401, registers its mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 
 _prefixes: dict[tuple[Recipe, str], Run] = {}
@@ -30,14 +32,16 @@ def prepared(recipe: Recipe, stage: str) -> Run:
     if key not in _prefixes:
         _prefixes[key] = Run(loadable)
         for each in STAGES[: len(shared)]:
-            each.do(_prefixes[key])
+            if each.name != "equivalence":  # it leaves nothing for the others
+                each.do(_prefixes[key])
     run = copy.copy(_prefixes[key])
     run.epochs, run.metrics = [], {}
     for name in ("raw_datasets", "tokenized_datasets", "model_datasets"):
         if hasattr(run, name):
             setattr(run, name, copy.copy(getattr(run, name)))
     for each in STAGES[len(shared) : names.index(stage)]:
-        each.do(run)
+        if each.name != "equivalence":
+            each.do(run)
     run.recipe = recipe
     return run
 
@@ -47,7 +51,7 @@ def result_of(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
     stage = next(stage for stage in STAGES if stage.name == name)
     if step is None and (name, recipe) in _documented:
         return _documented[name, recipe][check]
-    results = {result.check: result for result in stage.run(prepared(recipe, name), step).checks}
+    results = {result.check: result for result in over_all_ranks(stage.run(prepared(recipe, name), step)).checks}
     if step is None:
         _documented[name, recipe] = results
     return results[check]
@@ -64,13 +68,40 @@ def test_no_mutant_without_a_check() -> None:
     assert {mutant.check for mutant in MUTANTS} <= set(CHECKS)
 
 
-each_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{each.check}-{each.name}" for each in MUTANTS])
+def in_each_rank(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, CheckResult]]:
+    """What the checks say of the mutants that need several processes, and of their twins."""
+    return {
+        (mutant.check, mutant.name): (
+            result_of(mutant.check, mutant.recipe(small), mutant.broken),
+            result_of(mutant.check, mutant.clean_recipe(small), mutant.clean),
+        )
+        for mutant in MUTANTS
+        if mutant.processes > 1
+    }
+
+
+@pytest.fixture(scope="session")
+def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, CheckResult]]:
+    """All of them in one start: it takes longer than they do."""
+    return in_processes(in_each_rank, small, processes=2, patience=60)[0]
+
+
+def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.distributed, pytest.mark.xdist_group("ranks")) if mutant.processes > 1 else ()
+
+
+each_mutant = pytest.mark.parametrize(
+    "mutant", [pytest.param(each, id=f"{each.check}-{each.name}", marks=_marks(each)) for each in MUTANTS]
+)
 
 
 @each_mutant
-def test_mutant_is_caught(mutant: Mutant, small: Recipe) -> None:
+def test_mutant_is_caught(mutant: Mutant, small: Recipe, request: pytest.FixtureRequest) -> None:
     check = mutant.check
-    result = result_of(check, mutant.recipe(small), mutant.broken)
+    if mutant.processes > 1:
+        result = request.getfixturevalue("of_the_ranks")[check, mutant.name][0]
+    else:
+        result = result_of(check, mutant.recipe(small), mutant.broken)
     assert result.outcome == "fails"
     for finding in result.findings:
         assert finding.check == check
@@ -86,6 +117,10 @@ def test_mutant_is_caught(mutant: Mutant, small: Recipe) -> None:
 
 @each_mutant
 def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.FixtureRequest) -> None:
+    if mutant.processes > 1:
+        result = request.getfixturevalue("of_the_ranks")[mutant.check, mutant.name][1]
+        assert result.outcome == "holds", result
+        return
     if mutant.real:
         data: Path = request.getfixturevalue("mrpc")
         recipe = RECIPES["minilm"].with_(data=str(data))

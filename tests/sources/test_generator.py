@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harness.claims import CLAIMS
 from harness.sources import builtin, generator
 from harness.sources.generator import Row
 
@@ -38,7 +37,7 @@ def test_is_the_recorded_corpus(corpus: Corpus) -> None:
 
 
 def test_has_mrpcs_shape(corpus: Corpus) -> None:
-    assert {split: len(rows) for split, rows in corpus.items()} == CLAIMS["split-sizes"].expected
+    assert {split: len(rows) for split, rows in corpus.items()} == builtin.SPLIT_ROWS
     for rows in corpus.values():
         assert 0.67 <= statistics.mean(row.label for _, row in rows) <= 0.68
     numbered = [idx for split in ("train", "validation") for idx, _ in corpus[split]]

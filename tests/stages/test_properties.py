@@ -72,7 +72,7 @@ def test_padding_never_moves_the_logits(run: Run, rows: list[tuple[str, str, int
 def test_schedule_of_any_length(batches: int, epochs: int, lr: float) -> None:
     """The closed form at every update, exactly 0 at the end, never negative, never rising; and put back afterwards."""
     run = Run(RECIPES["tiny"].with_(epochs=epochs, lr=lr))
-    run.train_dataloader = range(batches)  # type: ignore[assignment]  # only its length is asked for
+    run.train_dl = range(batches)  # type: ignore[assignment]  # only its length is asked for
     run.optimizer = AdamW([torch.nn.Parameter(torch.zeros(1))], lr=lr)
     schedule.schedule(run)
     lrs = rehearsed_lrs(run)
@@ -91,7 +91,7 @@ def test_schedule_of_any_length(batches: int, epochs: int, lr: float) -> None:
 @settings(deadline=None, max_examples=20)
 def test_warmup_follows_the_closed_form(warmup: int, updates: int) -> None:
     run = Run(RECIPES["tiny"].with_(epochs=1, warmup_updates=warmup))
-    run.train_dataloader = range(updates)  # type: ignore[assignment]
+    run.train_dl = range(updates)  # type: ignore[assignment]
     run.optimizer = AdamW([torch.nn.Parameter(torch.zeros(1))], lr=run.recipe.lr)
     schedule.schedule(run)
     expected = [linear_lr(run.recipe, made, updates) for made in range(updates + 1)]

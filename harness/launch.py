@@ -1,0 +1,237 @@
+"""Several processes: started, watched, and ended together.
+
+torch's elastic launcher (what ``torchrun`` uses) starts the ranks and ends all of them when one fails. What it does not
+see is a rank that hangs: here every rank carries a watchdog, which says where the rank is and ends it when it has shown
+no sign of life for too long.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from harness.errors import CannotTry
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+Result = TypeVar("Result")
+
+PATIENCE = 300.0
+"""Seconds without a sign of life after which a rank counts as hung."""
+
+GRACE = 5.0
+"""Seconds more for a rank that waits for the others, so that the one it waits for is found first."""
+
+SHUTDOWN = 5
+"""Seconds between asking the other ranks to end and killing them."""
+
+SETTLE = 1.0
+"""Seconds that a failed rank waits before it ends."""
+
+LAST_SEEN, FAILED = "last-seen-", "failed-"
+
+_watched: tuple[float, TextIO] | None = None
+
+
+def world_size() -> int | None:
+    """How many processes a launcher (torchrun, accelerate launch) started; None where there was none."""
+    value = os.environ.get("WORLD_SIZE", "")
+    return int(value) if value.isdigit() else None
+
+
+def is_main_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
+def fewer_than_asked() -> str | None:
+    """What to do where ``accelerate launch`` was asked for several processes and started one; None otherwise.
+
+    ``accelerate launch --cpu --num_processes 2`` does so without a word (Accelerate 1.15). It leaves the address at
+    which the processes should have met in the environment, and no rank.
+    """
+    launched, alone = "ACCELERATE_MIXED_PRECISION" in os.environ, world_size() is None
+    if launched and alone and "MASTER_PORT" in os.environ:
+        return (
+            "accelerate launch was asked for several processes and started one; on CPUs start them with "
+            "ACCELERATE_USE_CPU=true torchrun --nproc-per-node N, on GPUs with accelerate launch --multi_gpu"
+        )
+    return None
+
+
+def of_all_ranks(value: Result) -> list[Result]:
+    """``value`` of every rank, in the order of the ranks; ``[value]`` where there is one process."""
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return [value]
+    alive(GRACE)
+    values: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(values, value)
+    alive()
+    return values
+
+
+def alive(longer: float = 0.0) -> None:
+    """A sign of life; the watchdog waits for the next one ``longer`` than usual."""
+    if _watched is not None:
+        patience, file = _watched
+        faulthandler.dump_traceback_later(patience + longer, exit=True, file=file)
+
+
+@contextmanager
+def watched(patience: float, file: TextIO = sys.stderr) -> Iterator[None]:
+    """End this process if :func:`alive` is not called for ``patience`` seconds; ``file`` gets the traceback.
+
+    It gets one too when the process is told to end or crashes: of a rank that waited in vain, say.
+    """
+    global _watched
+    _watched = patience, file
+    faulthandler.enable(file)
+    faulthandler.register(signal.SIGTERM, file=file, all_threads=False, chain=True)
+    alive()
+    try:
+        yield
+    finally:
+        _watched = None
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.unregister(signal.SIGTERM)
+
+
+@contextmanager
+def process_group(patience: float) -> Iterator[None]:
+    """This rank's place among the others, from the launcher's environment; left again at the end."""
+    from accelerate import PartialState
+    from accelerate.utils import parse_flag_from_env
+    from torch import distributed
+
+    # PartialState itself does not read the variable that Accelerator reads.
+    PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"), timeout=timedelta(seconds=patience + 2 * GRACE))
+    try:
+        yield
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def in_processes(
+    function: Callable[..., Result], *args: Any, processes: int, patience: float = PATIENCE
+) -> list[Result]:
+    """What ``function(*args)`` returned in each of so many new processes, in the order of the ranks.
+
+    The ranks meet on this machine, on its GPUs or, where there is none, on its CPUs. A rank that fails, dies or hangs
+    ends all of them; none is left behind.
+
+    Raises:
+        CannotTry: a rank failed, died or hung; says which, where and with what error. Or there are fewer GPUs than
+            processes.
+    """
+    import torch
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes))}
+    if not torch.cuda.is_available():
+        environment["ACCELERATE_USE_CPU"] = "true"
+    elif os.environ.get("ACCELERATE_USE_CPU") != "true" and torch.cuda.device_count() < processes:
+        raise CannotTry(
+            f"{processes} processes need as many GPUs, found {torch.cuda.device_count()}; ask for fewer, or set "
+            "ACCELERATE_USE_CPU=true"
+        )
+    with tempfile.TemporaryDirectory(prefix="harness-ranks-") as folder, _environment(environment):
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=processes,
+            run_id=Path(folder).name,
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+            shutdown_timeout=SHUTDOWN,
+            # The first rank speaks for all of them.
+            logs_specs=DefaultLogsSpecs(folder, redirects=dict.fromkeys(range(1, processes), Std.ALL)),
+        )
+        try:
+            logging.disable()  # the launcher's own account of a failure: forty lines of its stack
+            results = elastic_launch(config, _rank)(function, args, folder, patience)
+        except ChildFailedError as error:
+            raise CannotTry(_what_happened(error, Path(folder), patience)) from None
+        except SignalException as error:
+            raise KeyboardInterrupt from error
+        finally:
+            logging.disable(logging.NOTSET)
+    return [results[rank] for rank in sorted(results)]
+
+
+def _rank(function: Callable[..., Result], args: tuple[Any, ...], folder: str, patience: float) -> Result:
+    last_seen = Path(folder, f"{LAST_SEEN}{os.environ['RANK']}")
+    with last_seen.open("w") as file, watched(patience, file), process_group(patience):
+        try:
+            return function(*args)
+        except Exception as error:
+            says = str(error) if isinstance(error, CannotTry) else f"rank {os.environ['RANK']}: {_told(error)}"
+            failed = last_seen.with_name(f"{FAILED}{os.environ['RANK']}")
+            failed.write_text(json.dumps({"at": time.time(), "says": says}))
+            # Time for the launcher to see a rank that died before this one, and is perhaps why it failed.
+            time.sleep(SETTLE)
+            raise
+
+
+def _told(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """These environment variables for the processes that are started inside, where they are not set already."""
+    new = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+def _what_happened(error: ChildFailedError, folder: Path, patience: float) -> str:
+    """One sentence on why the ranks ended, from what each left behind."""
+    failed = {int(path.name.removeprefix(FAILED)): json.loads(path.read_text()) for path in folder.glob(f"{FAILED}*")}
+    dumps = {int(path.name.removeprefix(LAST_SEEN)): path.read_text() for path in folder.glob(f"{LAST_SEEN}*")}
+    at = {rank: f"rank {rank} at {_place(dump)}" for rank, dump in sorted(dumps.items()) if dump}
+    hung = [rank for rank in at if dumps[rank].startswith("Timeout")]
+    rank, failure = error.get_first_failure()
+    if hung:
+        waited = [at[rank] for rank in at if rank not in hung and rank not in failed]
+        return f"no sign of life for {patience:g} s: {', '.join(at[rank] for rank in hung)}; all ranks were ended" + (
+            f" ({', '.join(waited)})" if waited else ""
+        )
+    if failure.exitcode < 0:
+        return f"{at.get(rank, f'rank {rank}')} died of {failure.signal_name()}; all ranks were ended"
+    if rank in failed:
+        says: str = min(failed.values(), key=lambda each: each["at"])["says"]
+        return says
+    return f"rank {rank} ended with exit status {failure.exitcode} and no error; all ranks were ended"
+
+
+def _place(dump: str) -> str:
+    """FILE:LINE and function of the innermost frame of what faulthandler wrote."""
+    threads = re.split(r"\n\n(?=Thread|Current thread)", dump)
+    main = threads[-1]  # the main thread comes last
+    found = re.search(r'File "(.+)", line (\d+) in (\S+)', main)
+    return f"{found[1]}:{found[2]} in {found[3]}" if found else "an unknown place"

@@ -1,0 +1,102 @@
+"""Trainer (document 001, "Fine-tuning a model with the Trainer API")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import (
+    EvalPrediction,
+    PrinterCallback,
+    ProgressCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from harness.metrics import load_metric
+from harness.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tqdm.auto import tqdm
+
+
+def compute_metrics(eval_preds: EvalPrediction) -> dict[str, float]:
+    """The document's: accuracy and F1 of the argmax, as fractions."""
+    metric = load_metric()
+    logits, labels = eval_preds
+    predictions = np.argmax(logits, axis=-1)
+    scores: dict[str, float] = metric.compute(predictions=predictions, references=labels)
+    return scores
+
+
+def training_arguments(recipe: Recipe, folder: str, **changes: Any) -> TrainingArguments:
+    """The document's ``TrainingArguments("test-trainer", evaluation_strategy="epoch")`` with the recipe's values.
+
+    Nothing is saved or reported: no checkpoint, no experiment tracker.
+    """
+    return TrainingArguments(
+        folder,
+        **{
+            "eval_strategy": "epoch",
+            "learning_rate": recipe.lr,
+            "lr_scheduler_type": recipe.schedule,
+            "warmup_steps": recipe.warmup_updates,
+            "num_train_epochs": recipe.epochs,
+            "per_device_train_batch_size": recipe.batch_size,
+            "per_device_eval_batch_size": recipe.batch_size,
+            "seed": recipe.seed,
+            "save_strategy": "no",
+            "report_to": "none",
+            "dataloader_pin_memory": torch.cuda.is_available(),  # torch warns of it otherwise, once a dataloader
+        }
+        | changes,
+    )
+
+
+def quiet(trainer: Trainer) -> Trainer:
+    """The same, without its own bar and printed logs."""
+    for callback in list(trainer.callback_handler.callbacks):
+        if isinstance(callback, ProgressCallback | PrinterCallback):
+            trainer.remove_callback(callback)
+    return trainer
+
+
+class AfterEachUpdate(TrainerCallback):
+    """Ticks the bar, and stops the training after ``updates`` updates."""
+
+    def __init__(self, progress_bar: tqdm[Any], updates: int | None) -> None:
+        self.progress_bar = progress_bar
+        self.updates = updates
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> TrainerControl:
+        self.progress_bar.update(1)
+        if state.global_step == self.updates:
+            control.should_training_stop = True
+        return control
+
+
+def train(trainer: Trainer, progress_bar: tqdm[Any], *, updates: int | None = None) -> None:
+    """``trainer.train()``, which can stop after ``updates`` updates."""
+    callback = AfterEachUpdate(progress_bar, updates)
+    trainer.add_callback(callback)
+    try:
+        trainer.train()
+    finally:
+        trainer.remove_callback(callback)
+
+
+def epoch_metrics(log_history: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, float]]:
+    """The metrics that Trainer logged after each epoch."""
+    return [{name: entry[f"eval_{name}"] for name in names} for entry in log_history if f"eval_{names[0]}" in entry]
+
+
+def losses_logged(log_history: Sequence[dict[str, Any]]) -> list[int]:
+    """The updates after which a training loss was logged."""
+    return [entry["step"] for entry in log_history if "loss" in entry]

@@ -1,0 +1,137 @@
+"""Prepare: Accelerate takes dataloaders, model and optimizer over (document "Supercharge your training loop")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from accelerate import Accelerator
+from accelerate.optimizer import AcceleratedOptimizer
+from accelerate.utils import DataLoaderConfiguration
+
+from harness import launch
+from harness.claims import CLAIMS
+from harness.findings import Finding
+from harness.stages.chain import Run, Stage, raw_optimizer
+
+STAGE = Stage("prepare", loops=("accelerate",))
+
+
+@STAGE.step
+def prepare(run: Run) -> None:
+    run.accelerator = Accelerator(dataloader_config=dataloader_configuration(run))
+    run.train_dl, run.eval_dl, run.prepared_model, run.optimizer = run.accelerator.prepare(
+        run.train_dataloader, run.eval_dataloader, run.model, run.optimizer
+    )
+    run.device = run.accelerator.device
+
+
+def dataloader_configuration(run: Run) -> DataLoaderConfiguration:
+    return DataLoaderConfiguration(split_batches=run.recipe.split_batches)
+
+
+@STAGE.check("accelerate-any-setup")
+def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
+    """As many processes train as were asked for."""
+    observed, expected = run.accelerator.num_processes, run.recipe.processes
+    fewer = launch.fewer_than_asked()
+    if observed != expected or fewer:
+        yield Finding(
+            expected="several processes" if fewer else f"{expected}",
+            observed=f"{observed}, {run.accelerator.distributed_type}",
+            where="Accelerator().num_processes",
+            hint=fewer or "Ask for them with --processes N, or start them with torchrun --nproc-per-node N.",
+        )
+
+
+@STAGE.check("accelerate-prepare")
+def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
+    """Each thing comes back in its place, wrapped: the dataloaders over their own data, the model, the optimizer."""
+    optimizer = run.optimizer
+    wrapped = {
+        "train_dl": run.train_dl.dataset is run.train_dataloader.dataset,
+        "eval_dl": run.eval_dl.dataset is run.eval_dataloader.dataset,
+        "model": run.accelerator.unwrap_model(run.prepared_model) is run.model,
+        "optimizer": isinstance(optimizer, AcceleratedOptimizer)
+        and isinstance(raw_optimizer(optimizer), torch.optim.Optimizer),
+    }
+    for name, right in wrapped.items():
+        if not right:
+            yield Finding(
+                expected=f"{name} from the {name} that was given",
+                observed=f"{type(getattr(run, name if name != 'model' else 'prepared_model')).__name__} of another",
+                where=name,
+                hint="Unpack what prepare returns in the order in which it was given, and use that from then on.",
+            )
+
+
+@STAGE.check("accelerate-prepare")
+def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
+    """The optimizer still holds the parameters of the model that is trained."""
+    held = {id(parameter) for group in run.optimizer.param_groups for parameter in group["params"]}
+    lost = [name for name, p in run.prepared_model.named_parameters() if p.requires_grad and id(p) not in held]
+    if lost:
+        yield Finding(
+            expected="every parameter of the prepared model in the prepared optimizer",
+            observed=f"{len(lost)} are not",
+            where=lost[0],
+            hint="Give prepare the model and its optimizer in one call, and build the optimizer from that model.",
+        )
+
+
+@STAGE.check("accelerate-device")
+def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
+    """The whole model is on accelerator.device; nobody called .to(device)."""
+    expected = run.accelerator.device.type
+    observed = sorted({tensor.device.type for tensor in run.prepared_model.state_dict().values()})
+    if observed != [expected]:
+        yield Finding(
+            expected=expected,
+            observed=", ".join(observed),
+            hint="Call the model that prepare returned, and do not switch device placement off.",
+        )
+
+
+@STAGE.check("accelerate-batches")
+def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
+    """A batch arrives on accelerator.device without being moved."""
+    expected = run.accelerator.device.type
+    for name, loader in (("train_dl", run.train_dl), ("eval_dl", run.eval_dl)):
+        observed = sorted({values.device.type for values in next(iter(loader)).values()})
+        if observed != [expected]:
+            yield Finding(
+                expected=expected,
+                observed=", ".join(observed),
+                where=name,
+                hint="Go through the dataloader that prepare returned.",
+            )
+
+
+@STAGE.check("accelerate-length")
+def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
+    """A process gets its share of the batches: as many as it takes for all rows, the last ones filled up."""
+    for name, loader, before in (
+        ("train_dl", run.train_dl, run.train_dataloader),
+        ("eval_dl", run.eval_dl, run.eval_dataloader),
+    ):
+        expected = -(-len(before.dataset) // run.recipe.rows_per_update)  # type: ignore[arg-type]
+        if len(loader) != expected:
+            yield Finding(
+                expected=f"{expected} batches of {run.recipe.rows_per_update} rows over all processes",
+                observed=f"{len(loader)}",
+                where=f"len({name})",
+                hint="Prepare each dataloader once; a schedule planned with another length does not end at 0.",
+            )
+
+
+@STAGE.check("accelerate-lr")
+def documented_learning_rate(run: Run) -> Iterator[Finding]:
+    """The learning rate is the one of the document's Accelerate script."""
+    expected = CLAIMS["accelerate-lr"].expected
+    observed = {group["lr"] for group in run.optimizer.param_groups}
+    if observed != {expected}:
+        yield Finding(
+            expected=f"{expected}",
+            observed=", ".join(map(str, sorted(observed))),
+            hint="Give AdamW lr=3e-5.",
+        )

@@ -1,0 +1,143 @@
+"""Trainer: the document's two Trainers (document 001, "Fine-tuning a model with the Trainer API")."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+
+from datasets import DatasetDict
+from transformers import Trainer, TrainingArguments
+
+from harness.claims import CLAIMS
+from harness.findings import Finding
+from harness.loops.trainer import compute_metrics, quiet, training_arguments
+from harness.stages.chain import Run, Stage
+from harness.watch.trace import row_key, rows_of
+
+STAGE = Stage("trainer", loops=("trainer",))
+
+TIMINGS = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
+
+
+@STAGE.step
+def trainer(run: Run) -> None:
+    tokenized_datasets = with_label(run)
+    run.scratch = tempfile.TemporaryDirectory(prefix="test-trainer-")
+    run.first_trainer = quiet(
+        Trainer(
+            run.model,
+            TrainingArguments(run.scratch.name),
+            train_dataset=tokenized_datasets["train"],
+            eval_dataset=tokenized_datasets["validation"],
+            processing_class=run.tokenizer,
+        )
+    )
+    run.trainer = quiet(
+        Trainer(
+            run.model,
+            training_arguments(run.recipe, run.scratch.name),
+            train_dataset=tokenized_datasets["train"],
+            eval_dataset=tokenized_datasets["validation"],
+            data_collator=run.data_collator,
+            processing_class=run.tokenizer,
+            compute_metrics=compute_metrics,
+        )
+    )
+    run.device = run.trainer.args.device
+    run.train_dl, run.eval_dl = run.trainer.get_train_dataloader(), run.trainer.get_eval_dataloader()
+
+
+def with_label(run: Run) -> DatasetDict:
+    """The tokenized datasets; the collator knows a label by the names label and labels only."""
+    name = run.recipe.label_column
+    return (
+        run.tokenized_datasets if name in ("label", "labels") else run.tokenized_datasets.rename_column(name, "label")
+    )
+
+
+@STAGE.check("trainer-defaults")
+def defaults_are_as_documented(run: Run) -> Iterator[Finding]:
+    """TrainingArguments("test-trainer") alone gives the documented values."""
+    for name, expected in CLAIMS["trainer-defaults"].expected.items():
+        observed = getattr(run.first_trainer.args, name)
+        observed = getattr(observed, "value", observed)
+        if observed != expected:
+            yield Finding(
+                expected=f"{name} {expected}",
+                observed=f"{observed}",
+                where="TrainingArguments(folder)",
+                hint="Trainer's default has changed; give the documented value explicitly.",
+            )
+
+
+@STAGE.check("recipe-respected")
+def arguments_are_the_recipes(run: Run) -> Iterator[Finding]:
+    """The arguments in use are the recipe's."""
+    recipe, args = run.recipe, run.trainer.args
+    for name, expected in {
+        "learning_rate": recipe.lr,
+        "num_train_epochs": recipe.epochs,
+        "train_batch_size": recipe.batch_size,
+        "eval_batch_size": recipe.batch_size,
+        "gradient_accumulation_steps": 1,
+        "max_steps": -1,
+        "seed": recipe.seed,
+    }.items():
+        if getattr(args, name) != expected:
+            yield Finding(
+                expected=f"{name} {expected}",
+                observed=f"{getattr(args, name)}",
+                where="trainer.args",
+                hint="With several GPUs in sight Trainer uses all of them: set CUDA_VISIBLE_DEVICES to one.",
+            )
+
+
+@STAGE.check("trainer-collator")
+def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
+    """A Trainer that is given the tokenizer and no collator pads each batch with DataCollatorWithPadding."""
+    expected, observed = CLAIMS["trainer-collator"].expected, type(run.first_trainer.data_collator).__name__
+    if observed != expected:
+        yield Finding(
+            expected=expected,
+            observed=observed,
+            where="Trainer(...).data_collator",
+            hint="Give Trainer the tokenizer (processing_class), or the collator itself.",
+        )
+
+
+@STAGE.check("trainer-postprocessing")
+def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
+    """From the tokenized datasets Trainer makes the batches that "A full training" makes by hand: columns and rows."""
+    for split, loader in (("train", run.train_dl), ("validation", run.eval_dl)):
+        data = run.model_datasets[split].with_format(None)
+        expected, columns = Counter(map(row_key, data["input_ids"], data["labels"])), set()
+        observed: Counter[str] = Counter()
+        for batch in loader:
+            columns |= set(batch)
+            observed.update(rows_of(batch))
+        if columns != set(data.column_names) or observed != expected:
+            yield Finding(
+                expected=f"{len(data)} rows, each once with its label, with {sorted(data.column_names)}",
+                observed=f"{(expected - observed).total()} rows missing, {(observed - expected).total()} others, with "
+                f"{sorted(columns)}",
+                where=f"{split} dataloader",
+                hint="Look at train_dataset, eval_dataset, data_collator and remove_unused_columns.",
+            )
+
+
+@STAGE.check("trainer-no-metric")
+def no_metric_without_compute_metrics(run: Run) -> Iterator[Finding]:
+    """Without compute_metrics an evaluation gives the loss and timings, and no metric."""
+    rows = run.first_trainer.eval_dataset.select(range(min(8, len(run.first_trainer.eval_dataset))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pin_memory, on by default, warns where there is no GPU
+        measured = {name.removeprefix("eval_") for name in run.first_trainer.evaluate(rows)} - {*TIMINGS, "epoch"}
+    if measured != {"loss"}:
+        yield Finding(
+            expected="loss",
+            observed=", ".join(sorted(measured)),
+            where="Trainer(...).evaluate()",
+            hint="Trainer measures by itself now, or was given compute_metrics.",
+        )
