@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from harness.errors import CannotTry
 from harness.launch import of_all_ranks
 
 FAILING = "1"
@@ -18,6 +19,12 @@ def numbers() -> list[int]:
 def one_raises() -> list[int]:
     if os.environ["RANK"] == FAILING:
         raise ValueError("no such label")
+    return of_all_ranks(0)
+
+
+def one_cannot_try() -> list[int]:
+    if os.environ["RANK"] == FAILING:
+        raise CannotTry("data folder nowhere not found")
     return of_all_ranks(0)
 
 

@@ -72,11 +72,13 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
 
 def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
     """Where Trainer is not the document's own loop, each with its values and what it alone does to the parameters."""
-    if differences:
-        yield 'Trainer and the loop by hand ("the same defaults"), and what each difference alone does to a parameter:'
+    if not differences:
+        return
+    rows = [("difference", "there", "in the loop by hand", "alone it moves parameters by")]
     for each in differences:
-        effect = f"up to {each.effect:.2g}" if each.effect else "nothing"
-        yield f"  {each.what}: {each.there} | by hand {each.by_hand} | {effect}"
+        rows.append((each.what, each.there, each.by_hand, f"up to {each.effect:.2g}" if each.effect else "nothing"))
+    yield 'Trainer is not the loop by hand, which has "the same defaults":'
+    yield from (f"  {line}" for line in _table(rows))
 
 
 def _reasons(checks: Iterable[CheckRecord]) -> dict[str, list[str]]:
@@ -97,6 +99,10 @@ def claims_lines(checks_of: dict[str, list[str]]) -> Iterator[str]:
         rows.append((claim.id, claim.stage, claim.kind, source, _shortened(f"{expected}", 48), checks, claim.says))
     for name, sentence in INVARIANTS.items():
         rows.append((name, "-", "invariant", "-", "-", _shortened(" ".join(checks_of[name]), 48), sentence))
+    yield from _table(rows)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -54,9 +54,8 @@ def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
         for split, name in TSV_FILES.items():
             if not (folder / name).is_file():
                 raise CannotTry(f"data folder {folder} has no {name}, the {split} split; expected {_layouts()}")
-        read = _lines if len(recipe.text_columns) == 2 else _single_sentences
         return _from_rows(
-            recipe, {split: list(enumerate(read(folder / name))) for split, name in TSV_FILES.items()}, folder
+            recipe, {split: list(enumerate(_lines(folder / name))) for split, name in TSV_FILES.items()}, folder
         )
     return as_raw_features(recipe, _datasets_files(folder), where=f"data folder {folder}")
 
@@ -104,51 +103,29 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _lines(path: Path) -> list[_Line]:
-    """The rows of a TSV file of the corpus: no quoting, a header, and a label first (GLUE's test.tsv may have none)."""
+    """The rows of a TSV file of GLUE's, which quotes nothing: MRPC's, a label first, or SST-2's, a sentence first.
+
+    Sentences are kept as they are, SST-2's with a space at the end. The test file may have no labels.
+    """
     lines = _text_lines(path)
     header = next(lines, (1, ""))[1].split("\t")
-    if len(header) != 5 or header[0] not in ("Quality", "index"):
+    pairs = len(header) == 5 and header[0] in ("Quality", "index")
+    if not pairs and header not in (["sentence", "label"], ["index", "sentence"]):
         raise CannotTry(
-            f"{path}:1 has the header {header}; expected Quality (or index), #1 ID, #2 ID, #1 String, #2 String, with "
-            "tabs between"
+            f"{path}:1 has the header {header}; expected Quality (or index), #1 ID, #2 ID, #1 String, #2 String, or "
+            "sentence, label, with tabs between"
         )
     rows = []
     for number, text in lines:
         values = text.split("\t")
         if len(values) != len(header):
             raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected {len(header)}")
-        label, id1, id2, sentence1, sentence2 = values
-        known = UNLABELLED if header[0] == "index" else _label(path, number, label)
-        rows.append(_Line(known, (id1, id2), (sentence1, sentence2)))
-    return _not_none(path, rows)
-
-
-def _single_sentences(path: Path) -> list[_Line]:
-    """The rows of a TSV file of SST-2: a sentence, trailing space and all, and its label; in test.tsv, after a number."""
-    lines = _text_lines(path)
-    header = next(lines, (1, ""))[1].split("\t")
-    if header not in (["sentence", "label"], ["index", "sentence"]):
-        raise CannotTry(f"{path}:1 has the header {header}; expected sentence and label, with a tab between")
-    rows = []
-    for number, text in lines:
-        values = text.split("\t")
-        if len(values) != 2:
-            raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected 2")
-        first, second = values
-        if header[0] == "index":
-            rows.append(_Line(UNLABELLED, (first,), (second,)))
-        else:
-            rows.append(_Line(_label(path, number, second), (), (first,)))
-    return _not_none(path, rows)
-
-
-def _label(path: Path, number: int, label: str) -> int:
-    if label not in ("0", "1"):
-        raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
-    return int(label)
-
-
-def _not_none(path: Path, rows: list[_Line]) -> list[_Line]:
+        label = str(UNLABELLED) if header[0] == "index" else values[0] if pairs else values[1]
+        if header[0] != "index" and label not in ("0", "1"):
+            raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
+        ids = tuple(values[1:3]) if pairs else ()
+        sentences = values[3:] if pairs else [values[header.index("sentence")]]
+        rows.append(_Line(int(label), ids, tuple(sentences)))
     if not rows:
         raise CannotTry(f"{path} has no rows below its header")
     return rows
@@ -182,14 +159,14 @@ def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
 def _from_rows(recipe: Recipe, splits: dict[str, list[tuple[int, _Line]]], folder: Path) -> DatasetDict:
     from datasets import Dataset, DatasetDict
 
-    names = ("sentence1", "sentence2") if len(recipe.text_columns) == 2 else ("sentence",)
-    columns = {
-        name: Dataset.from_dict(
-            {column: [row.sentences[place] for _, row in rows] for place, column in enumerate(names)}
+    columns = {}
+    for name, rows in splits.items():
+        texts = list(zip(*(row.sentences for _, row in rows), strict=True))
+        names = ("sentence1", "sentence2") if len(texts) == 2 else ("sentence",)
+        columns[name] = Dataset.from_dict(
+            dict(zip(names, texts, strict=True))
             | {"label": [row.label for _, row in rows], "idx": [idx for idx, _ in rows]}
         )
-        for name, rows in splits.items()
-    }
     return as_raw_features(recipe, DatasetDict(columns), where=f"data folder {folder}")
 
 

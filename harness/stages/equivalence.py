@@ -109,9 +109,9 @@ def trainer_equivalence(run: Run) -> None:
         rebuilt(old, TransformersAdamW(old.model.parameters(), lr=run.recipe.lr))
         run.differences.append(
             Difference(
-                "AdamW as the documents import it, from transformers",
-                f"epsilon {values['eps']}, weight decay {values['weight_decay']}",
-                f"epsilon {default('eps')}, weight decay {default('weight_decay')}",
+                "the documents' transformers.AdamW",
+                f"epsilon {values['eps']}, decay {values['weight_decay']}",
+                f"epsilon {default('eps')}, decay {default('weight_decay')}",
                 largest_difference(by_hand, replayed(old)),
             )
         )
@@ -162,15 +162,13 @@ def rebuilt(other: Run, optimizer_: Optimizer) -> None:
 
 
 def fixed_order(run: Run) -> DataLoader[Any]:
-    """The training rows in one shuffled order that every replay and every epoch has."""
-    generator = torch.Generator().manual_seed(run.recipe.seed)
-    rows = run.model_datasets["train"]
-    return DataLoader(
-        rows,
-        batch_size=run.recipe.batch_size,
-        sampler=torch.randperm(len(rows), generator=generator).tolist(),
-        collate_fn=run.data_collator,
-    )
+    """The training rows in the order of the plain loop's first epoch; every replay and every epoch has it."""
+    rows, size = run.model_datasets["train"], run.recipe.batch_size
+    numbers: Any = range(len(rows))
+    with unchanged_random_state():
+        set_seed(run.recipe.seed)
+        order = [row for batch in DataLoader(numbers, shuffle=run.recipe.shuffle, batch_size=size) for row in batch]
+    return DataLoader(rows, batch_size=size, sampler=torch.stack(order).tolist(), collate_fn=run.data_collator)
 
 
 def in_fixed_order(other: Run) -> Run:
@@ -259,7 +257,7 @@ def settings(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 
     yield (
         "parameter groups",
-        f"{len(groups)}, {len(apart)} biases and LayerNorm tensors apart, never decayed",
+        f"{len(groups)}; {len(apart)} biases and LayerNorms not decayed",
         "1",
         {"adamw": in_groups},
     )

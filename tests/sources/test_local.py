@@ -9,7 +9,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Value, load_from_disk
 
 from harness.errors import CannotTry
-from harness.recipe import Recipe
+from harness.recipe import RECIPES, Recipe
 from harness.sources import find_checkpoint, load_raw_datasets, local
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -63,6 +63,39 @@ def test_windows_line_ends_and_unicode_breaks(glue: Path) -> None:
 def test_unlabelled_test_file(glue: Path) -> None:
     write(glue, test__tsv=tsv("0\t5\t6\ta\tb", "1\t7\t8\tc\td", header="index\t#1 ID\t#2 ID\t#1 String\t#2 String"))
     assert list(load_raw_datasets(recipe(glue))["test"]["label"]) == [-1, -1]
+
+
+@pytest.fixture
+def sst2(tmp_path: Path) -> Path:
+    rows = [f"a film of {number} \t{number % 2}" for number in range(6)]
+    return write(
+        tmp_path,
+        train__tsv=tsv(*rows[:4], header="sentence\tlabel"),
+        dev__tsv=tsv(*rows[4:], header="sentence\tlabel"),
+        test__tsv=tsv("0\tuneasy mishmash of styles .", "1\tvery good .", header="index\tsentence"),
+    )
+
+
+def test_single_sentences(sst2: Path) -> None:
+    loaded = load_raw_datasets(RECIPES["sst2"].with_(data=sst2))
+    assert loaded["train"].features == {
+        "sentence": Value("string"), "label": ClassLabel(names=["negative", "positive"]), "idx": Value("int32")
+    }  # fmt: skip
+    assert loaded["train"][1] == {"sentence": "a film of 1 ", "label": 1, "idx": 1}
+    assert loaded["test"][0] == {"sentence": "uneasy mishmash of styles .", "label": -1, "idx": 0}
+
+
+def test_broken_single_sentences(sst2: Path) -> None:
+    write(sst2, dev__tsv=tsv("a film \t2", header="sentence\tlabel"))
+    with pytest.raises(CannotTry, match=r"dev\.tsv:2 has the label '2'; expected 0 or 1"):
+        load_raw_datasets(RECIPES["sst2"].with_(data=sst2))
+    write(sst2, dev__tsv=tsv("a film", header="sentence\tlabel"))
+    with pytest.raises(CannotTry, match=r"dev\.tsv:2 has 1 tab-separated fields; expected 2"):
+        load_raw_datasets(RECIPES["sst2"].with_(data=sst2))
+
+
+def test_single_sentences_for_a_recipe_of_pairs(sst2: Path) -> None:
+    refused(sst2, r"the train split has no column 'sentence1'; found sentence, label, idx")
 
 
 def test_original_corpus_has_hugging_faces_idx(tmp_path: Path) -> None:
@@ -266,5 +299,5 @@ def test_real_corpus(mrpc: Path) -> None:
     }  # fmt: skip
     for split, name in local.TSV_FILES.items():
         lines = local._lines(mrpc / name)
-        assert [line.sentence2 for line in lines] == list(loaded[split]["sentence2"])
+        assert [line.sentences[1] for line in lines] == list(loaded[split]["sentence2"])
         assert [line.label for line in lines] == list(loaded[split]["label"])

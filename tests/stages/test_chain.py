@@ -97,16 +97,17 @@ def test_checks_do_not_change_the_training(small: Recipe) -> None:
 
 
 def test_random_backbone_learns_less(run_record) -> None:  # type: ignore[no-untyped-def]
-    """What the pretrained backbone is worth: the same training from a random one stays clearly lower."""
+    """What the pretrained backbone is worth: an epoch from a random one stays clearly below one from it."""
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")
     from tests.mutants.mutants import random_backbone
 
-    set_seed(RECIPES["tiny"].seed)
-    run = Run(RECIPES["tiny"])
+    recipe = RECIPES["tiny"].with_(epochs=1)
+    set_seed(recipe.seed)
+    run = Run(recipe)
     for stage in STAGES:
         (random_backbone if stage.name == "model" else stage.do)(run)
-    assert run.metrics["accuracy"] <= run_record.metrics["accuracy"] - 0.08
+    assert run.metrics["accuracy"] <= run_record.epochs[0]["accuracy"] - 0.08
 
 
 @pytest.mark.parametrize("until", ["batches"])

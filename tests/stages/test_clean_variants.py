@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +22,13 @@ from transformers import (
     ElectraModel,
 )
 
-from harness.recipe import Recipe
+from harness.claims import CLAIMS
+from harness.recipe import BUILT_IN, LOOPS, RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
+from harness.sources import local
 from harness.sources.builtin import CHECKPOINT
+from harness.stages import Run, load
 
 WORDS = json.loads((CHECKPOINT / "config.json").read_text())["vocab_size"]
 
@@ -114,11 +118,34 @@ def test_stopped_early(small: Recipe, updates: int) -> None:
     assert no_error(small, updates=updates).updates == updates
 
 
-def test_one_sentence(small: Recipe) -> None:
-    """As SST-2, the documents' exercise."""
-    record = no_error(small.with_(dataset="tests/one", text_columns=("sentence1",)))
+@pytest.mark.parametrize("loop", LOOPS)
+def test_one_sentence(small: Recipe, loop: str, tmp_path: Path) -> None:
+    """SST-2, the documents' exercise: every check holds, and those about pairs say nothing."""
+    corpus = load_from_disk(small.data)
+    for split, name in local.TSV_FILES.items():
+        rows = (f"{row['sentence1']} \t{row['label']}\n" for row in corpus[split])
+        (tmp_path / name).write_text("".join(["sentence\tlabel\n", *rows]))
+    recipe = RECIPES["sst2"].with_(
+        dataset="tests/sst2", data=tmp_path, checkpoint=BUILT_IN, vocabulary=BUILT_IN, epochs=1, loop=loop
+    )
+    record = no_error(recipe)
+    assert record.updates == 8
     assert record.check("load::raw-columns").claim == "recipe-respected"
     assert "text_columns" in reason(record, "tokenize::pairs-carry-token-type-ids")
+
+
+def test_all_of_sst2(tmp_path: Path) -> None:
+    """Rows in SST-2's numbers and layout: 8419 batches an epoch, 25257 updates."""
+    sizes = CLAIMS["split-sizes"].expected["glue/sst2"]
+    for split, name in local.TSV_FILES.items():
+        rows = (f"{split} {number} \t{number % 2}\n" for number in range(sizes[split]))
+        (tmp_path / name).write_text("".join(["sentence\tlabel\n", *rows]))
+    recipe = RECIPES["sst2"].with_(data=tmp_path, checkpoint=BUILT_IN, vocabulary=BUILT_IN)
+    run = Run(recipe)
+    result = load.STAGE.run(run)
+    assert {check.check for check in result.checks if check.outcome != "holds"} == {"load::first-training-row"}
+    assert math.ceil(sizes["train"] / recipe.batch_size) == CLAIMS["batches-per-epoch"].expected["glue/sst2"] == 8419
+    assert recipe.epochs * 8419 == CLAIMS["num-training-steps"].expected["glue/sst2"] == 25257
 
 
 def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Scripts to run, to read and to start from."""

@@ -1,0 +1,77 @@
+"""The loop under Accelerate: the plain loop's updates, in one process and in several."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState
+
+from harness.loops import accelerated
+from harness.recipe import RECIPES, Recipe
+from harness.record import RunRecord
+from harness.run import run_recipe
+
+on_the_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
+
+
+def same_training(plain: RunRecord, accelerate: RunRecord) -> None:
+    """Bit for bit: every loss, learning rate, gradient norm, metric and weight."""
+    assert not accelerate.failed
+    assert plain.updates == accelerate.updates
+    assert plain.curves == accelerate.curves
+    assert (plain.epochs, plain.metrics, plain.weights) == (accelerate.epochs, accelerate.metrics, accelerate.weights)
+
+
+@on_the_cpu
+def test_equals_the_plain_loop(small: Recipe) -> None:
+    same_training(run_recipe(small), run_recipe(small.with_(loop="accelerate")))
+
+
+@on_the_cpu
+@pytest.mark.slow
+def test_all_1377_updates_equal_the_plain_loops(run_record: RunRecord) -> None:
+    if run_record.recipe["name"] != "tiny":
+        pytest.skip("about the built-in recipe; another was asked for")
+    same_training(run_record, run_recipe(RECIPES["tiny"].with_(loop="accelerate")))
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize(("processes", "split"), [(2, True), (4, False)])
+def test_several_processes(small: Recipe, processes: int, split: bool) -> None:
+    """Every check holds: rows once, equal ranks, the plain loop's losses, one process's metrics, learning rate 0."""
+    recipe = small.with_(loop="accelerate", processes=processes, split_batches=split)
+    record = run_recipe(recipe, timeout=120)
+    assert not record.failed, record.findings
+    assert record.updates == small.epochs * -(-60 // recipe.rows_per_update)
+    for check in (
+        "prepare::as-many-processes-as-asked",
+        "equivalence::accelerate-trains-as-the-plain-loop",
+        "train::parameters-equal-on-all-ranks",
+        "train::each-row-once-an-epoch",
+        "evaluate::metrics-are-those-of-one-process",
+        "evaluate::adds-every-batch",
+        "schedule::ends-at-zero",
+        "train::lr-follows-the-schedule",
+    ):
+        assert record.check(check).outcome == "holds", check
+
+
+def test_separate_state_is_put_back() -> None:
+    outside = Accelerator()
+    before = dict(AcceleratorState._shared_state), dict(GradientState._shared_state)
+    with accelerated.separate_state():
+        inside = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=4)
+        assert (inside.mixed_precision, inside.gradient_accumulation_steps) == ("bf16", 4)
+    assert before == (AcceleratorState._shared_state, GradientState._shared_state)
+    assert (outside.mixed_precision, outside.gradient_accumulation_steps) == ("no", 1)
+
+
+def test_only_accelerate_has_several_processes(small: Recipe) -> None:
+    for changes in ({"processes": 2}, {"split_batches": True}, {"loop": "trainer", "processes": 2}):
+        with pytest.raises(ValueError, match="need the loop accelerate"):
+            dataclasses.replace(small, **changes)
+    with pytest.raises(ValueError, match="batch_size must be a multiple of processes, found 8 rows for 3 processes"):
+        small.with_(loop="accelerate", processes=3, split_batches=True)

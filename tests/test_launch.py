@@ -1,0 +1,92 @@
+"""Several processes: what they return, and how they end when one of them fails, dies or hangs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import launch
+from harness.errors import CannotTry
+from harness.launch import in_processes
+from tests import ranks
+
+pytestmark = pytest.mark.distributed
+
+PATIENCE = 4.0
+
+
+def processes_of(name: str) -> list[str]:
+    """The processes of this machine that have ``name`` in their environment."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if name.encode() in environment.read_bytes():
+                found.append(environment.parent.name)
+        except OSError:  # it ended meanwhile, or is somebody else's
+            continue
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+def test_results_come_in_the_order_of_the_ranks() -> None:
+    assert in_processes(ranks.numbers, processes=2) == [[0, 10], [0, 10]]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (ranks.one_raises, r"rank 1: ValueError: no such label \(.*ranks\.py:\d+\)"),
+        (ranks.one_cannot_try, r"^data folder nowhere not found$"),
+        (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
+        (ranks.one_exits, r"rank 1 ended with exit status 3 and no error; all ranks were ended"),
+        (ranks.one_hangs, r"no sign of life for 4 s: rank 1 at .*ranks\.py:\d+ in one_hangs; all ranks were ended"),
+    ],
+)
+def test_one_rank_ends_all(function: Callable[[], Any], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_TEST_RANKS", mark := f"{function.__name__}-{os.getpid()}")
+    began = time.monotonic()
+    with pytest.raises(CannotTry) as error:
+        in_processes(function, processes=2, patience=PATIENCE)
+    assert re.search(says, str(error.value)), error.value
+    # The stated time, and what starting and stopping two processes takes.
+    assert time.monotonic() - began < PATIENCE + launch.GRACE + launch.SHUTDOWN + 60
+    if Path("/proc/self/environ").exists():
+        assert not processes_of(f"HARNESS_TEST_RANKS={mark}")
+
+
+def test_accelerate_launch_starts_one_of_two(tmp_path: Path) -> None:
+    """What Accelerate 1.15 does without a word on CPUs; here it is noticed. Should it start two, nothing is said."""
+    script = tmp_path / "asked.py"
+    script.write_text(
+        "from harness.launch import fewer_than_asked, world_size\nprint(world_size(), fewer_than_asked())"
+    )
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", str(script)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "asked for several processes and started one; on CPUs start them with" in printed or printed.startswith(
+        "2 None"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "noticed"),
+    [
+        ({}, False),
+        ({"MASTER_PORT": "29500"}, False),  # a cluster's own, without accelerate launch
+        ({"ACCELERATE_MIXED_PRECISION": "no"}, False),  # accelerate launch with one process
+        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_PORT": "29500"}, True),
+        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_PORT": "29500", "WORLD_SIZE": "2", "RANK": "0"}, False),
+    ],
+)
+def test_fewer_than_asked(environment: dict[str, str], noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ACCELERATE_MIXED_PRECISION", "MASTER_PORT", "WORLD_SIZE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert bool(launch.fewer_than_asked()) is noticed
