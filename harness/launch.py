@@ -217,8 +217,12 @@ def _what_happened(error: ChildFailedError, folder: Path, patience: float) -> st
     hung = [rank for rank in at if dumps[rank].startswith("Timeout")]
     rank, failure = error.get_first_failure()
     if hung:
-        waited = [at[rank] for rank in at if rank not in hung and rank not in failed]
-        return f"no sign of life for {patience:g} s: {', '.join(at[rank] for rank in hung)}; all ranks were ended" + (
+        # A rank that was stopped from outside, or hangs below Python, cannot even say where: the others waited for it.
+        without_a_trace = [f"rank {rank} without a trace" for rank in dumps if rank not in at and rank not in failed]
+        others = [at[rank] for rank in at if rank not in hung and rank not in failed]
+        accused, waited = without_a_trace or [at[rank] for rank in hung], [at[rank] for rank in hung] + others
+        waited = [each for each in waited if each not in accused]
+        return f"no sign of life for {patience:g} s: {', '.join(accused)}; all ranks were ended" + (
             f" ({', '.join(waited)})" if waited else ""
         )
     if failure.exitcode < 0:

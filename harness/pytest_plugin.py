@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--recipe", "harness_recipe", "recipe to run: tiny (the default), minilm, bert-base, or FILE.py:OBJECT"),
         ("--harness-data", "harness_data", "read the corpus from this folder"),
         ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
+        ("--harness-loop", "harness_loop", "train with this loop: plain, accelerate or trainer"),
     ):
         group.addoption(option, dest=ini, metavar="VALUE", help=f"{help_} (ini: {ini})")
         parser.addini(ini, help_)
@@ -88,7 +89,7 @@ def _option(config: pytest.Config, name: str) -> str | None:
 
 @pytest.fixture(scope="session")
 def recipe(pytestconfig: pytest.Config) -> Recipe:
-    """The recipe that ``--recipe`` names, with ``--harness-data`` and ``--harness-checkpoint`` put in."""
+    """The recipe that ``--recipe`` names, with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in."""
     from harness.errors import CannotTry
     from harness.recipe import DEFAULT_RECIPE, load_recipe
 
@@ -97,8 +98,11 @@ def recipe(pytestconfig: pytest.Config) -> Recipe:
     except CannotTry as error:
         raise _failure(error) from None
     data = _option(pytestconfig, "harness_data") or (os.environ.get("HARNESS_DATA") if chosen.data is None else None)
-    checkpoint = _option(pytestconfig, "harness_checkpoint")
-    return chosen.with_(data=data or chosen.data, checkpoint=checkpoint or chosen.checkpoint)
+    given = {"data": data} | {name: _option(pytestconfig, f"harness_{name}") for name in ("checkpoint", "loop")}
+    try:
+        return chosen.with_(**{name: value for name, value in given.items() if value})
+    except ValueError as error:
+        raise _failure(error) from None
 
 
 @pytest.fixture(scope="session")

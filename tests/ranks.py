@@ -34,6 +34,12 @@ def one_is_killed() -> list[int]:
     return of_all_ranks(0)
 
 
+def one_is_stopped() -> list[int]:
+    if os.environ["RANK"] == FAILING:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return of_all_ranks(0)
+
+
 def one_exits() -> list[int]:
     if os.environ["RANK"] == FAILING:
         os._exit(3)

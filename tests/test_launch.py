@@ -46,6 +46,10 @@ def test_results_come_in_the_order_of_the_ranks() -> None:
         (ranks.one_cannot_try, r"^data folder nowhere not found$"),
         (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
         (ranks.one_exits, r"rank 1 ended with exit status 3 and no error; all ranks were ended"),
+        (
+            ranks.one_is_stopped,
+            r"no sign of life for 4 s: rank 1 without a trace; all ranks were ended \(rank 0 at .*\)",
+        ),
         (ranks.one_hangs, r"no sign of life for 4 s: rank 1 at .*ranks\.py:\d+ in one_hangs; all ranks were ended"),
     ],
 )
