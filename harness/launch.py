@@ -36,9 +36,6 @@ PATIENCE = 300.0
 GRACE = 5.0
 """Seconds more for a rank that waits for the others, so that the one it waits for is found first."""
 
-SHUTDOWN = 5
-"""Seconds between asking the other ranks to end and killing them."""
-
 SETTLE = 1.0
 """Seconds that a failed rank waits before it ends."""
 
@@ -133,7 +130,8 @@ def in_processes(
     """What ``function(*args)`` returned in each of so many new processes, in the order of the ranks.
 
     The ranks meet on this machine, on its GPUs or, where there is none, on its CPUs. A rank that fails, dies or hangs
-    ends all of them; none is left behind.
+    ends all of them, the latter after ``patience`` seconds; one that does not react is killed 30 seconds later. None
+    is left behind.
 
     Raises:
         CannotTry: a rank failed, died or hung; says which, where and with what error. Or there are fewer GPUs than
@@ -162,7 +160,6 @@ def in_processes(
             rdzv_endpoint="localhost:0",
             local_addr="localhost",
             max_restarts=0,
-            shutdown_timeout=SHUTDOWN,
             # The first rank speaks for all of them.
             logs_specs=DefaultLogsSpecs(folder, redirects=dict.fromkeys(range(1, processes), Std.ALL)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import time
@@ -34,9 +35,12 @@ def one_is_killed() -> list[int]:
     return of_all_ranks(0)
 
 
-def one_is_stopped() -> list[int]:
+def one_hangs_below_python() -> list[int]:
+    """Where it cannot say where it is."""
     if os.environ["RANK"] == FAILING:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.unregister(signal.SIGTERM)
+        time.sleep(600)
     return of_all_ranks(0)
 
 
