@@ -84,6 +84,8 @@ class RunRecord(_Part):
     """Where the fine-tuned model lies, relative to the record; None where training did not end."""
     weights: str | None = None
     """A checksum of the fine-tuned parameters: equal for equal bits."""
+    apart: dict[str, float] = {}
+    """How far the loop and the plain loop were apart at most in the updates that were compared, and in how many."""
     differences: list[DifferenceRecord] = []
     """Where Trainer is not the document's own loop."""
 

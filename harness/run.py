@@ -173,6 +173,7 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
         started=started,
         model=None,
         weights=f"{checksum(run.model):016x}" if whole else None,
+        apart=run.apart,
         differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
     )
 

@@ -53,6 +53,10 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     if record.metrics:
         scores = ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
         yield f"{record.updates} updates, {scores}"
+    if record.apart:
+        updates, *distances = record.apart.items()
+        measured = ", ".join(f"{what} {distance:.2g}" for what, distance in distances)
+        yield f"apart from the plain loop in {updates[1]:.0f} updates by at most: {measured}"
     yield from difference_lines(record.differences)
     for reason, checks in _reasons(record.checks).items():
         yield f"not applicable: {', '.join(checks)} ({reason})"

@@ -74,6 +74,8 @@ class Run:
     """Short trainings from one state, by name: what the stage equivalence compares."""
     differences: list[Any] = field(default_factory=list)
     """Where Trainer is not the document's own loop."""
+    apart: dict[str, float] = field(default_factory=dict)
+    """How far the loop and the plain loop were apart at most, by what was compared."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""

@@ -91,6 +91,7 @@ def equivalence(run: Run) -> None:
         with unchanged_random_state(), accelerated.separate_state():
             Accelerator(mixed_precision=precision)  # the state that the twin's own shares
             run.replays[precision] = replayed(twin(run, min(BF16_UPDATES, planned(run)), without_dropout))
+    run.apart = measured(run)
 
 
 @STAGE.step_of("trainer")
@@ -115,6 +116,7 @@ def trainer_equivalence(run: Run) -> None:
                 largest_difference(by_hand, replayed(old)),
             )
         )
+    run.apart = measured(run)
 
 
 def planned(run: Run) -> int:
@@ -368,6 +370,33 @@ def largest_difference(first: Replay, second: Replay) -> float:
     )
 
 
+def measured(run: Run) -> dict[str, float]:
+    """How far the replays are apart at most: relative to the plain loop's, but parameters and the bf16 loss absolutely."""
+
+    def relative(pairs: Iterator[tuple[float, float]]) -> float:
+        return max((abs(ours - theirs) / abs(ours or 1.0) for ours, theirs in pairs), default=0.0)
+
+    ours, theirs = run.replays["plain"], run.replays[run.recipe.loop]
+    distances = {
+        "updates": float(len(ours.grad_norms)),
+        "loss": relative(zip(ours.losses, theirs.losses, strict=False)),
+        "gradient norm": relative(zip(ours.grad_norms, theirs.grad_norms, strict=False)),
+        "parameters": largest_difference(ours, theirs),
+    }
+    if "micro-batches" in run.replays:
+        windows = zip(run.replays["one batch"].gradients, run.replays["micro-batches"].gradients, strict=False)
+        distances["accumulated gradient"] = max(gradient_distance(*gradients) for gradients in windows)
+        losses = zip(run.replays["no"].losses, run.replays["bf16"].losses, strict=False)
+        distances["loss under bf16"] = max(abs(float32 - bf16) for float32, bf16 in losses)
+    return distances
+
+
+def gradient_distance(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
+    """The 2-norm of the difference, relative to that of the first."""
+    difference = torch.nn.utils.get_total_norm([ours[name] - theirs[name] for name in ours]).item()
+    return difference / torch.nn.utils.get_total_norm(ours.values()).item()
+
+
 def apart(run: Run, expected: Replay, observed: Replay) -> Iterator[Finding]:
     """Where two replays differ by more than their arithmetic allows: nothing on one CPU, rounding elsewhere."""
     if run.recipe.processes > 1:
@@ -432,12 +461,11 @@ def accumulated_micro_batches_are_one_batch(run: Run) -> Iterator[Finding]:
         return
     tolerance = rounding(run, torch.float64)
     for update, (ours, theirs) in enumerate(zip(expected.gradients, observed.gradients, strict=True), start=1):
-        size = torch.nn.utils.get_total_norm(ours.values()).item()
-        difference = torch.nn.utils.get_total_norm([ours[name] - theirs[name] for name in ours]).item()
-        if not difference <= tolerance * size:
+        distance = gradient_distance(ours, theirs)
+        if not distance <= tolerance:
             yield Finding(
                 expected=f"the gradient of one batch, within {tolerance:.2g} of its norm",
-                observed=f"{difference / size:.2g} of its norm apart",
+                observed=f"{distance:.2g} of its norm apart",
                 update=update,
                 hint="Weight each loss by its share of the window's rows, and clip where sync_gradients is true.",
             )
