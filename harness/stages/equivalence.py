@@ -371,7 +371,7 @@ def largest_difference(first: Replay, second: Replay) -> float:
 
 
 def measured(run: Run) -> dict[str, float]:
-    """How far the replays are apart at most: relative to the plain loop's, but parameters and the bf16 loss absolutely."""
+    """How far the replays are apart at most: relative to the plain loop's; parameters and bf16's loss as they are."""
 
     def relative(pairs: Iterator[tuple[float, float]]) -> float:
         return max((abs(ours - theirs) / abs(ours or 1.0) for ours, theirs in pairs), default=0.0)
