@@ -114,14 +114,16 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
-def fixed_length_rows(run: Run, split: str) -> list[dict[str, Any]]:
+def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]:
     """The rows of a split as the collator gets them, each padded to the length documented for TPUs.
+
+    ``config`` is the model's.
 
     Raises:
         NotApplicable: the model does not take so many tokens, or there are longer rows, which would be cut.
     """
     length = CLAIMS["fixed-length-batches"].expected
-    takes = getattr(model_config(run), "max_position_embeddings", -1)
+    takes = getattr(config, "max_position_embeddings", -1)
     if 0 < takes < length:
         raise NotApplicable(f"the model takes {takes} tokens")
     if (longest := max(map(len, run.tokenized_datasets[split]["input_ids"]))) > length:
@@ -138,7 +140,7 @@ def fixed_length_rows(run: Run, split: str) -> list[dict[str, Any]]:
 @STAGE.check("fixed-length-batches")
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
-    rows, size = fixed_length_rows(run, "validation"), run.recipe.batch_size
+    rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
     expected = {CLAIMS["fixed-length-batches"].expected}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}

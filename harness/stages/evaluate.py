@@ -169,7 +169,7 @@ def metric_is_right(run: Run) -> Iterator[Finding]:
 @STAGE.check("padding-invariant")
 def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 stay as they are when every row is padded to 128 tokens, as for TPUs."""
-    rows: Any = fixed_length_rows(run, "validation")
+    rows: Any = fixed_length_rows(run, "validation", run.model.config)
     loader: DataLoader[Any] = DataLoader(rows, batch_size=run.recipe.batch_size, collate_fn=run.data_collator)
     training = run.model.training
     observed = plain.evaluate(run.model, loader, load_metric(), run.device)
