@@ -119,7 +119,7 @@ def run(
     if from_environment and recipe.data is not None:
         data = None
     loop = loop or recipe.loop
-    if loop == "accelerate":
+    if loop == "accelerate" and recipe.processes == 1:
         processes = processes or launch.world_size()
     recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
     if output is None:

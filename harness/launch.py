@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds without a sign of life after which a rank counts as hung."""
 
 GRACE = 5.0
@@ -58,10 +58,10 @@ def fewer_than_asked() -> str | None:
     """What to do where ``accelerate launch`` was asked for several processes and started one; None otherwise.
 
     ``accelerate launch --cpu --num_processes 2`` does so without a word (Accelerate 1.15). It leaves the address at
-    which the processes should have met in the environment, and no rank.
+    which the processes should have met in the environment, this machine's own, and no rank.
     """
     launched, alone = "ACCELERATE_MIXED_PRECISION" in os.environ, world_size() is None
-    if launched and alone and "MASTER_PORT" in os.environ:
+    if launched and alone and os.environ.get("MASTER_ADDR") == "127.0.0.1" and "MASTER_PORT" in os.environ:
         return (
             "accelerate launch was asked for several processes and started one; on CPUs start them with "
             "ACCELERATE_USE_CPU=true torchrun --nproc-per-node N, on GPUs with accelerate launch --multi_gpu"
@@ -163,6 +163,7 @@ def in_processes(
             # The first rank speaks for all of them.
             logs_specs=DefaultLogsSpecs(folder, redirects=dict.fromkeys(range(1, processes), Std.ALL)),
         )
+        disabled = logging.root.manager.disable
         try:
             logging.disable()  # the launcher's own account of a failure: forty lines of its stack
             results = elastic_launch(config, _rank)(function, args, folder, patience)
@@ -171,7 +172,7 @@ def in_processes(
         except SignalException as error:
             raise KeyboardInterrupt from error
         finally:
-            logging.disable(logging.NOTSET)
+            logging.disable(disabled)
     return [results[rank] for rank in sorted(results)]
 
 

@@ -101,6 +101,8 @@ class Recipe:
                 f"several processes and split_batches need the loop accelerate, found loop {self.loop!r} with "
                 f"{self.processes} processes and split_batches {self.split_batches}"
             )
+        if self.loop == "trainer" and not self.shuffle:
+            raise ValueError("Trainer shuffles its training data; shuffle=False needs the loop plain or accelerate")
         if self.split_batches and self.batch_size % self.processes:
             raise ValueError(
                 f"with split_batches batch_size must be a multiple of processes, found {self.batch_size} rows for "

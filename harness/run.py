@@ -16,6 +16,7 @@ from transformers import set_seed
 from harness import launch
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint
+from harness.loops.accelerated import separate_state
 from harness.recipe import Recipe
 from harness.record import FILE_NAME, CheckRecord, Curves, DifferenceRecord, FindingRecord, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
@@ -59,7 +60,7 @@ def run_recipe(
 
     A recipe with several processes has them started, unless a launcher (torchrun, accelerate launch) already did; the
     first of them calls ``on_stage``, a function of a module, and writes. One that gives no sign of life for ``timeout``
-    seconds ends the run.
+    seconds ends the run. They import the script that calls this: it needs ``if __name__ == "__main__":``.
 
     Raises:
         CannotTry: data, weights or the output folder are missing or broken, or a process failed, died or hung. No
@@ -133,7 +134,8 @@ def _run(
     run, interrupted = Run(recipe, updates), False
     set_seed(recipe.seed)
     try:
-        run_stages(run, stages, on_stage=keep)
+        with separate_state():
+            run_stages(run, stages, on_stage=keep)
     except KeyboardInterrupt:
         interrupted = True
     return run, _record(run, results, started=started, interrupted=interrupted)

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.distributed
 
 PATIENCE = 4.0
 
+MEETING = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
 
 def processes_of(name: str) -> list[str]:
     """The processes that have ``name`` in their environment, without Python's own helper, which ends with this one."""
@@ -85,12 +87,13 @@ def test_accelerate_launch_starts_one_of_two(tmp_path: Path) -> None:
         ({}, False),
         ({"MASTER_PORT": "29500"}, False),  # a cluster's own, without accelerate launch
         ({"ACCELERATE_MIXED_PRECISION": "no"}, False),  # accelerate launch with one process
-        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_PORT": "29500"}, True),
-        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_PORT": "29500", "WORLD_SIZE": "2", "RANK": "0"}, False),
+        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_PORT": "29500"}, False),  # both
+        ({"ACCELERATE_MIXED_PRECISION": "no", **MEETING}, True),
+        ({"ACCELERATE_MIXED_PRECISION": "no", **MEETING, "WORLD_SIZE": "2", "RANK": "0"}, False),
     ],
 )
 def test_fewer_than_asked(environment: dict[str, str], noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ACCELERATE_MIXED_PRECISION", "MASTER_PORT", "WORLD_SIZE", "RANK"):
+    for name in ("ACCELERATE_MIXED_PRECISION", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.data_loader import DataLoaderShard
-from accelerate.state import AcceleratorState, GradientState
+from accelerate.state import AcceleratorState, GradientState, PartialState
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
@@ -111,11 +111,11 @@ def separate_state() -> Iterator[None]:
     """Accelerators made inside share nothing with those outside but the processes.
 
     All of them share one state otherwise: precision could not be chosen anew, and the number of micro-batches would
-    change for those that exist already.
+    change for those that exist already. Trainer also makes the state of the processes anew.
     """
-    shared = [AcceleratorState._shared_state, GradientState._shared_state]
+    shared = [AcceleratorState._shared_state, GradientState._shared_state, PartialState._shared_state]
     before = [dict(state) for state in shared]
-    for state in shared:
+    for state in shared[:2]:
         state.clear()
     try:
         yield

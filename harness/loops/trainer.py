@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from transformers import (
+    DefaultFlowCallback,
     EvalPrediction,
-    PrinterCallback,
-    ProgressCallback,
     Trainer,
     TrainerCallback,
     TrainerControl,
@@ -59,9 +58,9 @@ def training_arguments(recipe: Recipe, folder: str, **changes: Any) -> TrainingA
 
 
 def quiet(trainer: Trainer) -> Trainer:
-    """The same, without its own bar and printed logs."""
+    """The same, without its own bar, printed logs and experiment trackers."""
     for callback in list(trainer.callback_handler.callbacks):
-        if isinstance(callback, ProgressCallback | PrinterCallback):
+        if not isinstance(callback, DefaultFlowCallback):
             trainer.remove_callback(callback)
     return trainer
 

@@ -18,7 +18,7 @@ import torch
 from harness.claims import CLAIMS
 from harness.errors import CannotTry
 from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
-from harness.launch import of_all_ranks
+from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Run:
     """What the schedule gives: before the first update, then after each."""
     replays: dict[str, Any] = field(default_factory=dict)
     """Short trainings from one state, by name: what the stage equivalence compares."""
+    no_bf16: str | None = None
+    """Why no replay could be made in bf16."""
     differences: list[Any] = field(default_factory=list)
     """Where Trainer is not the document's own loop."""
     apart: dict[str, float] = field(default_factory=dict)
@@ -213,10 +215,10 @@ class Stage:
             results = [CheckResult(self.completes.id, self.completes.claim, "fails", (crash,))]
         else:
             with unchanged_random_state(*_generators(run)):
-                results = [
-                    CheckResult(self.completes.id, self.completes.claim, "holds"),
-                    *(_look(check, run) for check in self.checks),
-                ]
+                results = [CheckResult(self.completes.id, self.completes.claim, "holds")]
+                for check in self.checks:
+                    alive()
+                    results.append(_look(check, run))
         return StageResult(self.name, time.perf_counter() - began, tuple(results))
 
 

@@ -6,27 +6,27 @@ A *replay* is a short training from the state that the run is in, on copies; the
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from statistics import fmean
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from torch.optim import AdamW, Optimizer
+from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, Trainer, set_seed
+from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain
 from harness.loops.adamw import TransformersAdamW
-from harness.loops.trainer import quiet, training_arguments
+from harness.loops.trainer import quiet
 from harness.stages import batches, optimizer, prepare, schedule, train
 from harness.stages.chain import Run, Stage, raw_optimizer, unchanged_random_state
 from harness.watch.trace import Trace
@@ -43,6 +43,9 @@ with 2, 2 and 1 rows."""
 MAX_NORM = 0.1
 """Gradients are clipped to this norm there: well below that of a first update, so that it acts."""
 
+DESCENT = 0.1
+"""The learning rate there."""
+
 BF16_UPDATES = 8
 
 
@@ -50,14 +53,12 @@ BF16_UPDATES = 8
 class Replay:
     """What a short training did."""
 
-    losses: list[float] = field(default_factory=list)
+    losses: list[float]
     """One for each forward; with several processes the mean over the ranks, whose batches are equally large."""
-    gradients: list[dict[str, torch.Tensor]] = field(default_factory=list)
-    """As each update used them, by parameter; only where they were asked for."""
-    grad_norms: list[float] = field(default_factory=list)
+    grad_norms: list[float]
     """The 2-norm over all gradients, as each update used them."""
-    parameters: dict[str, torch.Tensor] = field(default_factory=dict)
-    """After the last update."""
+    parameters: dict[str, torch.Tensor]
+    """After the last update, on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -73,50 +74,60 @@ class Difference:
 
 @STAGE.step_of("accelerate")
 def equivalence(run: Run) -> None:
+    several = run.recipe.processes > 1
+    # Several processes share the rows in order, and only whole batches are alike.
+    in_order = {"shuffle": False} if several else {}
+    whole = len(run.model_datasets["train"]) // run.recipe.rows_per_update
+    updates = min(planned(run), whole) if several else planned(run)
     with unchanged_random_state(), accelerated.separate_state():
-        if run.recipe.processes > 1:
-            updates = min(planned(run), len(run.model_datasets["train"]) // run.recipe.rows_per_update)
-            run.replays["plain"] = replayed(
-                twin(
-                    run, updates, exact, loop="plain", processes=1, split_batches=False, shuffle=False,
-                    batch_size=run.recipe.rows_per_update,
-                )
-            )  # fmt: skip
-            run.replays["accelerate"] = replayed(twin(run, updates, exact, shuffle=False))
-        else:
-            run.replays["plain"] = replayed(twin(run, planned(run), loop="plain"))
-            run.replays["accelerate"] = replayed(twin(run, planned(run)))
+        if updates:
+            by_hand = in_order | {"batch_size": run.recipe.rows_per_update}
+            run.replays["plain"] = replayed(twin(run, updates, comparable(run), loop="plain", **by_hand))
+            run.replays["accelerate"] = replayed(twin(run, updates, comparable(run), **in_order))
+        if not several and has_float64(run):
             run.replays |= {"one batch": one_batch(run), "micro-batches": micro_batches(run)}
-    for precision in ("no", "bf16") if run.recipe.processes == 1 else ():
-        with unchanged_random_state(), accelerated.separate_state():
-            Accelerator(mixed_precision=precision)  # the state that the twin's own shares
-            run.replays[precision] = replayed(twin(run, min(BF16_UPDATES, planned(run)), without_dropout))
+    if not several:
+        run.replays["float32"] = replayed_in(run, "no")
+        try:
+            run.replays["bf16"] = replayed_in(run, "bf16")
+        except Exception as error:  # a device or a model that cannot; the recipe does not ask for it
+            run.no_bf16 = f"{type(error).__name__}: {error}"
     run.apart = measured(run)
+
+
+def replayed_in(run: Run, precision: str) -> Replay:
+    """Some updates under Accelerate's mixed precision."""
+    with unchanged_random_state(), accelerated.separate_state():
+        Accelerator(mixed_precision=precision)  # the state that the twin's own shares
+        return replayed(twin(run, min(BF16_UPDATES, planned(run)), without_dropout))
 
 
 @STAGE.step_of("trainer")
 def trainer_equivalence(run: Run) -> None:
     with unchanged_random_state():
-        run.replays["plain"] = by_hand = replayed(in_fixed_order(twin(run, planned(run), loop="plain")))
+        run.replays["plain"] = by_hand = replayed(in_fixed_order(plain_twin(run)))
         run.replays["trainer"] = replayed(trainer_twin(run))
         run.differences = [
             Difference(what, there, here, largest_difference(by_hand, replayed(trainer_twin(run, **switched_on))))
             for what, there, here, switched_on in settings(run)
         ]
-        old = in_fixed_order(twin(run, planned(run), loop="plain"))
-        values = {
-            name: parameter.default for name, parameter in inspect.signature(TransformersAdamW).parameters.items()
-        }
-        rebuilt(old, TransformersAdamW(old.model.parameters(), lr=run.recipe.lr))
+        then = plain_twin(run)
+        then.optimizer = TransformersAdamW(then.model.parameters(), lr=run.recipe.lr)
+        schedule.STAGE.do(then)
+        group, now = then.optimizer.param_groups[0], AdamW(then.model.parameters()).defaults
         run.differences.append(
             Difference(
                 "the documents' transformers.AdamW",
-                f"epsilon {values['eps']}, decay {values['weight_decay']}",
-                f"epsilon {default('eps')}, decay {default('weight_decay')}",
-                largest_difference(by_hand, replayed(old)),
+                f"epsilon {group['eps']}, decay {group['weight_decay']}",
+                f"epsilon {now['eps']}, decay {now['weight_decay']}",
+                largest_difference(by_hand, replayed(in_fixed_order(then))),
             )
         )
     run.apart = measured(run)
+
+
+def plain_twin(run: Run) -> Run:
+    return twin(run, planned(run), comparable(run), loop="plain")
 
 
 def planned(run: Run) -> int:
@@ -130,7 +141,24 @@ def planned(run: Run) -> int:
 def without_dropout(model: PreTrainedModel) -> None:
     """No dropout of any kind while it trains: it stays in eval mode, whatever the loop asks for."""
     model.eval()
-    model.train = lambda mode=True: model
+    model.train = _stays_as_it_is
+
+
+def _stays_as_it_is(mode: bool = True) -> None:
+    pass
+
+
+def has_float64(run: Run) -> bool:
+    return run.device.type != "mps"
+
+
+def comparable(run: Run) -> Callable[[PreTrainedModel], None]:
+    """What a model needs for its updates to be comparable: nothing on one CPU, where they are the same bit for bit.
+
+    Several processes, and a GPU, sum in another order each time.
+    """
+    alone = run.recipe.processes == 1 and run.device.type == "cpu"
+    return (lambda model: None) if alone or not has_float64(run) else exact
 
 
 def exact(model: PreTrainedModel) -> None:
@@ -149,6 +177,8 @@ def copied(run: Run, change: Callable[[PreTrainedModel], None] = lambda model: N
 
 def twin(run: Run, updates: int, change: Callable[[PreTrainedModel], None] = lambda model: None, **recipe: Any) -> Run:
     """A run that starts where this one is, ready for its first update, with recipe and model changed."""
+    if recipe.get("loop") == "plain":
+        recipe |= {"processes": 1, "split_batches": False}
     other = Run(run.recipe.with_(**recipe), updates)
     other.model_datasets, other.data_collator, other.device = run.model_datasets, run.data_collator, run.device
     other.model = other.prepared_model = copied(run, change)
@@ -157,14 +187,8 @@ def twin(run: Run, updates: int, change: Callable[[PreTrainedModel], None] = lam
     return other
 
 
-def rebuilt(other: Run, optimizer_: Optimizer) -> None:
-    """The twin with another optimizer, and a scheduler for it."""
-    other.optimizer = optimizer_
-    schedule.STAGE.do(other)
-
-
 def fixed_order(run: Run) -> DataLoader[Any]:
-    """The training rows in the order of the plain loop's first epoch; every replay and every epoch has it."""
+    """The training rows in the order that the recipe's seed gives the plain loop; every replay and epoch has it."""
     rows, size = run.model_datasets["train"], run.recipe.batch_size
     numbers: Any = range(len(rows))
     with unchanged_random_state():
@@ -201,14 +225,15 @@ def trainer_twin(
 ) -> Run:
     """A Trainer that starts where the run is, each of its differences to the loop by hand off unless it is named."""
     other = Run(run.recipe, planned(run))
-    other.model = other.prepared_model = copied(run)
+    other.model = other.prepared_model = copied(run, comparable(run))
     pinned(other.model, run.recipe.seed)
+    training_args = copy.copy(run.trainer.args)  # whatever else is set there is seen
+    for name, value in ({"eval_strategy": IntervalStrategy.NO, "max_grad_norm": 0.0} | arguments).items():
+        setattr(training_args, name, value)
     other.trainer = quiet(
         Trainer(
             other.model,
-            training_arguments(
-                run.recipe, run.scratch.name, **({"eval_strategy": "no", "max_grad_norm": 0.0} | arguments)
-            ),
+            training_args,
             train_dataset=run.trainer.train_dataset,
             data_collator=run.data_collator,
             processing_class=run.tokenizer,
@@ -221,11 +246,6 @@ def trainer_twin(
     return other
 
 
-def default(name: str) -> Any:
-    """The value that ``torch.optim.AdamW`` has where none is given."""
-    return inspect.signature(AdamW).parameters[name].default
-
-
 def default_adamw(run: Run, **values: Any) -> Callable[[PreTrainedModel], Optimizer]:
     """The document's ``AdamW(model.parameters(), lr=...)``, with some other values."""
     return lambda model: AdamW(model.parameters(), lr=run.recipe.lr, **values)
@@ -233,45 +253,30 @@ def default_adamw(run: Run, **values: Any) -> Callable[[PreTrainedModel], Optimi
 
 def settings(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Where Trainer is not the loop by hand: what, its value, the value by hand, and how to switch it on."""
-    args, groups = run.trainer.args, raw_optimizer(run.optimizer).param_groups
-    yield (
-        "gradient clipping (max_grad_norm)",
-        f"{args.max_grad_norm}",
-        "none",
-        {"max_grad_norm": args.max_grad_norm},
-    )
-    yield (
-        "weight decay",
-        f"{args.weight_decay}",
-        f"{default('weight_decay')}",
-        {"adamw": default_adamw(run, weight_decay=args.weight_decay)},
-    )
-    decayed = set(run.trainer.get_decay_parameter_names(run.model))
-    apart = [name for name, _ in run.model.named_parameters() if name not in decayed]
+    args, optimizer_ = run.trainer.args, raw_optimizer(run.optimizer)
+    groups, by_hand = optimizer_.param_groups, AdamW(run.model.parameters()).defaults
+    clipping = {"max_grad_norm": args.max_grad_norm}
+    yield "gradient clipping (max_grad_norm)", f"{args.max_grad_norm}", "none", clipping
+    # Whatever Trainer sets otherwise for its first group of parameters, which is decayed; epsilon in any case.
+    for name, value in by_hand.items():
+        there = groups[0].get(name, value)
+        if name != "lr" and (there != value or name == "eps"):
+            yield f"AdamW's {name}", f"{there}", f"{value}", {"adamw": default_adamw(run, **{name: there})}
+    if len(groups) > 1:
+        names = {id(parameter): name for name, parameter in run.model.named_parameters()}
+        apart_ = {names[id(parameter)] for group in groups[1:] for parameter in group["params"]}
 
-    def in_groups(model: PreTrainedModel) -> Optimizer:
-        named = list(model.named_parameters())
-        groups: list[dict[str, Any]] = [
-            {"params": [p for name, p in named if name in decayed]},
-            {"params": [p for name, p in named if name not in decayed], "weight_decay": 0.0},
-        ]
-        return AdamW(groups, lr=run.recipe.lr)
+        def in_groups(model: PreTrainedModel) -> Optimizer:
+            named = list(model.named_parameters())
+            parts: list[dict[str, Any]] = [
+                {"params": [p for name, p in named if name not in apart_]},
+                {"params": [p for name, p in named if name in apart_], "weight_decay": 0.0},
+            ]
+            return AdamW(parts, lr=run.recipe.lr)
 
-    yield (
-        "parameter groups",
-        f"{len(groups)}; {len(apart)} biases and LayerNorms not decayed",
-        "1",
-        {"adamw": in_groups},
-    )
-    yield (
-        "AdamW's epsilon",
-        f"{args.adam_epsilon}",
-        f"{default('eps')}",
-        {"adamw": default_adamw(run, eps=args.adam_epsilon)},
-    )
-    fused = bool(groups[0].get("fused"))
-    yield ("AdamW's kernel", "fused" if fused else "default", "default", {"adamw": default_adamw(run, fused=fused)})
-    yield ("data order", "a sampler seeded by itself", "torch's global generator", {"own_order": True})
+        there = f"{len(groups)}; {len(apart_)} biases and LayerNorms not decayed"
+        yield "parameter groups", there, "1", {"adamw": in_groups}
+    yield "data order", "a sampler seeded by itself", "torch's global generator", {"own_order": True}
 
 
 # ------------------------------------------------------------------------------------------------------------ replays
@@ -284,48 +289,39 @@ def replayed(other: Run) -> Replay:
     return recorded(other.model, other.optimizer, lambda: train.loop(other))
 
 
-def recorded(
-    model: PreTrainedModel, stepped: Optimizer, loop: Callable[[], None], *, gradients: bool = False
-) -> Replay:
+def recorded(model: PreTrainedModel, stepped: Optimizer, loop: Callable[[], None]) -> Replay:
     """What a loop does with a model and its optimizer."""
-    replay = Replay()
-
-    def keep(*_: Any) -> None:
-        named = model.named_parameters()
-        replay.gradients.append({name: p.grad.detach().clone() for name, p in named if p.grad is not None})
-
-    handles = [raw_optimizer(stepped).register_step_pre_hook(keep)] if gradients else []
     with Trace(model, stepped, on_event=train.sign_of_life) as trace:
         loop()
-    for handle in handles:
-        handle.remove()
     losses = [math.nan if each.loss is None else each.loss for each in trace.forwards if each.gradients]
-    replay.losses = [fmean(ranks) for ranks in zip(*launch.of_all_ranks(losses), strict=True)]
-    replay.grad_norms = [update.grad_norm for update in trace.updates]
-    replay.parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    return replay
+    return Replay(
+        losses=[fmean(ranks) for ranks in zip(*launch.of_all_ranks(losses), strict=True)],
+        grad_norms=[update.grad_norm for update in trace.updates],
+        parameters={name: parameter.detach().cpu() for name, parameter in model.named_parameters()},
+    )
 
 
-def accumulation_rows(run: Run) -> Any:
-    return run.model_datasets["train"].select(range(min(WINDOW_ROWS, len(run.model_datasets["train"]))))
+def first_rows(run: Run, batch_size: int) -> DataLoader[Any]:
+    """The first training rows, in order."""
+    rows = run.model_datasets["train"]
+    return DataLoader(
+        rows.select(range(min(WINDOW_ROWS, len(rows)))), batch_size=batch_size, collate_fn=run.data_collator
+    )
 
 
 def one_batch(run: Run) -> Replay:
-    """The plain loop in batches of 8, clipped, over the first rows, in order."""
+    """The plain loop in batches of 8, clipped, with plain gradient descent: what is compared is the gradients."""
     model = copied(run, exact)
-    adamw = AdamW(model.parameters(), lr=run.recipe.lr)
-    loader: DataLoader[Any] = DataLoader(accumulation_rows(run), batch_size=BATCH, collate_fn=run.data_collator)
+    descent = SGD(model.parameters(), lr=DESCENT)
 
     def clips(*_: Any) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
 
-    adamw.register_step_pre_hook(clips)  # before the one that records: it gets the clipped gradients
-    constant, bar = ConstantLR(adamw, factor=1.0), tqdm(disable=True)
+    descent.register_step_pre_hook(clips)  # before the trace's, which gets the clipped gradients
+    constant, bar = ConstantLR(descent, factor=1.0), tqdm(disable=True)
+    batches_ = first_rows(run, BATCH)
     return recorded(
-        model,
-        adamw,
-        lambda: plain.train(model, loader, adamw, constant, run.device, bar, num_epochs=1),
-        gradients=True,
+        model, descent, lambda: plain.train(model, batches_, descent, constant, run.device, bar, num_epochs=1)
     )
 
 
@@ -334,15 +330,11 @@ def micro_batches(run: Run, train_accumulating: Callable[..., None] = accelerate
     with accelerated.separate_state():
         accelerator = Accelerator(gradient_accumulation_steps=BATCH // MICRO_BATCH)
         model = copied(run, exact)
-        loader: DataLoader[Any] = DataLoader(
-            accumulation_rows(run), batch_size=MICRO_BATCH, collate_fn=run.data_collator
+        prepared, loader, descent = accelerator.prepare(
+            model, first_rows(run, MICRO_BATCH), SGD(model.parameters(), lr=DESCENT)
         )
-        prepared, loader, adamw = accelerator.prepare(model, loader, AdamW(model.parameters(), lr=run.recipe.lr))
         return recorded(
-            model,
-            adamw,
-            lambda: train_accumulating(accelerator, prepared, loader, adamw, max_norm=MAX_NORM),
-            gradients=True,
+            model, descent, lambda: train_accumulating(accelerator, prepared, loader, descent, max_norm=MAX_NORM)
         )
 
 
@@ -370,69 +362,82 @@ def largest_difference(first: Replay, second: Replay) -> float:
     )
 
 
+def relative(ours: list[float], theirs: list[float]) -> float:
+    """The largest difference of two lists, relative to the first."""
+    pairs = zip(ours, theirs, strict=False)
+    return max((abs(one - other) / (abs(one) or 1.0) for one, other in pairs), default=0.0)
+
+
 def measured(run: Run) -> dict[str, float]:
     """How far the replays are apart at most: relative to the plain loop's; parameters and bf16's loss as they are."""
-
-    def relative(pairs: Iterator[tuple[float, float]]) -> float:
-        return max((abs(ours - theirs) / abs(ours or 1.0) for ours, theirs in pairs), default=0.0)
-
-    ours, theirs = run.replays["plain"], run.replays[run.recipe.loop]
-    distances = {
-        "updates": float(len(ours.grad_norms)),
-        "loss": relative(zip(ours.losses, theirs.losses, strict=False)),
-        "gradient norm": relative(zip(ours.grad_norms, theirs.grad_norms, strict=False)),
-        "parameters": largest_difference(ours, theirs),
-    }
+    distances: dict[str, float] = {}
+    if "plain" in run.replays:
+        ours, theirs = run.replays["plain"], run.replays[run.recipe.loop]
+        distances |= {
+            "updates": float(len(ours.grad_norms)),
+            "loss": relative(ours.losses, theirs.losses),
+            "gradient norm": relative(ours.grad_norms, theirs.grad_norms),
+            "parameters": largest_difference(ours, theirs),
+        }
     if "micro-batches" in run.replays:
-        windows = zip(run.replays["one batch"].gradients, run.replays["micro-batches"].gradients, strict=False)
-        distances["accumulated gradient"] = max(gradient_distance(*gradients) for gradients in windows)
-        losses = zip(run.replays["no"].losses, run.replays["bf16"].losses, strict=False)
+        ours, theirs = run.replays["one batch"], run.replays["micro-batches"]
+        distances["accumulated gradient norm"] = relative(ours.grad_norms, theirs.grad_norms)
+    if "bf16" in run.replays:
+        losses = zip(run.replays["float32"].losses, run.replays["bf16"].losses, strict=False)
         distances["loss under bf16"] = max(abs(float32 - bf16) for float32, bf16 in losses)
     return distances
 
 
-def gradient_distance(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
-    """The 2-norm of the difference, relative to that of the first."""
-    difference = torch.nn.utils.get_total_norm([ours[name] - theirs[name] for name in ours]).item()
-    return difference / torch.nn.utils.get_total_norm(ours.values()).item()
-
-
-def apart(run: Run, expected: Replay, observed: Replay) -> Iterator[Finding]:
-    """Where two replays differ by more than their arithmetic allows: nothing on one CPU, rounding elsewhere."""
-    if run.recipe.processes > 1:
-        tolerance = rounding(run, torch.float64)
-    else:
-        # A GPU sums in an order that varies.
-        tolerance = 0.0 if run.device.type == "cpu" else rounding(run, torch.float32)
-    for what, ours, theirs in (
-        ("loss", expected.losses, observed.losses),
-        ("gradient norm", expected.grad_norms, observed.grad_norms),
-    ):
-        if len(ours) != len(theirs):
+def updates_differ(ours: Replay, theirs: Replay, tolerance: float, hint: str) -> Iterator[Finding]:
+    """The first update whose gradients, or whose number, differ by more than the tolerance."""
+    if len(ours.grad_norms) != len(theirs.grad_norms):
+        yield Finding(expected=f"{len(ours.grad_norms)} updates", observed=f"{len(theirs.grad_norms)}", hint=hint)
+        return
+    for update, (one, other) in enumerate(zip(ours.grad_norms, theirs.grad_norms, strict=True), start=1):
+        if not abs(one - other) <= tolerance * abs(one):
             yield Finding(
-                expected=f"{len(ours)} updates, as in the plain loop",
-                observed=f"{len(theirs)}",
-                hint="Each batch makes one update in both loops.",
+                expected=f"gradient norm {one!r}{within(tolerance)}", observed=f"{other!r}", update=update, hint=hint
             )
             return
-        for update, (one, other) in enumerate(zip(ours, theirs, strict=True), start=1):
-            if not abs(one - other) <= tolerance * abs(one):
-                yield Finding(
-                    expected=f"{what} {one!r}, as in the plain loop"
-                    + (f", within {tolerance:.2g} of it" if tolerance else ""),
-                    observed=f"{other!r}",
-                    update=update,
-                    hint="From here on this loop is another computation: compare the two line by line.",
-                )
-                return
+
+
+def within(tolerance: float) -> str:
+    return f", within {tolerance:.2g} of it" if tolerance else ""
+
+
+def tolerance_of(run: Run) -> float:
+    """Of the comparison with the plain loop, relative."""
+    if run.recipe.processes == 1 and run.device.type == "cpu":
+        return 0.0
+    return rounding(run, torch.float64 if has_float64(run) else torch.float32)
+
+
+def apart(run: Run) -> Iterator[Finding]:
+    """Where this loop's replay and the plain loop's differ by more than their arithmetic allows."""
+    if "plain" not in run.replays:
+        raise NotApplicable(f"fewer training rows than the {run.recipe.rows_per_update} of an update")
+    ours, theirs, tolerance = run.replays["plain"], run.replays[run.recipe.loop], tolerance_of(run)
+    hint = "From here on this loop is another computation: compare the two line by line."
+    for update, (one, other) in enumerate(zip(ours.losses, theirs.losses, strict=False), start=1):
+        if not abs(one - other) <= tolerance * abs(one):
+            yield Finding(
+                expected=f"the plain loop's loss {one!r}{within(tolerance)}",
+                observed=f"{other!r}",
+                update=update,
+                hint=hint,
+            )
+            return
+    if found := list(updates_differ(ours, theirs, tolerance, hint)):
+        yield from found
+        return
     # Adam divides by the size of the gradient plus epsilon, so a rounding error weighs most where there is no gradient.
-    most = len(expected.grad_norms) * run.recipe.lr
-    allowed = most * min(1.0, tolerance * max(expected.grad_norms) / default("eps"))
-    if not (observed_difference := largest_difference(expected, observed)) <= allowed:
+    epsilon = AdamW([torch.zeros(1)]).defaults["eps"]
+    allowed = len(ours.grad_norms) * run.recipe.lr * min(1.0, tolerance * max(ours.grad_norms) / epsilon)
+    if not (difference := largest_difference(ours, theirs)) <= allowed:
         yield Finding(
             expected=f"the plain loop's parameters, within {allowed:.2g}",
-            observed=f"{observed_difference:.2g} from them",
-            update=len(expected.losses),
+            observed=f"{difference:.2g} from them",
+            update=len(ours.grad_norms),
             hint="Losses and gradients agree, the updates do not: compare optimizer and schedule.",
         )
 
@@ -441,42 +446,40 @@ def apart(run: Run, expected: Replay, observed: Replay) -> Iterator[Finding]:
 def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     """From one state the loop under Accelerate and the plain loop make the same updates: bit for bit on one CPU.
 
-    With several processes both are compared in float64, without dropout, at the same rows an update.
+    With several processes, and on GPUs, both are compared in float64, without dropout, at the same rows an update.
     """
-    yield from apart(run, run.replays["plain"], run.replays["accelerate"])
+    yield from apart(run)
 
 
-@STAGE.check("accumulation", otherwise=None)
+@STAGE.check("accumulation")
 def accumulated_micro_batches_are_one_batch(run: Run) -> Iterator[Finding]:
-    """Four micro-batches of 2 under accelerator.accumulate give the clipped gradients of one batch of 8, also in the
-    window that is not full at the end of the epoch."""
-    needs(run, "accelerate", "micro-batches")
-    expected, observed = run.replays["one batch"], run.replays["micro-batches"]
-    if len(expected.gradients) != len(observed.gradients):
-        yield Finding(
-            expected=f"{len(expected.gradients)} updates",
-            observed=f"{len(observed.gradients)}",
-            hint="One update for each window: step the optimizer inside accelerator.accumulate(model).",
-        )
+    """Four micro-batches of 2 under accelerator.accumulate give the clipped gradients of one batch of 8.
+
+    Also in the window that is not full at the end of the epoch. In float64, without dropout, by gradient descent: the
+    parameters are then the sum of the gradients.
+    """
+    needs(run, "micro-batches")
+    ours, theirs, tolerance = run.replays["one batch"], run.replays["micro-batches"], rounding(run, torch.float64)
+    hint = "Weight each loss by its share of the window's rows, and clip where sync_gradients is true."
+    if found := list(updates_differ(ours, theirs, tolerance, hint)):
+        yield from found
         return
-    tolerance = rounding(run, torch.float64)
-    for update, (ours, theirs) in enumerate(zip(expected.gradients, observed.gradients, strict=True), start=1):
-        distance = gradient_distance(ours, theirs)
-        if not distance <= tolerance:
-            yield Finding(
-                expected=f"the gradient of one batch, within {tolerance:.2g} of its norm",
-                observed=f"{distance:.2g} of its norm apart",
-                update=update,
-                hint="Weight each loss by its share of the window's rows, and clip where sync_gradients is true.",
-            )
-            return
+    allowed = tolerance * DESCENT * sum(ours.grad_norms)
+    largest = max(parameter.abs().max().item() for parameter in ours.parameters.values())
+    allowed += len(ours.grad_norms) * largest * torch.finfo(torch.float64).eps  # of adding to the parameters
+    if not (difference := largest_difference(ours, theirs)) <= allowed:
+        yield Finding(
+            expected=f"the parameters of whole batches, within {allowed:.2g}",
+            observed=f"{difference:.2g} from them",
+            hint=hint,
+        )
 
 
 @STAGE.check("mixed-precision")
 def bf16_stays_near_float32(run: Run) -> Iterator[Finding]:
     """Under mixed_precision="bf16" the losses stay near float32's, are not the same, and the weights are float32."""
-    needs(run, "accelerate", "bf16")
-    expected, observed = run.replays["no"], run.replays["bf16"]
+    needs(run, "bf16")
+    expected, observed = run.replays["float32"], run.replays["bf16"]
     band = bf16_band(run)
     for update, (ours, theirs) in enumerate(zip(expected.losses, observed.losses, strict=True), start=1):
         if not abs(ours - theirs) <= band:
@@ -513,14 +516,21 @@ def bf16_band(run: Run) -> float:
     return 4 * math.sqrt(12 * layers) * torch.finfo(torch.bfloat16).eps / 2
 
 
-def needs(run: Run, loop: str, replay: str) -> None:
-    if run.recipe.loop != loop:
-        raise NotApplicable(f"about loop {loop}; this recipe has {run.recipe.loop}")
-    if replay not in run.replays:
+def needs(run: Run, replay: str) -> None:
+    """For checks of a replay that not every run has.
+
+    Raises:
+        NotApplicable: this run has none, with the reason.
+    """
+    if run.recipe.loop != "accelerate":
+        raise NotApplicable(f"about loop accelerate; this recipe has {run.recipe.loop}")
+    if run.recipe.processes > 1:
         raise NotApplicable("compared in one process")
+    if replay not in run.replays:
+        raise NotApplicable(f"not on {run.device.type}: {run.no_bf16 or 'it has no float64'}")
 
 
 @STAGE.check("trainer-same-defaults")
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:
     """With the listed differences switched off, Trainer makes the plain loop's updates: bit for bit on a CPU."""
-    yield from apart(run, run.replays["plain"], run.replays["trainer"])
+    yield from apart(run)

@@ -44,6 +44,20 @@ def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
         )
 
 
+@STAGE.check("recipe-respected")
+def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
+    """The accelerator computes in float32 and accumulates nothing, whatever the environment would have."""
+    accelerator = run.accelerator
+    for name, expected in (("mixed_precision", "no"), ("gradient_accumulation_steps", 1)):
+        if (observed := getattr(accelerator, name)) != expected:
+            yield Finding(
+                expected=f"{name} {expected}",
+                observed=f"{observed}",
+                where="Accelerator()",
+                hint="It comes from the environment (ACCELERATE_*), where accelerate config or launch has put it.",
+            )
+
+
 @STAGE.check("accelerate-prepare")
 def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
     """Each thing comes back in its place, wrapped: the dataloaders over their own data, the model, the optimizer."""

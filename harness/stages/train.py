@@ -30,6 +30,7 @@ UNUSED = ("mask_emb",)
 
 @STAGE.step
 def train(run: Run) -> None:
+    run.replays.clear()  # several times the model's size
     run.progress_bar = progress_bar(run.num_training_steps)
     run.planned_lrs = rehearsed_lrs(run)
     metric = load_metric()
@@ -77,7 +78,7 @@ def traced(run: Run) -> Trace:
     return Trace(run.model, run.optimizer, checksums=run.recipe.processes > 1, on_event=sign_of_life)
 
 
-def sign_of_life(event: Event) -> None:
+def sign_of_life(event: Event | None = None) -> None:
     # From a backward pass on this rank may wait for the others, whose gradients it needs.
     launch.alive(launch.GRACE if isinstance(event, Backward) else 0.0)
 

@@ -17,6 +17,7 @@ from harness.loops import accelerated
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
+from harness.stages import Run, equivalence
 
 on_the_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
 
@@ -91,6 +92,46 @@ def test_separate_state_is_put_back() -> None:
         assert (inside.mixed_precision, inside.gradient_accumulation_steps) == ("bf16", 4)
     assert before == (AcceleratorState._shared_state, GradientState._shared_state)
     assert (outside.mixed_precision, outside.gradient_accumulation_steps) == ("no", 1)
+
+
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+def test_a_run_leaves_accelerates_state_as_it_was(small: Recipe, loop: str) -> None:
+    Accelerator()
+    before = dict(AcceleratorState._shared_state)
+    run_recipe(small.with_(loop=loop), updates=1, until="schedule")
+    assert before == AcceleratorState._shared_state
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"split_batches": True},
+        {"batch_size": 59},  # a last batch of one row
+        {"batch_size": 1000},
+        {"shuffle": False},
+        {"schedule": "cosine", "warmup_updates": 3},
+    ],
+    ids=str,
+)
+def test_other_values(small: Recipe, changes: dict[str, object]) -> None:
+    record = run_recipe(small.with_(loop="accelerate", **changes), updates=2)
+    assert not record.failed, record.findings
+
+
+def test_a_model_without_bf16(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe does not ask for it."""
+    replayed_in = equivalence.replayed_in
+
+    def refuses(run: Run, precision: str) -> equivalence.Replay:
+        if precision == "bf16":
+            raise RuntimeError("value cannot be converted to type c10::BFloat16 without overflow")
+        return replayed_in(run, precision)
+
+    monkeypatch.setattr(equivalence, "replayed_in", refuses)
+    record = run_recipe(small.with_(loop="accelerate"), updates=1)
+    assert not record.failed, record.findings
+    reason = record.check("equivalence::bf16-stays-near-float32").reason
+    assert reason == "not on cpu: RuntimeError: value cannot be converted to type c10::BFloat16 without overflow"
 
 
 def test_only_accelerate_has_several_processes(small: Recipe) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState
+from accelerate.utils import patch_environment
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
@@ -70,6 +72,26 @@ def _prepares_model_and_optimizer_first(run: Run) -> None:
 @mutant("prepare::as-many-processes-as-asked", recipe=in_two_processes, clean_recipe=under_accelerate)
 def starts_one_of_two(run: Run) -> None:
     prepare.prepare(run)
+
+
+def launched_with(**environment: str) -> Any:
+    """The documented step in the environment that accelerate launch makes of a configuration."""
+
+    def step(run: Run) -> None:
+        with accelerated.separate_state(), patch_environment(**environment):
+            prepare.prepare(run)
+            kept = [dict(state) for state in (AcceleratorState._shared_state, GradientState._shared_state)]
+        run.accelerator.state.__dict__ = kept[0]
+        run.accelerator.gradient_state.__dict__ = kept[1]
+
+    step.__name__ = "_".join(environment)
+    return step
+
+
+for _environment in ({"accelerate_mixed_precision": "bf16"}, {"accelerate_gradient_accumulation_steps": "4"}):
+    mutant("prepare::computes-as-the-recipe-says", clean=launched_with(accelerate_mixed_precision="no"), **ACCELERATE)(
+        launched_with(**_environment)
+    )
 
 
 @mutant("prepare::wraps-what-it-was-given", clean=_prepares_model_and_optimizer_first, **ACCELERATE)
@@ -318,25 +340,29 @@ for _bug in (
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
 def autocast_does_not_arrive(run: Run) -> None:
     _replays(run)
-    run.replays["bf16"] = run.replays["no"]
+    run.replays["bf16"] = equivalence.replayed_in(run, "no")
+
+
+def _in_bf16_with(run: Run, change: Any) -> None:
+    _replays(run)
+    with accelerated.separate_state():
+        Accelerator(mixed_precision="bf16")
+        twin = equivalence.twin(run, len(run.replays["float32"].losses), change)
+        run.replays["bf16"] = equivalence.replayed(twin)
 
 
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
 def casts_the_weights(run: Run) -> None:
-    _replays(run)
-    with accelerated.separate_state():
-        run.replays["bf16"] = equivalence.replayed(
-            equivalence.twin(
-                run, len(run.replays["no"].losses), lambda model: (model.bfloat16(), equivalence.without_dropout(model))
-            )
-        )
+    _in_bf16_with(run, lambda model: (model.bfloat16(), equivalence.without_dropout(model)))
 
 
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
 def scales_the_loss(run: Run) -> None:
-    _replays(run)
-    run.replays["bf16"] = copy.copy(run.replays["bf16"])
-    run.replays["bf16"].losses = [1.5 * loss for loss in run.replays["bf16"].losses]
+    def scales(model: Any, args: Any, outputs: Any) -> Any:
+        outputs.loss = 1.5 * outputs.loss
+        return outputs
+
+    _in_bf16_with(run, lambda model: (model.register_forward_hook(scales), equivalence.without_dropout(model)))
 
 
 def trained_with(**arguments: Any) -> Any:
@@ -350,7 +376,7 @@ def trained_with(**arguments: Any) -> Any:
     return step
 
 
-for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_norm": 0.5}):
+for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_norm": 0.2}):
     mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **TRAINER)(trained_with(**_left))
 
 
