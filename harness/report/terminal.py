@@ -82,10 +82,10 @@ def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
     """Where Trainer is not the document's own loop, each with its values and what it alone does to the parameters."""
     if not differences:
         return
-    rows = [("difference", "there", "in the loop by hand", "alone it moves parameters by")]
+    rows = [("difference", "there", "in the loop by hand", "moves parameters by")]
     for each in differences:
         rows.append((each.what, each.there, each.by_hand, f"up to {each.effect:.2g}" if each.effect else "nothing"))
-    yield 'Trainer is not the loop by hand, which has "the same defaults":'
+    yield 'Trainer is not the loop by hand, which has "the same defaults"; each difference alone:'
     yield from (f"  {line}" for line in _table(rows))
 
 

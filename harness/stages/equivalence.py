@@ -274,7 +274,7 @@ def settings(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
             ]
             return AdamW(parts, lr=run.recipe.lr)
 
-        there = f"{len(groups)}; {len(apart_)} biases and LayerNorms not decayed"
+        there = f"{len(groups)}; {len(apart_)} tensors not decayed"
         yield "parameter groups", there, "1", {"adamw": in_groups}
     yield "data order", "a sampler seeded by itself", "torch's global generator", {"own_order": True}
 

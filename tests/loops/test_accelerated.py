@@ -37,10 +37,15 @@ def test_equals_the_plain_loop(small: Recipe) -> None:
 
 @on_the_cpu
 @pytest.mark.slow
-def test_all_1377_updates_equal_the_plain_loops(run_record: RunRecord) -> None:
+def test_an_epoch_of_the_built_in_recipe_equals_the_plain_loops(run_record: RunRecord) -> None:
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")
-    same_training(run_record, run_recipe(RECIPES["tiny"].with_(loop="accelerate")))
+    record = run_recipe(RECIPES["tiny"].with_(loop="accelerate"), updates=459)
+    assert not record.failed, record.findings
+    assert record.curves.loss == run_record.curves.loss[:459]
+    assert record.curves.lr == run_record.curves.lr[:459]
+    assert record.curves.grad_norm == run_record.curves.grad_norm[:459]
+    assert record.metrics == run_record.epochs[0]
 
 
 @pytest.mark.distributed

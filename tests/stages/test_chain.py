@@ -124,9 +124,14 @@ def test_minilm_on_mrpc(mrpc: Path) -> None:
     """A real encoder on real data, for a few updates: all that does not need the whole run applies, and holds."""
     run = Run(RECIPES["minilm"].with_(data=str(mrpc)), updates=3)
     outcomes = {check.check: check for result in run_stages(run, STAGES) for check in result.checks}
-    assert {name for name, check in outcomes.items() if check.outcome != "holds"} == {
+    others = {name: check for name, check in outcomes.items() if check.outcome != "holds"}
+    assert {check.outcome for check in others.values()} == {"not applicable"}
+    assert {
+        name
+        for name, check in others.items()
+        if check.reason != "one process" and not str(check.reason).startswith("about loop")
+    } == {
         "train::epochs-differ-in-order",
         "evaluate::in-the-documented-ball-park",
         "evaluate::beats-the-majority-class",
     }
-    assert all(check.outcome == "not applicable" for check in outcomes.values() if check.outcome != "holds")
