@@ -14,6 +14,10 @@ from typing import Any, Literal
 
 from harness.recipe import RECIPES, Recipe
 
+BALL_PARK = 0.06
+"""How far from the documented figures is still their ball park: 2.5 standard deviations of five published MRPC seeds of
+bert-base-uncased (transformers issue 346: accuracy 0.792 to 0.846, standard deviation 0.025)."""
+
 DOCUMENTED = Recipe()
 _MRPC = DOCUMENTED.dataset
 _SST2 = RECIPES["sst2"].dataset

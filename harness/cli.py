@@ -1,4 +1,4 @@
-"""The command line: ``harness run`` and ``harness claims``.
+"""The command line: ``harness run``, ``harness baseline`` and ``harness claims``.
 
 Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 """
@@ -6,6 +6,7 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,38 +46,60 @@ def main() -> None:
     """
 
 
-@main.command()
-@click.option(
-    "--recipe",
-    "spec",
-    default=DEFAULT_RECIPE,
-    show_default=True,
-    metavar="NAME|FILE.py:OBJECT",
-    help="What to train: tiny, minilm, bert-base, or a recipe of your own.",
+RECIPE_OPTIONS = (
+    click.option(
+        "--recipe",
+        "spec",
+        default=DEFAULT_RECIPE,
+        show_default=True,
+        metavar="NAME|FILE.py:OBJECT",
+        help="What to train: tiny, minilm, bert-base, or a recipe of your own.",
+    ),
+    click.option(
+        "--data",
+        envvar="HARNESS_DATA",
+        metavar="DIR",
+        help="Read the corpus from this folder. [env: HARNESS_DATA, for recipes that are not built in]",
+    ),
+    click.option("--checkpoint", metavar="DIR|NAME", help="Start from this checkpoint."),
+    click.option("--loop", type=click.Choice(LOOPS), help="Which documented loop to train with."),
+    click.option(
+        "--processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Train in N processes, one a GPU or all on CPUs; with --loop accelerate. [default: as a launcher started]",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=1),
+        default=PATIENCE,
+        show_default=True,
+        metavar="SECONDS",
+        help="With several processes: end the run when one of them shows no sign of life for so long.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling."),
 )
-@click.option(
-    "--data",
-    envvar="HARNESS_DATA",
+
+
+def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what to train, for the commands that train."""
+    for option in reversed(RECIPE_OPTIONS):
+        command = option(command)
+    return command
+
+
+baselines_option = click.option(
+    "--baselines",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("baselines"),
+    show_default=True,
     metavar="DIR",
-    help="Read the corpus from this folder. [env: HARNESS_DATA, for recipes that are not built in]",
+    help="The folder of the baselines.",
 )
-@click.option("--checkpoint", metavar="DIR|NAME", help="Start from this checkpoint.")
-@click.option("--loop", type=click.Choice(LOOPS), help="Which documented loop to train with.")
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Train in N processes, one a GPU or all on CPUs; with --loop accelerate. [default: as a launcher started]",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=PATIENCE,
-    show_default=True,
-    metavar="SECONDS",
-    help="With several processes: end the run when one of them shows no sign of life for so long.",
-)
-@click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling.")
+
+
+@main.command()
+@recipe_options
 @click.option(
     "--updates",
     type=click.IntRange(min=1),
@@ -96,6 +119,7 @@ def main() -> None:
     metavar="FILE",
     help="Also write the run record to this file.",
 )
+@baselines_option
 @click.pass_context
 def run(
     context: click.Context,
@@ -109,22 +133,19 @@ def run(
     updates: int | None,
     output: Path | None,
     json_file: Path | None,
+    baselines: Path,
 ) -> None:
     """Run the documented steps, each with its checks, and train.
 
     Stops at the first step whose checks fail: before the updates are spent.
     """
-    recipe = load_recipe(spec)
-    from_environment = context.get_parameter_source("data") is click.core.ParameterSource.ENVIRONMENT
-    if from_environment and recipe.data is not None:
-        data = None
-    loop = loop or recipe.loop
-    if loop == "accelerate" and recipe.processes == 1:
-        processes = processes or launch.world_size()
-    recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
+    recipe = chosen(context, spec, data, checkpoint, loop, processes, seed)
     if output is None:
         output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
 
+    from harness.baseline.compare import compared
+    from harness.record import FILE_NAME
+    from harness.report.baseline import verdict_lines
     from harness.report.terminal import outcome_lines, recipe_line
     from harness.run import check_writable, quiet_libraries, run_recipe
 
@@ -140,12 +161,117 @@ def run(
         click.echo(recipe_line(recipe))
     record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
     if main_process:
+        reasons = compared(baselines, record) if record.whole else []
+        record.write(output / FILE_NAME)
         _echo(outcome_lines(record, output))
+        _echo([*verdict_lines(record.comparison), *reasons])
         if json_file is not None:
             record.write(json_file)
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}")
     sys.exit(FOUND if record.failed else 0)
+
+
+@main.group()
+def baseline() -> None:
+    """Record runs, compare new ones with them, and accept what was recorded."""
+
+
+@baseline.command()
+@recipe_options
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
+@baselines_option
+@click.pass_context
+def record(
+    context: click.Context,
+    spec: str,
+    data: str | None,
+    checkpoint: str | None,
+    loop: str | None,
+    processes: int | None,
+    timeout: float,
+    seed: int | None,
+    seeds: int,
+    baselines: Path,
+) -> None:
+    """Train K seeds, from the recipe's own on, and add them to a candidate.
+
+    Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
+    """
+    recipe = chosen(context, spec, data, checkpoint, loop, processes, seed)
+    from harness.baseline.stored import add, candidate_of
+    from harness.report.terminal import recipe_line
+    from harness.run import quiet_libraries, run_recipe
+
+    quiet_libraries()
+    for number in range(recipe.seed, recipe.seed + seeds):
+        each = recipe.with_(seed=number)
+        click.echo(recipe_line(each))
+        if number in candidate_of(baselines, each):
+            click.echo("  is in the candidate")
+            continue
+        found = run_recipe(each, timeout=timeout)
+        if found.interrupted:
+            raise CannotTry(f"interrupted; the seeds before {number} are in the candidate")
+        path = add(baselines, found)
+        click.echo(f"  {', '.join(f'{name} {value:.4f}' for name, value in found.metrics.items())}, added to {path}")
+
+
+@baseline.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@baselines_option
+def compare(runs: tuple[Path, ...], baselines: Path) -> None:
+    """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
+
+    A candidate (candidates/NAME.json) is compared with the baseline that it would replace.
+    """
+    from harness.baseline.compare import compare, compare_candidate
+    from harness.baseline.stored import Baseline, baseline_path, is_baseline, name_of_run
+    from harness.record import RunRecord
+    from harness.report.baseline import verdict_lines
+
+    if len(runs) == 1 and is_baseline(runs[0]):
+        candidate = Baseline.read(runs[0])
+        verdicts = compare_candidate(Baseline.read(baseline_path(baselines, candidate.name)), candidate)
+    else:
+        records = [RunRecord.read(path) for path in runs]
+        verdicts = compare(Baseline.read(baseline_path(baselines, name_of_run(records[0]))), records)
+    _echo(verdict_lines(verdicts))
+    sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
+
+
+@baseline.command()
+@click.argument("name", required=False)
+@baselines_option
+def show(name: str | None, baselines: Path) -> None:
+    """Show a baseline: its seeds, its spread, and the drops that 1, 3 and 5 new seeds would show.
+
+    Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
+    """
+    from harness.baseline.compare import stale
+    from harness.baseline.stored import Baseline, baseline_path
+    from harness.report.baseline import baseline_lines
+
+    if name is not None:
+        _echo(baseline_lines(Baseline.read(baseline_path(baselines, name))))
+        return
+    wrong = stale(baselines)
+    for path in sorted(baselines.glob("*.json")):
+        if not any(str(path) in sentence for sentence in wrong):
+            _echo(baseline_lines(Baseline.read(path)))
+    _echo(wrong)
+    sys.exit(FOUND if wrong else 0)
+
+
+@baseline.command()
+@click.argument("name")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it becomes the baseline; kept in the file.")
+@baselines_option
+def accept(name: str, reason: str, baselines: Path) -> None:
+    """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces."""
+    from harness.baseline.stored import accept
+
+    click.echo(f"accepted as {accept(baselines, name, reason)}")
 
 
 @main.command()
@@ -155,6 +281,26 @@ def claims() -> None:
     from harness.stages import checks_of_claims
 
     _echo(claims_lines(checks_of_claims()))
+
+
+def chosen(
+    context: click.Context,
+    spec: str,
+    data: str | None,
+    checkpoint: str | None,
+    loop: str | None,
+    processes: int | None,
+    seed: int | None,
+) -> Recipe:
+    """The recipe that the options name."""
+    recipe = load_recipe(spec)
+    from_environment = context.get_parameter_source("data") is click.core.ParameterSource.ENVIRONMENT
+    if from_environment and recipe.data is not None:
+        data = None
+    loop = loop or recipe.loop
+    if loop == "accelerate" and recipe.processes == 1:
+        processes = processes or launch.world_size()
+    return changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
+import subprocess
+import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 LIBRARIES = (
@@ -23,6 +27,29 @@ def library_versions() -> dict[str, str | None]:
             return None
 
     return {name: version(name) for name in LIBRARIES}
+
+
+def provenance() -> dict[str, Any]:
+    """The commit of the checkout that the harness runs from, whether it has changes, and the command."""
+    here, called_as = Path(__file__).parent, Path(sys.argv[0]).name
+    if called_as == "__main__.py":
+        called_as = "harness"
+
+    def git(*arguments: str) -> str | None:
+        try:
+            command = ["git", "-C", str(here), *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603, no shell
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    tracked = git("ls-files", "--error-unmatch", __file__) is not None  # and not merely below somebody else's checkout
+    changes = git("status", "--porcelain", "--untracked-files=no") if tracked else None
+    return {
+        "commit": git("rev-parse", "HEAD") if tracked else None,
+        "dirty": bool(changes) if tracked else None,
+        "command": shlex.join([called_as, *sys.argv[1:]]),
+    }
 
 
 def fingerprint() -> dict[str, Any]:

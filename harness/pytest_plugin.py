@@ -38,9 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--harness-data", "harness_data", "read the corpus from this folder"),
         ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
         ("--harness-loop", "harness_loop", "train with this loop: plain, accelerate or trainer"),
+        ("--harness-baselines", "harness_baselines", "the folder of the baselines (default: baselines)"),
     ):
         group.addoption(option, dest=ini, metavar="VALUE", help=f"{help_} (ini: {ini})")
         parser.addini(ini, help_)
+    group.addoption(
+        "--harness-update", action="store_true", help="add the run to a baseline candidate, for you to accept"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -145,6 +149,37 @@ def _last_stage(items: list[pytest.Item]) -> str | None:
         elif "run_record" in names:
             return None
     return [stage.name for stage in STAGES if stage.name in wanted][-1]
+
+
+@pytest.fixture
+def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
+    """Call it with a run record, and the test passes if the run is as good as the recorded ones, or fails and says why.
+
+    With ``--harness-update`` the run is added to a candidate instead, and the test is skipped; no test changes a
+    baseline.
+    """
+
+    def must_be_as_good(record: RunRecord) -> None:
+        __tracebackhide__ = True
+        from harness.baseline.compare import compared
+        from harness.baseline.stored import add
+        from harness.errors import CannotTry
+        from harness.report.baseline import verdict_lines
+
+        folder = pytestconfig.rootpath / (_option(pytestconfig, "harness_baselines") or "baselines")
+        try:
+            if pytestconfig.getoption("harness_update"):
+                path = add(folder, record)
+                pytest.skip(f"added to {path}; accept it with harness baseline accept {path.stem}")
+            reasons = compared(folder, record)
+        except CannotTry as error:
+            raise _failure(error) from None
+        if reasons:
+            pytest.fail(f"harness: {reasons[0]}", pytrace=False)
+        if any(verdict.outcome == "fails" for verdict in record.comparison):
+            pytest.fail("\n".join(verdict_lines(record.comparison)), pytrace=False)
+
+    return must_be_as_good
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import CannotTry
-from harness.findings import Severity
+from harness.findings import Outcome, Severity
 
 SCHEMA: Literal[1] = 1
 FILE_NAME = "run.json"
@@ -41,7 +41,7 @@ class CheckRecord(_Part):
     check: str
     stage: str
     claim: str
-    outcome: Literal["holds", "fails", "not applicable"]
+    outcome: Outcome
     reason: str | None
 
 
@@ -52,6 +52,25 @@ class DifferenceRecord(_Part):
     there: str
     by_hand: str
     effect: float
+
+
+class VerdictRecord(_Part):
+    """What one lane of the comparison with the baseline says, and on what grounds."""
+
+    lane: str
+    outcome: Outcome
+    grounds: list[str]
+    findings: list[FindingRecord]
+
+
+class Provenance(_Part):
+    """Which code ran, and how it was called."""
+
+    commit: str | None = None
+    """Of the checkout that the harness runs from; None where it is installed from a package."""
+    dirty: bool | None = None
+    """Whether that checkout had changes."""
+    command: str = ""
 
 
 class Curves(_Part):
@@ -82,6 +101,11 @@ class RunRecord(_Part):
     """UTC, ISO 8601."""
     model: str | None
     """Where the fine-tuned model lies, relative to the record; None where training did not end."""
+    inputs: dict[str, str] = {}
+    """What data and checkpoint held, as SHA-256."""
+    provenance: Provenance = Provenance()
+    comparison: list[VerdictRecord] = []
+    """With the baseline; empty where there is none, or the run was not compared."""
     weights: str | None = None
     """A checksum of the fine-tuned parameters: equal for equal bits."""
     apart: dict[str, float] = {}
@@ -91,7 +115,16 @@ class RunRecord(_Part):
 
     @property
     def failed(self) -> bool:
-        """Whether something was found; warnings alone do not count."""
+        """Whether something was found, by a check or against the baseline; warnings alone do not count."""
+        return self.checks_failed or any(verdict.outcome == "fails" for verdict in self.comparison)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every planned update was made, and no check failed."""
+        return bool(self.updates) and self.updates == self.updates_planned and self.weights is not None
+
+    @property
+    def checks_failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
 
     def check(self, check: str) -> CheckRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -11,15 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import set_seed
 
 from harness import launch
 from harness.errors import CannotTry
-from harness.fingerprint import fingerprint
+from harness.fingerprint import fingerprint, provenance
 from harness.loops.accelerated import separate_state
 from harness.recipe import Recipe
-from harness.record import FILE_NAME, CheckRecord, Curves, DifferenceRecord, FindingRecord, RunRecord
+from harness.record import FILE_NAME, CheckRecord, Curves, DifferenceRecord, FindingRecord, Provenance, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
+from harness.stages.model import checkpoint_tensors
 from harness.watch.trace import checksum
 
 MODEL_FOLDER = "model"
@@ -174,10 +177,30 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
         interrupted=interrupted,
         started=started,
         model=None,
+        inputs=inputs(run),
+        provenance=Provenance(**provenance()),
         weights=f"{checksum(run.model):016x}" if whole else None,
         apart=run.apart,
         differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
     )
+
+
+def inputs(run: Run) -> dict[str, str]:
+    """What the data and the checkpoint hold, as SHA-256 over their values; those that the run came to."""
+    found = {}
+    if hasattr(run, "raw_datasets"):
+        data = hashlib.sha256()
+        for split in sorted(run.raw_datasets):
+            for row in run.raw_datasets[split]:
+                data.update(repr([split, *(row[name] for name in sorted(row) if name != "idx")]).encode())
+        found["data"] = data.hexdigest()
+    if hasattr(run, "checkpoint"):
+        weights = hashlib.sha256()
+        for name, tensor in sorted(checkpoint_tensors(run.checkpoint).items()):
+            weights.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+            weights.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        found["checkpoint"] = weights.hexdigest()
+    return found
 
 
 def _save_model(run: Run, folder: Path) -> None:

@@ -150,3 +150,38 @@ def test_plugin_is_registered() -> None:
     code = "from importlib.metadata import entry_points as e; print(*[p.value for p in e(group='pytest11')])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "harness.pytest_plugin" in result.stdout.split()
+
+
+QUALITY = """
+def test_quality(run_record, baseline):
+    baseline(run_record)
+"""
+
+
+def test_baseline_fixture(project: pytest.Pytester) -> None:
+    """Without a baseline it fails; --harness-update only adds to a candidate; once accepted, the same run passes."""
+    from harness.baseline import stored
+
+    project.makepyfile(test_contract=QUALITY)
+    arguments = ("--recipe", "mine.py:small", "-rs")
+    missing = run(project, *arguments)
+    missing.assert_outcomes(failed=1)
+    missing.stdout.fnmatch_lines(["harness: no baseline *small-plain-cpu.json"])
+    updated = run(project, *arguments, "--harness-update")
+    updated.assert_outcomes(skipped=1)
+    updated.stdout.fnmatch_lines(
+        ["SKIPPED*added to *candidates*; accept it with harness baseline accept small-plain-cpu"]
+    )
+    folder = project.path / "baselines"
+    assert not (folder / "small-plain-cpu.json").exists()
+    candidate = stored.Baseline.read(folder / "candidates" / "small-plain-cpu.json")
+    candidate.runs.append(candidate.runs[0].model_copy(update={"seed": 43}))
+    candidate.write(folder / "candidates" / "small-plain-cpu.json")
+    stored.accept(folder, "small-plain-cpu", "a test")
+    run(project, *arguments).assert_outcomes(passed=1)
+    accepted = stored.Baseline.read(folder / "small-plain-cpu.json")
+    accepted.runs[0].curve[-1] += 1e-9
+    accepted.write(folder / "small-plain-cpu.json")
+    failed = run(project, *arguments)
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*exact*fails*", "*small-plain-cpu.json, seed 42, curve, update 16*"])

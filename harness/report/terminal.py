@@ -86,7 +86,7 @@ def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
     for each in differences:
         rows.append((each.what, each.there, each.by_hand, f"up to {each.effect:.2g}" if each.effect else "nothing"))
     yield 'Trainer is not the loop by hand, which has "the same defaults"; each difference alone:'
-    yield from (f"  {line}" for line in _table(rows))
+    yield from (f"  {line}" for line in table(rows))
 
 
 def _reasons(checks: Iterable[CheckRecord]) -> dict[str, list[str]]:
@@ -107,10 +107,10 @@ def claims_lines(checks_of: dict[str, list[str]]) -> Iterator[str]:
         rows.append((claim.id, claim.stage, claim.kind, source, _shortened(f"{expected}", 48), checks, claim.says))
     for name, sentence in INVARIANTS.items():
         rows.append((name, "-", "invariant", "-", "-", _shortened(" ".join(checks_of[name]), 48), sentence))
-    yield from _table(rows)
+    yield from table(rows)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from harness.claims import CLAIMS
+from harness.claims import BALL_PARK, CLAIMS
 from harness.findings import Finding, NotApplicable
 from harness.metrics import load_metric
 from harness.stages.batches import fixed_length_rows
@@ -22,11 +22,6 @@ from harness.stages.train import evaluation_loop, rows_in_turn, rows_repeated, s
 from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("evaluate")
-
-BALL_PARK = 0.06
-"""How far from the documented figures is still their ball park: 2.5 standard deviations of five published MRPC seeds of
-bert-base-uncased (transformers issue 346: accuracy 0.792 to 0.846, standard deviation 0.025)."""
-
 
 CERTAIN = 1e-4
 """By so much one logit must be larger for its answer to count as certain: float32's rounding moves them less."""

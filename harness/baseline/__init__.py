@@ -1,0 +1,1 @@
+"""What earlier runs measured: stored with their provenance, and compared with new ones. Reads records, runs nothing."""

@@ -1,0 +1,308 @@
+"""New runs against a baseline, in three lanes: the same bits, the same quality, the documents' ball park."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from harness.baseline.statistics import ALPHA, POWER, Spread
+from harness.baseline.stored import (
+    METRICS,
+    Baseline,
+    SeedRun,
+    baseline_path,
+    hardware_class,
+    name_of_run,
+    seed_run,
+    without_seed,
+)
+from harness.claims import BALL_PARK, CLAIMS
+from harness.errors import CannotTry
+from harness.findings import Finding, Outcome
+from harness.recipe import RECIPES, Recipe
+from harness.record import FindingRecord, RunRecord, VerdictRecord
+
+Lane = Literal["exact", "quality", "documented"]
+
+EARLY = 20
+"""The first updates, which a run on another fingerprint still shares with the recorded one."""
+
+DRIFT = 0.05
+"""How far their losses may be apart there, in full."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one lane says, and on what grounds."""
+
+    lane: Lane
+    outcome: Outcome
+    grounds: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
+    """What each lane says of the runs.
+
+    Raises:
+        CannotTry: the runs are not of the baseline's recipe, data, weights or hardware class, or cannot be compared.
+    """
+    if not records:
+        raise CannotTry(f"no run to compare with the baseline {baseline.name}")
+    for record in records:
+        comparable(baseline, record)
+    runs = [seed_run(record) for record in records]
+    if len({run.seed for run in runs}) != len(runs):
+        raise CannotTry("the runs to compare have a seed twice; a repeated seed is no further evidence")
+    return [exact(baseline, runs), quality(baseline, runs), documented(records)]
+
+
+def compared(folder: Path, record: RunRecord) -> list[str]:
+    """Compare the run with its baseline in the folder, and keep the verdicts in the record.
+
+    Returns why it was not compared, where it was not: there is no such baseline, or it is of other data, say.
+
+    Raises:
+        CannotTry: the baseline's file is broken.
+    """
+    path = baseline_path(folder, name_of_run(record))
+    if not path.exists():
+        return [f"no baseline {path}"]
+    baseline = Baseline.read(path)
+    try:
+        verdicts = compare(baseline, [record])
+    except CannotTry as reason:
+        return [f"not compared with the baseline: {reason}"]
+    record.comparison = [
+        VerdictRecord(
+            lane=verdict.lane,
+            outcome=verdict.outcome,
+            grounds=list(verdict.grounds),
+            findings=[
+                FindingRecord(**{**finding.as_dict(), "check": f"baseline::{verdict.lane}"})
+                for finding in verdict.findings
+            ],
+        )
+        for verdict in verdicts
+    ]
+    return []
+
+
+def stale(folder: Path) -> list[str]:
+    """What is wrong with the baselines of a folder: broken files, and those of recipes that are no longer so."""
+    sentences = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            baseline = Baseline.read(path)
+        except CannotTry as error:
+            sentences.append(str(error))
+            continue
+        if path.stem != baseline.name:
+            sentences.append(f"baseline {path}: it is {baseline.name} by its contents; rename the file")
+        recipe = RECIPES.get(baseline.recipe["name"])
+        if recipe is None:
+            sentences.append(
+                f"baseline {path}: recipe.name {baseline.recipe['name']!r} is none of {', '.join(RECIPES)}"
+            )
+            continue
+        now = without_seed(recipe.as_dict())
+        ways = ("loop", "processes", "split_batches")
+        changed = [key for key in now if key not in ways and now[key] != baseline.recipe.get(key)]
+        if changed:
+            key = changed[0]
+            sentences.append(
+                f"baseline {path}: recipe.{key} is {baseline.recipe.get(key)!r} there and {now[key]!r} now; no run is "
+                "compared with it any more; record it anew or delete it"
+            )
+    return sentences
+
+
+def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
+    """What the exact and the quality lane say of all seeds of a candidate.
+
+    Raises:
+        CannotTry: the candidate is of another recipe, data, weights or hardware class.
+    """
+    same_subject(baseline, candidate.recipe, candidate.inputs, candidate.hardware)
+    return [exact(baseline, candidate.runs), quality(baseline, candidate.runs)]
+
+
+def comparable(baseline: Baseline, record: RunRecord) -> None:
+    """Nothing, where the record is of what the baseline was recorded of.
+
+    Raises:
+        CannotTry: it is not; names the key, what the baseline has and what the run has.
+    """
+    same_subject(baseline, without_seed(record.recipe), record.inputs, hardware_class(record.fingerprint))
+
+
+def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, str], hardware: str) -> None:
+    for what, there, here, advice in (
+        ("recipe", baseline.recipe, recipe, "another recipe needs a baseline of its own"),
+        ("inputs", baseline.inputs, inputs, "it was recorded with other data or weights"),
+        ("", {"hardware": baseline.hardware}, {"hardware": hardware}, "each hardware class has its own baseline"),
+    ):
+        for key in sorted(there.keys() | here.keys()):
+            if there.get(key) != here.get(key):
+                name = f"{what}.{key}" if what else key
+                raise CannotTry(
+                    f"baseline {baseline.name}: {name} is {there.get(key)!r} there and {here.get(key)!r} in the run; "
+                    f"{advice}"
+                )
+
+
+def exact(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
+    """The same seed on the same fingerprint gives the same losses, bit for bit, and the same weights.
+
+    On another fingerprint (other versions, another CPU) the lane is skipped, but for the first updates: what differs
+    there by more than rounding is another computation.
+    """
+    known = [(run, recorded) for run in runs if (recorded := baseline.run(run.seed))]
+    if not known:
+        seeds = ", ".join(str(run.seed) for run in baseline.runs)
+        return Verdict("exact", "not applicable", (f"no run has a recorded seed ({seeds})",))
+    findings, grounds, skipped = [], [], []
+    for run, recorded in known:
+        where = f"{baseline.name}.json, seed {run.seed}, curve"
+        if len(run.curve) != len(recorded.curve):
+            findings.append(
+                Finding(
+                    expected=f"{len(recorded.curve)} losses",
+                    observed=f"{len(run.curve)}",
+                    where=where,
+                    hint="Another number of updates: look at the data, the batch size and the epochs.",
+                )
+            )
+            continue
+        different = differences(recorded.fingerprint, run.fingerprint)
+        if different:
+            skipped.append(f"seed {run.seed} on another fingerprint ({'; '.join(different[:3])})")
+            findings += _early(run, recorded, where)
+            continue
+        findings += _bits(run, recorded, where)
+        grounds.append(f"seed {run.seed}: {len(run.curve)} losses and the weights compared bit for bit")
+    if findings:
+        return Verdict("exact", "fails", (*grounds, *skipped), tuple(findings))
+    if not grounds:
+        return Verdict(
+            "exact", "not applicable", (*skipped, f"the first {EARLY} losses are within {DRIFT} of the recorded")
+        )
+    return Verdict("exact", "holds", (*grounds, *skipped))
+
+
+def _bits(run: SeedRun, recorded: SeedRun, where: str) -> Iterator[Finding]:
+    for update, (ours, theirs) in enumerate(zip(recorded.curve, run.curve, strict=True), start=1):
+        if ours != theirs:
+            yield Finding(
+                expected=f"loss {ours!r}",
+                observed=f"{theirs!r}",
+                where=where,
+                update=update,
+                hint="The same seed on the same machine and versions trains otherwise from here on: what changed? "
+                "Accept a new baseline only when you know that it is no regression.",
+            )
+            return
+    for name in (*METRICS, "weights"):
+        if getattr(run, name) != getattr(recorded, name):
+            yield Finding(
+                expected=f"{name} {getattr(recorded, name)!r}",
+                observed=f"{getattr(run, name)!r}",
+                where=where.replace("curve", name),
+                hint="The losses agree: the last update, the saved model or the evaluation has changed.",
+            )
+
+
+def _early(run: SeedRun, recorded: SeedRun, where: str) -> Iterator[Finding]:
+    for update, (ours, theirs) in enumerate(zip(recorded.curve[:EARLY], run.curve[:EARLY], strict=True), start=1):
+        if not abs(ours - theirs) <= DRIFT:
+            yield Finding(
+                expected=f"loss {ours:.4f} within {DRIFT}, as recorded on another fingerprint",
+                observed=f"{theirs:.4f}",
+                where=where,
+                update=update,
+                hint="Rounding does not add up to this in so few updates: these versions compute something else.",
+            )
+            return
+
+
+def differences(recorded: dict[str, Any], found: dict[str, Any], prefix: str = "") -> list[str]:
+    """What two fingerprints do not share, one sentence for each key."""
+    sentences: list[str] = []
+    for key in sorted(recorded.keys() | found.keys()):
+        ours, theirs = recorded.get(key), found.get(key)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            sentences += differences(ours, theirs, f"{prefix}{key}.")
+        elif ours != theirs:
+            sentences.append(f"{prefix}{key} {ours} there, {theirs} here")
+    return sentences
+
+
+def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
+    """Accuracy and F1 of the runs lie where runs of the recorded quality do; above is flagged like below."""
+    if len(baseline.runs) < 2:
+        raise CannotTry(f"baseline {baseline.name}: runs has one seed, which has no spread; record two or more")
+    grounds, findings = [], []
+    for name in METRICS:
+        spread, new = spread_of(baseline, name), [getattr(run, name) for run in runs]
+        low, high = spread.interval(len(new), alpha())
+        observed, drop = fmean(new), spread.smallest_drop(len(new), alpha())
+        grounds.append(
+            f"{name} {observed:.4f} against {spread.mean:.4f} ± {spread.deviation:.4f} of {len(baseline.runs)} seeds, "
+            f"effect {spread.effect(new):+.1f} sd; {len(new)} run{'s' if len(new) > 1 else ''} would show a drop of "
+            f"{drop:.4f} in {POWER:.0%} of cases"
+        )
+        if not low <= observed <= high:
+            worse = observed < low
+            findings.append(
+                Finding(
+                    expected=f"{name} from {low:.4f} to {high:.4f}",
+                    observed=f"{observed:.4f}",
+                    where=f"{baseline.name}.json, {name}",
+                    hint="A drop that the recorded seeds do not explain: compare the curves, then versions and data."
+                    if worse
+                    else "A gain that the recorded seeds do not explain is suspicious too: does validation data leak?",
+                )
+            )
+    return Verdict("quality", "fails" if findings else "holds", tuple(grounds), tuple(findings))
+
+
+def alpha() -> float:
+    """The rate of false alarms of one metric, of which there are several."""
+    return ALPHA / len(METRICS)
+
+
+def spread_of(baseline: Baseline, metric: str) -> Spread:
+    values = baseline.metric(metric)
+    return Spread(values, step=step(values))
+
+
+def step(values: Sequence[float]) -> float:
+    """The smallest difference between two of the values; 0 where all are equal."""
+    ordered = sorted(set(values))
+    return min((after - before for before, after in pairwise(ordered)), default=0.0)
+
+
+def documented(records: Sequence[RunRecord]) -> Verdict:
+    """Accuracy and F1 are in the documents' ball park, where the recipe is the documents'."""
+    record = records[0]
+    claim = CLAIMS["trainer-ball-park" if record.recipe["loop"] == "trainer" else "ball-park"]
+    if reason := claim.not_applicable(Recipe(**record.recipe)):
+        return Verdict("documented", "not applicable", (reason,))
+    observed = {name: fmean(record.metrics[name] for record in records) for name in claim.expected}
+    grounds = tuple(f"{name} {observed[name]:.4f}, documented {value:.4f}" for name, value in claim.expected.items())
+    findings = tuple(
+        Finding(
+            expected=f"{name} {value:.4f} within {BALL_PARK}",
+            observed=f"{observed[name]:.4f}",
+            where=f"document, {claim.section}",
+            hint="Train other seeds; if it stays there, something that no check sees is wrong.",
+        )
+        for name, value in claim.expected.items()
+        if not math.isfinite(observed[name]) or abs(observed[name] - value) > BALL_PARK
+    )
+    return Verdict("documented", "fails" if findings else "holds", grounds, findings)

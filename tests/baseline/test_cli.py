@@ -1,0 +1,133 @@
+"""harness baseline, as a user calls it, and the comparison at the end of harness run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.baseline.compare import stale
+from harness.baseline.stored import Baseline
+from harness.cli import main
+from harness.recipe import Recipe
+from harness.record import RunRecord
+from tests.baseline.conftest import make_record
+
+
+def harness(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def mine(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe file with a recipe of few updates."""
+    path = tmp_path_factory.mktemp("mine") / "mine.py"
+    path.write_text(f"from harness.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def recorded(mine: Path) -> Path:
+    """A folder with a baseline of three seeds, which was recorded in two calls."""
+    folder = mine.parent / "baselines"
+    first = harness("baseline", "record", "--recipe", f"{mine}:small", "--seeds", "2", "--baselines", folder)
+    assert first.exit_code == 0, first.output
+    again = harness("baseline", "record", "--recipe", f"{mine}:small", "--seeds", "3", "--baselines", folder)
+    assert again.output.count("is in the candidate") == 2
+    assert again.output.count("added to") == 1
+    done = harness("baseline", "accept", "small-plain-cpu", "--reason", "the first", "--baselines", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_record_and_show(recorded: Path) -> None:
+    baseline = Baseline.read(recorded / "small-plain-cpu.json")
+    assert [run.seed for run in baseline.runs] == [42, 43, 44]
+    assert baseline.reason == "the first"
+    assert {len(run.curve) for run in baseline.runs} == {8}
+    assert set(baseline.inputs) == {"data", "checkpoint"}
+    shown = harness("baseline", "show", "small-plain-cpu", "--baselines", recorded)
+    assert shown.exit_code == 0
+    assert shown.output.startswith("small-plain-cpu: 3 seeds, the first\n")
+
+
+@pytest.mark.parametrize(("seed", "exact"), [("42", "holds"), ("60", "not applicable")])
+def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, exact: str) -> None:
+    arguments = ["run", "--recipe", f"{mine}:small", "--seed", seed, "--output", tmp_path / "run"]
+    done = harness(*arguments, "--baselines", recorded)
+    assert done.exit_code == 0, done.output
+    assert f"\nexact       {exact}\n" in done.output
+    record = RunRecord.read(tmp_path / "run")
+    assert [verdict.lane for verdict in record.comparison] == ["exact", "quality", "documented"]
+    again = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
+    assert again.exit_code == 0, again.output
+    assert f"exact       {exact}\n" in again.output
+
+
+def test_a_run_of_another_learning_rate_under_the_same_name(recorded: Path, mine: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(mine.read_text().replace("lr=5e-05", "lr=0.0001"))
+    done = harness("run", "--recipe", f"{other}:small", "--output", tmp_path / "run", "--baselines", recorded)
+    assert done.exit_code == 0, done.output
+    reason = "not compared with the baseline: baseline small-plain-cpu: recipe.lr is 5e-05 there and 0.0001"
+    assert reason in done.output
+    compared = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
+    assert compared.exit_code == 2
+    assert "recipe.lr is 5e-05 there and 0.0001 in the run" in compared.output
+
+
+def test_without_a_baseline(mine: Path, tmp_path: Path) -> None:
+    done = harness("run", "--recipe", f"{mine}:small", "--output", tmp_path / "run", "--baselines", tmp_path / "none")
+    assert done.exit_code == 0
+    assert "no baseline" in done.output
+
+
+def worse(folder: Path, tmp_path: Path, **changes: Any) -> Path:
+    record = make_record(60, **({"metrics": {"accuracy": 0.5, "f1": 0.5}} | changes))
+    record.write(tmp_path / "run.json")
+    return tmp_path / "run.json"
+
+
+def test_a_worse_run_exits_with_1(folder: Path, tmp_path: Path) -> None:
+    done = harness("baseline", "compare", worse(folder, tmp_path), "--baselines", folder)
+    assert done.exit_code == 1
+    assert "quality     fails" in done.output
+    assert "A drop that the recorded seeds do not explain" in done.output
+
+
+def test_a_candidate_is_shown_before_it_is_accepted(folder: Path) -> None:
+    from harness.baseline import stored
+
+    path = stored.add(folder, make_record(42, metrics={"accuracy": 0.9, "f1": 0.93}))
+    done = harness("baseline", "compare", path, "--baselines", folder)
+    assert done.exit_code == 1
+    assert "tiny-plain-cpu.json, seed 42, accuracy" in done.output
+
+
+def test_broken_baseline_exits_with_2(folder: Path, tmp_path: Path) -> None:
+    (folder / "tiny-plain-cpu.json").write_text("{")
+    done = harness("baseline", "compare", worse(folder, tmp_path), "--baselines", folder)
+    assert done.exit_code == 2
+    assert "tiny-plain-cpu.json: the file: Invalid JSON" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_stale_baselines_are_named(folder: Path) -> None:
+    assert stale(folder) == []
+    path = folder / "tiny-plain-cpu.json"
+    baseline = Baseline.read(path)
+    baseline.recipe["lr"] = 1e-4
+    baseline.write(path)
+    baseline.recipe["name"] = "gone"
+    baseline.write(folder / "gone-plain-cpu.json")
+    baseline.write(folder / "other.json")
+    (folder / "zero.json").write_text("")
+    sentences = stale(folder)
+    assert len(sentences) == 5
+    assert "recipe.name 'gone' is none of tiny, minilm" in sentences[0]
+    assert "it is gone-plain-cpu by its contents" in sentences[1]
+    assert "recipe.lr is 0.0001 there and 5e-05 now; no run is compared with it any more" in sentences[3]
+    assert "zero.json: the file" in sentences[4]
+    assert harness("baseline", "show", "--baselines", folder).exit_code == 1

@@ -1,0 +1,183 @@
+"""The comparison can fail: every fault that is put in is found, in the lane that should, with file and key."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from harness.baseline.compare import DRIFT, EARLY, Verdict, compare, compare_candidate, differences
+from harness.baseline.stored import Baseline
+from harness.errors import CannotTry
+from harness.recipe import Recipe
+from harness.record import Curves, RunRecord
+from harness.report.baseline import baseline_lines, verdict_lines
+from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
+
+
+def lanes(baseline: Baseline, *records: RunRecord) -> dict[str, Verdict]:
+    return {verdict.lane: verdict for verdict in compare(baseline, records)}
+
+
+def with_losses(losses: list[float], **changes: Any) -> RunRecord:
+    curves = Curves(loss=losses, lr=[5e-5] * len(losses), grad_norm=[1.0] * len(losses))
+    return make_record(curves=curves, updates=len(losses), updates_planned=len(losses), **changes)
+
+
+def recorded_losses() -> list[float]:
+    return make_record().curves.loss
+
+
+def test_the_same_run_holds(baseline: Baseline) -> None:
+    found = lanes(baseline, make_record())
+    assert {lane: verdict.outcome for lane, verdict in found.items()} == {
+        "exact": "holds", "quality": "holds", "documented": "not applicable"
+    }  # fmt: skip
+    assert found["exact"].grounds == (f"seed 42: {UPDATES} losses and the weights compared bit for bit",)
+    assert found["documented"].grounds == ("about dataset glue/mrpc; this recipe has built-in/mrpc-shaped",)
+
+
+def test_a_new_seed_is_of_the_recorded_quality(baseline: Baseline) -> None:
+    found = lanes(baseline, make_record(seed=60), make_record(seed=61))
+    assert (found["exact"].outcome, found["quality"].outcome) == ("not applicable", "holds")
+    assert "no run has a recorded seed (42, 43," in found["exact"].grounds[0]
+    assert "2 runs would show a drop of 0.0" in found["quality"].grounds[0]
+
+
+def shifted(losses: list[float]) -> list[float]:
+    return [*losses[1:], losses[-1]]
+
+
+def one_bad_last_update(losses: list[float]) -> list[float]:
+    return [*losses[:-1], losses[-1] + 1e-12]
+
+
+@pytest.mark.parametrize(
+    ("change", "update"), [(shifted, 1), (one_bad_last_update, UPDATES), (lambda losses: losses[:-1], None)]
+)
+def test_another_curve(baseline: Baseline, change: Any, update: int | None) -> None:
+    found = lanes(baseline, with_losses(change(recorded_losses())))["exact"]
+    assert found.outcome == "fails"
+    assert found.findings[0].where == "tiny-plain-cpu.json, seed 42, curve"
+    assert found.findings[0].update == update
+
+
+@pytest.mark.parametrize("name", ["weights", "accuracy", "f1"])
+def test_the_same_curve_with_another_end(baseline: Baseline, name: str) -> None:
+    record = make_record()
+    changed = {"weights": "0" * 16} if name == "weights" else {"metrics": record.metrics | {name: 0.9301}}
+    found = lanes(baseline, make_record(**changed))["exact"]
+    assert [finding.where for finding in found.findings] == [f"tiny-plain-cpu.json, seed 42, {name}"]
+
+
+def test_another_fingerprint_is_said_and_compared_loosely(baseline: Baseline) -> None:
+    other = FINGERPRINT | {"libraries": {"torch": "2.13.0", "transformers": "4.57.6"}}
+    close = [loss + 1e-6 for loss in recorded_losses()]
+    found = lanes(baseline, with_losses(close, fingerprint=other))["exact"]
+    assert found.outcome == "not applicable"
+    assert "libraries.transformers 5.23.0 there, 4.57.6 here" in found.grounds[0]
+    far = [*close[: EARLY - 1], close[EARLY - 1] + 2 * DRIFT, *close[EARLY:]]
+    found = lanes(baseline, with_losses(far, fingerprint=other))["exact"]
+    assert (found.outcome, found.findings[0].update) == ("fails", EARLY)
+
+
+@pytest.mark.parametrize(("accuracy", "says"), [(0.80, "drop"), (0.999, "gain")])
+def test_another_quality_in_either_direction(baseline: Baseline, accuracy: float, says: str) -> None:
+    found = lanes(baseline, make_record(seed=60, metrics={"accuracy": accuracy, "f1": 0.95}))["quality"]
+    assert found.outcome == "fails"
+    (finding,) = found.findings
+    assert finding.where == "tiny-plain-cpu.json, accuracy"
+    assert says in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metrics": {"accuracy": 0.93}}, "has the metrics accuracy; expected accuracy, f1"),
+        ({"metrics": {"accuracy": 0.93, "f1": 0.95, "recall": 0.9}}, "has the metrics accuracy, f1, recall; expected"),
+        ({"metrics": {"accuracy": math.nan, "f1": 0.95}}, "accuracy: "),
+        ({"metrics": {"accuracy": math.inf, "f1": 0.95}}, "accuracy: "),
+        ({"metrics": {"accuracy": 93.0, "f1": 0.95}}, "accuracy: Input should be less than or equal to 1"),
+        ({"updates": 3}, "made 3 of 30 updates; only whole runs are recorded"),
+        ({"interrupted": True}, "only whole runs are recorded"),
+        ({"weights": None}, "only whole runs are recorded"),
+        ({"recipe": {"lr": 3e-5}}, "recipe.lr is 5e-05 there and 3e-05 in the run"),
+        ({"inputs": {"data": "e" * 64, "checkpoint": "c" * 64}}, "inputs.data is 'dddd.* there and 'eeee"),
+        ({"inputs": {}}, "inputs.checkpoint is 'cccc.* there and None in the run"),
+        (
+            {"fingerprint": FINGERPRINT | {"device": "cuda", "device_name": "NVIDIA H200"}},
+            "hardware is 'cpu' there and 'nvidia-h200' in the run",
+        ),
+    ],
+)
+def test_what_cannot_be_compared(baseline: Baseline, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(CannotTry, match=message):
+        compare(baseline, [make_record(**changes)])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_losses_that_are_no_numbers(baseline: Baseline, bad: float) -> None:
+    with pytest.raises(CannotTry, match=r"seed 42: curve\.29: Value error, not a finite number"):
+        compare(baseline, [with_losses([*recorded_losses()[:-1], bad])])
+
+
+def test_no_runs_and_repeated_seeds(baseline: Baseline) -> None:
+    with pytest.raises(CannotTry, match="no run to compare"):
+        compare(baseline, [])
+    with pytest.raises(CannotTry, match="a seed twice"):
+        compare(baseline, [make_record(), make_record()])
+
+
+def test_one_seed_has_no_spread(baseline: Baseline) -> None:
+    baseline.runs = baseline.runs[:1]
+    with pytest.raises(CannotTry, match="baseline tiny-plain-cpu: runs has one seed"):
+        compare(baseline, [make_record()])
+
+
+def test_where_the_data_is_read_from_does_not_matter(baseline: Baseline) -> None:
+    assert lanes(baseline, make_record(recipe={"data": "elsewhere"}))["exact"].outcome == "holds"
+
+
+@pytest.mark.parametrize(("accuracy", "outcome"), [(0.83, "holds"), (0.70, "fails")])
+@pytest.mark.parametrize("loop", ["plain", "trainer"])
+def test_documented_ball_park(accuracy: float, outcome: str, loop: str) -> None:
+    documented = Recipe(loop=loop)
+    runs = [
+        make_record(seed, recipe=documented.with_(seed=seed).as_dict(), metrics={"accuracy": accuracy, "f1": 0.88})
+        for seed in (1, 2)
+    ]
+    from harness.baseline.stored import hardware_class, seed_run, without_seed
+
+    baseline = Baseline(
+        recipe=without_seed(runs[0].recipe),
+        hardware=hardware_class(FINGERPRINT),
+        inputs=runs[0].inputs,
+        runs=[seed_run(run) for run in runs],
+    )
+    assert lanes(baseline, runs[0])["documented"].outcome == outcome
+
+
+def test_a_candidate_is_compared_seed_by_seed(baseline: Baseline) -> None:
+    candidate = baseline.model_copy(deep=True)
+    candidate.runs[3].curve[-1] += 1e-9
+    exact, quality = compare_candidate(baseline, candidate)
+    assert (exact.outcome, quality.outcome) == ("fails", "holds")
+    assert [finding.where for finding in exact.findings] == ["tiny-plain-cpu.json, seed 45, curve"]
+
+
+def test_lines(baseline: Baseline) -> None:
+    shown = list(verdict_lines(compare(baseline, [make_record(metrics={"accuracy": 0.8, "f1": 0.95})])))
+    assert "quality     fails" in shown
+    assert any(line.startswith("    expected  accuracy from 0.") for line in shown)
+    assert any("sd; 1 run would show a drop of 0.0" in line and "in 80% of cases" in line for line in shown)
+    lines = list(baseline_lines(baseline))
+    assert lines[0] == "tiny-plain-cpu: 10 seeds, the first one"
+    assert len(lines) == 1 + 1 + 10 + 2
+    assert lines[-1].startswith("f1: 0.9")
+
+
+def test_differences_name_their_keys() -> None:
+    assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": 4}) == [
+        "a.b 1 there, 3 here", "c 2 there, None here", "d None there, 4 here"
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+"""Baselines are recorded seed by seed, accepted for a reason, and read with distrust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.baseline import stored
+from harness.baseline.stored import Baseline
+from harness.errors import CannotTry
+from tests.baseline.conftest import make_record
+
+FILE = "tiny-plain-cpu.json"
+
+
+def test_round_trip_keeps_every_bit(folder: Path) -> None:
+    baseline = Baseline.read(folder / FILE)
+    assert [run.seed for run in baseline.runs] == list(range(42, 52))
+    for run in baseline.runs:
+        assert run.curve == make_record(run.seed).curves.loss
+    before = (folder / FILE).read_bytes()
+    baseline.write(folder / FILE)
+    assert (folder / FILE).read_bytes() == before
+
+
+def test_recording_writes_candidates_only(folder: Path) -> None:
+    before = (folder / FILE).read_bytes()
+    path = stored.add(folder, make_record(60))
+    assert path == folder / "candidates" / FILE
+    assert (folder / FILE).read_bytes() == before
+    assert [run.seed for run in Baseline.read(path).runs] == [60]
+
+
+def test_accepting_keeps_reason_and_hash(folder: Path) -> None:
+    old = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+    stored.add(folder, make_record(60))
+    stored.accept(folder, "tiny-plain-cpu", " another generator ")
+    new = Baseline.read(folder / FILE)
+    assert (new.reason, new.replaces) == ("another generator", old)
+    assert not (folder / "candidates" / FILE).exists()
+
+
+def test_accepting_needs_a_reason_and_a_candidate(folder: Path) -> None:
+    stored.add(folder, make_record(60))
+    with pytest.raises(CannotTry, match="give one with --reason"):
+        stored.accept(folder, "tiny-plain-cpu", "  ")
+    with pytest.raises(CannotTry, match=r"candidates.*bert-base-plain-cpu\.json not found"):
+        stored.accept(folder, "bert-base-plain-cpu", "because")
+
+
+def test_a_seed_is_replaced(tmp_path: Path) -> None:
+    stored.add(tmp_path, make_record(42))
+    path = stored.add(tmp_path, make_record(42, weights="f" * 16))
+    assert [run.weights for run in Baseline.read(path).runs] == ["f" * 16]
+
+
+def test_many_record_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda seed: stored.add(tmp_path, make_record(seed)), range(40)))
+    runs = Baseline.read(tmp_path / "candidates" / FILE).runs
+    assert [run.seed for run in runs] == list(range(40))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"recipe": {"lr": 3e-5}}, {"inputs": {"data": "e" * 64, "checkpoint": "c" * 64}}], ids=str
+)
+def test_a_candidate_is_of_one_thing(tmp_path: Path, changes: dict[str, Any]) -> None:
+    stored.add(tmp_path, make_record(42))
+    with pytest.raises(CannotTry, match=f"has another {next(iter(changes))}: expected"):
+        stored.add(tmp_path, make_record(43, **changes))
+
+
+def changed(**values: Any) -> Any:
+    return lambda content: content | values
+
+
+def first_run(**values: Any) -> Any:
+    return lambda content: content | {"runs": [content["runs"][0] | values, *content["runs"][1:]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed(schema=2), r"schema: Input should be 1 \(of a newer harness\?\)"),
+        (changed(runs=[]), "runs: List should have at least 1 item"),
+        (changed(surprise=1), "surprise: Extra inputs are not permitted"),
+        (lambda content: {key: value for key, value in content.items() if key != "inputs"}, "inputs: Field required"),
+        (lambda content: content | {"runs": content["runs"] * 2}, "the file: Value error, a seed is there twice"),
+        (first_run(accuracy=1.5), r"runs\.0\.accuracy: Input should be less than or equal to 1"),
+        (first_run(accuracy=None), r"runs\.0\.accuracy: Input should be a valid number"),
+        (first_run(curve=[0.5]), "the file: Value error, the curves are empty, or not equally long"),
+        (first_run(curve=["NaN"] * 30), r"runs\.0\.curve\.0: Value error, not a finite number"),
+    ],
+)
+def test_broken_files(folder: Path, change: Any, message: str) -> None:
+    path = folder / FILE
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(CannotTry, match=rf"baseline .*{FILE}: {message}"):
+        Baseline.read(path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 1'])
+def test_corrupt_files(folder: Path, content: str) -> None:
+    (folder / FILE).write_text(content)
+    with pytest.raises(CannotTry, match=rf"baseline .*{FILE}: the file: "):
+        Baseline.read(folder / FILE)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(CannotTry, match="not found; record one with harness baseline record"):
+        Baseline.read(tmp_path / FILE)
