@@ -32,8 +32,9 @@ Lane = Literal["exact", "quality", "documented"]
 EARLY = 20
 """The first updates, which a run on another fingerprint still shares with the recorded one."""
 
-DRIFT = 0.05
-"""How far their losses may be apart there, in full."""
+DRIFT = 1e-3
+"""How far their losses may be apart there. Measured with the built-in recipe: 0 between transformers 4.57.6 and 5.23.0,
+1.2e-7 between one thread and two; other CPUs may round otherwise a thousand times over."""
 
 
 @dataclass(frozen=True)

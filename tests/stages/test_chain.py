@@ -133,5 +133,6 @@ def test_minilm_on_mrpc(mrpc: Path) -> None:
     } == {
         "train::epochs-differ-in-order",
         "evaluate::in-the-documented-ball-park",
+        "evaluate::trainer-in-the-documented-ball-park",
         "evaluate::beats-the-majority-class",
     }
