@@ -144,10 +144,10 @@ def run(
         output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
 
     from harness.baseline.compare import compared
-    from harness.record import FILE_NAME
+    from harness.record import FILE_NAME, check_writable
     from harness.report.baseline import verdict_lines
     from harness.report.terminal import outcome_lines, recipe_line
-    from harness.run import check_writable, quiet_libraries, run_recipe
+    from harness.run import quiet_libraries, run_recipe
 
     quiet_libraries()
 
@@ -161,12 +161,14 @@ def run(
         click.echo(recipe_line(recipe))
     record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
     if main_process:
-        reasons = compared(baselines, record) if record.whole else []
-        record.write(output / FILE_NAME)
         _echo(outcome_lines(record, output))
-        _echo([*verdict_lines(record.comparison), *reasons])
-        if json_file is not None:
-            record.write(json_file)
+        try:
+            _echo(compared(baselines, record))
+            _echo(verdict_lines(record.comparison))
+            record.write(output / FILE_NAME)
+        finally:
+            if json_file is not None:
+                record.write(json_file)
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}")
     sys.exit(FOUND if record.failed else 0)
@@ -199,15 +201,18 @@ def record(
     Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
     """
     recipe = chosen(context, spec, data, checkpoint, loop, processes, seed)
-    from harness.baseline.stored import add, candidate_of
+    if launch.world_size() is not None:
+        raise CannotTry("record starts its processes itself; give it --processes instead of a launcher")
+    from harness.baseline.stored import add, recorded_already
     from harness.report.terminal import recipe_line
     from harness.run import quiet_libraries, run_recipe
 
     quiet_libraries()
+    there = recorded_already(baselines, run_recipe(recipe, until="model", timeout=timeout))
     for number in range(recipe.seed, recipe.seed + seeds):
         each = recipe.with_(seed=number)
         click.echo(recipe_line(each))
-        if number in candidate_of(baselines, each):
+        if number in there:
             click.echo("  is in the candidate")
             continue
         found = run_recipe(each, timeout=timeout)
@@ -255,11 +260,11 @@ def show(name: str | None, baselines: Path) -> None:
     if name is not None:
         _echo(baseline_lines(Baseline.read(baseline_path(baselines, name))))
         return
+    if not baselines.is_dir():
+        raise CannotTry(f"folder of baselines {baselines} not found; choose another with --baselines")
     wrong = stale(baselines)
     for path in sorted(baselines.glob("*.json")):
-        if not any(str(path) in sentence for sentence in wrong):
-            _echo(baseline_lines(Baseline.read(path)))
-    _echo(wrong)
+        _echo([wrong[path]] if path in wrong else baseline_lines(Baseline.read(path)))
     sys.exit(FOUND if wrong else 0)
 
 

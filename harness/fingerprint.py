@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -27,6 +28,18 @@ def library_versions() -> dict[str, str | None]:
             return None
 
     return {name: version(name) for name in LIBRARIES}
+
+
+def cpu_model() -> str:
+    """Vendor and model of the CPU; kernels, and so the masks of dropout, differ between vendors of equal capability."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        facts = dict(
+            re.findall(r"^(vendor_id|model name)\s*: (.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
+        )
+        if facts:
+            return " ".join(facts.values())
+    return platform.processor() or platform.machine()
 
 
 def provenance() -> dict[str, Any]:
@@ -66,6 +79,7 @@ def fingerprint() -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name() if cuda else None,
         "device_capability": list(torch.cuda.get_device_capability()) if cuda else None,
         "cuda": torch.version.cuda,
+        "cpu": cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),

@@ -103,6 +103,8 @@ class RunRecord(_Part):
     """Where the fine-tuned model lies, relative to the record; None where training did not end."""
     inputs: dict[str, str] = {}
     """What data and checkpoint held, as SHA-256."""
+    rows: dict[str, int] = {}
+    """How many rows each split had."""
     provenance: Provenance = Provenance()
     comparison: list[VerdictRecord] = []
     """With the baseline; empty where there is none, or the run was not compared."""
@@ -120,7 +122,7 @@ class RunRecord(_Part):
 
     @property
     def whole(self) -> bool:
-        """Whether every planned update was made, and no check failed."""
+        """Whether every planned update was made."""
         return bool(self.updates) and self.updates == self.updates_planned and self.weights is not None
 
     @property
@@ -167,7 +169,21 @@ def write_atomically(path: Path, text: str) -> None:
         return
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        new.write_text(text, encoding="utf-8")
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Create a file in the folder and remove it.
+
+    Raises:
+        OSError: that is not possible; asking for permissions would not tell (root, read-only file systems).
+    """
+    probe = folder / f".{FILE_NAME}.{os.getpid()}"
+    probe.touch()
+    probe.unlink()

@@ -6,13 +6,14 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
+from datasets import DatasetDict
 from transformers import set_seed
 
 from harness import launch
@@ -20,7 +21,16 @@ from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from harness.loops.accelerated import separate_state
 from harness.recipe import Recipe
-from harness.record import FILE_NAME, CheckRecord, Curves, DifferenceRecord, FindingRecord, Provenance, RunRecord
+from harness.record import (
+    FILE_NAME,
+    CheckRecord,
+    Curves,
+    DifferenceRecord,
+    FindingRecord,
+    Provenance,
+    RunRecord,
+    check_writable,
+)
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
 from harness.watch.trace import checksum
@@ -178,6 +188,7 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
         started=started,
         model=None,
         inputs=inputs(run),
+        rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
         provenance=Provenance(**provenance()),
         weights=f"{checksum(run.model):016x}" if whole else None,
         apart=run.apart,
@@ -186,21 +197,32 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
 
 
 def inputs(run: Run) -> dict[str, str]:
-    """What the data and the checkpoint hold, as SHA-256 over their values; those that the run came to."""
+    """What data and checkpoint hold, as SHA-256 over their values; those that the run came to and that can be read."""
     found = {}
-    if hasattr(run, "raw_datasets"):
-        data = hashlib.sha256()
-        for split in sorted(run.raw_datasets):
-            for row in run.raw_datasets[split]:
-                data.update(repr([split, *(row[name] for name in sorted(row) if name != "idx")]).encode())
-        found["data"] = data.hexdigest()
-    if hasattr(run, "checkpoint"):
-        weights = hashlib.sha256()
-        for name, tensor in sorted(checkpoint_tensors(run.checkpoint).items()):
-            weights.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-            weights.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
-        found["checkpoint"] = weights.hexdigest()
+    for name, attribute, digest in (("data", "raw_datasets", _data_digest), ("checkpoint", "checkpoint", _digest)):
+        if hasattr(run, attribute):
+            with suppress(Exception):  # what is not known is not compared with; the measurements are worth more
+                found[name] = digest(getattr(run, attribute))
     return found
+
+
+def _data_digest(raw_datasets: DatasetDict) -> str:
+    data = hashlib.sha256()
+    for split in sorted(raw_datasets):
+        for row in raw_datasets[split]:
+            data.update(repr([split, *(row[name] for name in sorted(row) if name != "idx")]).encode())
+    return data.hexdigest()
+
+
+def _digest(checkpoint: str) -> str:
+    tensors = checkpoint_tensors(checkpoint)
+    if not tensors:
+        raise LookupError(f"no weights in {checkpoint}")
+    weights = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        weights.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        weights.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return weights.hexdigest()
 
 
 def _save_model(run: Run, folder: Path) -> None:
@@ -216,17 +238,6 @@ def _save_model(run: Run, folder: Path) -> None:
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def check_writable(folder: Path) -> None:
-    """Create a file in the folder and remove it.
-
-    Raises:
-        OSError: that is not possible; asking for permissions would not tell (root, read-only file systems).
-    """
-    probe = folder / f".{FILE_NAME}.{os.getpid()}"
-    probe.touch()
-    probe.unlink()
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from filelock import FileLock
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from harness.claims import CLAIMS
 from harness.errors import CannotTry
-from harness.recipe import Recipe
-from harness.record import RunRecord, write_atomically
+from harness.record import RunRecord, check_writable, write_atomically
 
 SCHEMA: Literal[1] = 1
 FOLDER = Path("baselines")
@@ -69,6 +69,8 @@ class Baseline(_Part):
     hardware: str
     inputs: dict[str, str]
     """What data and checkpoint hold, as SHA-256."""
+    rows: int = Field(ge=1)
+    """Of the validation set: the metrics are told apart by steps of one row."""
     reason: str | None = None
     """Why it was accepted; None for a candidate."""
     replaces: str | None = None
@@ -77,6 +79,9 @@ class Baseline(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Baseline:
+        for key in ("name", "loop"):
+            if not isinstance(self.recipe.get(key), str):
+                raise ValueError(f"recipe has no {key}")
         seeds = [run.seed for run in self.runs]
         if len(seeds) != len(set(seeds)):
             raise ValueError("a seed is there twice")
@@ -114,6 +119,8 @@ class Baseline(_Part):
                 f"baseline {path} not found; record one with harness baseline record, or choose a folder with "
                 "--baselines"
             ) from error
+        except OSError as error:
+            raise CannotTry(f"baseline {path} cannot be read ({error.strerror})") from error
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or "the file"
@@ -141,7 +148,10 @@ def name_of(recipe: dict[str, Any], hardware: str) -> str:
     'tiny-accelerate-2-cpu'
     """
     processes = [str(recipe["processes"])] if recipe.get("processes", 1) > 1 else []
-    return "-".join([recipe["name"], recipe["loop"], *processes, hardware])
+    split = ["split"] if recipe.get("split_batches") else []
+    return re.sub(r"[^\w.-]+", "-", "-".join([recipe["name"], recipe["loop"], *processes, *split, hardware])).strip(
+        ".-"
+    )
 
 
 def without_seed(recipe: dict[str, Any]) -> dict[str, Any]:
@@ -162,8 +172,10 @@ def seed_run(record: RunRecord) -> SeedRun:
         raise CannotTry(
             f"{what} made {record.updates} of {record.updates_planned} updates; only whole runs are recorded"
         )
-    if record.checks_failed:
-        failed = sorted({finding.check for finding in record.findings if finding.severity == "error"})
+    # A seed outside the documents' ball park is a seed: without it the spread would be too small.
+    of_the_run = {check.check for check in record.checks if not _about_the_outcome(check.claim)}
+    failed = sorted({each.check for each in record.findings if each.severity == "error" and each.check in of_the_run})
+    if failed:
         raise CannotTry(f"{what} found something ({', '.join(failed)}); mend that first")
     if set(record.metrics) != set(METRICS):
         raise CannotTry(f"{what} has the metrics {', '.join(record.metrics) or 'none'}; expected {', '.join(METRICS)}")
@@ -188,6 +200,10 @@ def seed_run(record: RunRecord) -> SeedRun:
         raise CannotTry(f"{what}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
+def _about_the_outcome(claim: str) -> bool:
+    return claim in CLAIMS and CLAIMS[claim].kind == "ball park"
+
+
 def add(folder: Path, record: RunRecord) -> Path:
     """Add a run to the candidate that its baseline may become, and return the candidate's file.
 
@@ -200,36 +216,49 @@ def add(folder: Path, record: RunRecord) -> Path:
     recipe = without_seed(record.recipe)
     path = candidate_path(folder, name_of(recipe, hardware))
     with locked(path):
-        new = Baseline(recipe=recipe, hardware=hardware, inputs=record.inputs, runs=[run])
+        new = Baseline(
+            recipe=recipe, hardware=hardware, inputs=record.inputs, rows=record.rows["validation"], runs=[run]
+        )
         if path.exists():
             old = Baseline.read(path)
-            for key in ("recipe", "inputs"):
-                if getattr(old, key) != getattr(new, key):
-                    raise CannotTry(
-                        f"candidate {path} has another {key}: expected {getattr(old, key)}, found {getattr(new, key)}; "
-                        "accept or delete it first"
-                    )
+            _of_one_thing(path, old, new.recipe, new.inputs)
             new.runs += [each for each in old.runs if each.seed != run.seed]
         new.write(path)
     return path
 
 
-def candidate_of(folder: Path, recipe: Recipe) -> set[int]:
-    """The seeds that a candidate of the recipe has, on whichever hardware class this machine is of.
+def recorded_already(folder: Path, start: RunRecord) -> set[int]:
+    """The seeds that need not be trained again: recorded on this fingerprint by this very commit, without changes.
+
+    ``start`` is the beginning of a run of the recipe, up to the model, which tells data and weights.
 
     Raises:
-        CannotTry: the candidate has other values of the recipe.
+        CannotTry: the candidate is of other data, weights or recipe values; or the folder cannot be written.
     """
-    from harness.fingerprint import fingerprint
-
-    expected = without_seed(recipe.as_dict())
-    path = candidate_path(folder, name_of(expected, hardware_class(fingerprint())))
+    path = candidate_path(folder, name_of_run(start))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path.parent)
+    except OSError as error:
+        raise CannotTry(f"{path.parent} cannot be written ({error.strerror}); choose --baselines") from error
     if not path.exists():
         return set()
     candidate = Baseline.read(path)
-    if candidate.recipe != expected:
-        raise CannotTry(f"candidate {path} is of another recipe; accept or delete it first")
-    return {run.seed for run in candidate.runs}
+    _of_one_thing(path, candidate, without_seed(start.recipe), start.inputs)
+    now = start.provenance
+    return {
+        run.seed
+        for run in candidate.runs
+        if run.fingerprint == start.fingerprint and run.commit == now.commit and not (run.dirty or now.dirty)
+    }
+
+
+def _of_one_thing(path: Path, candidate: Baseline, recipe: dict[str, Any], inputs: dict[str, str]) -> None:
+    for key, found in (("recipe", recipe), ("inputs", inputs)):
+        if (expected := getattr(candidate, key)) != found:
+            raise CannotTry(
+                f"candidate {path} has another {key}: expected {expected}, found {found}; accept or delete it first"
+            )
 
 
 def name_of_run(record: RunRecord) -> str:
@@ -240,9 +269,10 @@ def name_of_run(record: RunRecord) -> str:
 def is_baseline(path: Path) -> bool:
     """Whether the file is a baseline or candidate, and not a run record: it has several runs."""
     try:
-        return path.is_file() and "runs" in json.loads(path.read_bytes())
-    except ValueError as error:
-        raise CannotTry(f"{path} is no JSON: {error}") from error
+        content = json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError) as error:
+        raise CannotTry(f"{path} cannot be read as JSON: {error}") from error
+    return isinstance(content, dict) and "runs" in content
 
 
 def accept(folder: Path, name: str, reason: str) -> Path:
@@ -254,8 +284,15 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     candidate, path = candidate_path(folder, name), baseline_path(folder, name)
     if not reason.strip():
         raise CannotTry("a baseline is accepted for a reason; give one with --reason")
+    Baseline.read(candidate)  # before a lock is left beside nothing
     with locked(candidate):
         new = Baseline.read(candidate)
+        before = len(Baseline.read(path).runs) if path.exists() else 2
+        if len(new.runs) < before:
+            raise CannotTry(
+                f"candidate {candidate} has {len(new.runs)} seeds, expected {before} or more"
+                + (", as many as the baseline that it would replace" if path.exists() else ", which have a spread")
+            )
         new.reason = reason.strip()
         new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
         new.write(path)
@@ -264,11 +301,18 @@ def accept(folder: Path, name: str, reason: str) -> Path:
 
 
 def baseline_path(folder: Path, name: str) -> Path:
+    """The file of a baseline.
+
+    Raises:
+        CannotTry: the name is a path.
+    """
+    if Path(name).name != name:
+        raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {name!r}")
     return folder / f"{name}.json"
 
 
 def candidate_path(folder: Path, name: str) -> Path:
-    return folder / CANDIDATES / f"{name}.json"
+    return baseline_path(folder / CANDIDATES, name)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     if record.interrupted:
         planned = "" if record.updates_planned is None else f" of {record.updates_planned}"
         total = f"interrupted after {record.updates}{planned} updates; {total}"
-    elif record.failed:
+    elif record.checks_failed:
         total += f"; stopped at {record.checks[-1].stage}"
     yield total
     if output is not None:

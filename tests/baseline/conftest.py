@@ -15,7 +15,13 @@ from harness.recipe import RECIPES
 from harness.record import Curves, Provenance, RunRecord
 
 UPDATES = 30
-FINGERPRINT = {"device": "cpu", "device_name": None, "libraries": {"torch": "2.13.0", "transformers": "5.23.0"}}
+FINGERPRINT = {
+    "device": "cpu",
+    "device_name": None,
+    "cpu": "a",
+    "machine": "x86_64",
+    "libraries": {"torch": "2.13.0", "transformers": "5.23.0"},
+}
 
 MakeRecord = Callable[..., RunRecord]
 
@@ -43,6 +49,7 @@ def make_record(seed: int = 42, *, recipe: dict[str, Any] | None = None, **chang
         "model": None,
         "inputs": {"data": "d" * 64, "checkpoint": "c" * 64},
         "provenance": Provenance(commit="a" * 40, dirty=False, command="harness baseline record"),
+        "rows": {"train": 3668, "validation": 408, "test": 1725},
         "weights": f"{seed:016x}",
     }
     return RunRecord(**(values | changes))

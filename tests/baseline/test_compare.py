@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.baseline import stored
 from harness.baseline.compare import DRIFT, EARLY, Verdict, compare, compare_candidate, differences
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.recipe import Recipe
-from harness.record import Curves, RunRecord
+from harness.record import CheckRecord, Curves, FindingRecord, RunRecord
 from harness.report.baseline import baseline_lines, verdict_lines
 from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
 
@@ -32,9 +34,10 @@ def recorded_losses() -> list[float]:
 def test_the_same_run_holds(baseline: Baseline) -> None:
     found = lanes(baseline, make_record())
     assert {lane: verdict.outcome for lane, verdict in found.items()} == {
-        "exact": "holds", "quality": "holds", "documented": "not applicable"
+        "exact": "holds", "quality": "not applicable", "documented": "not applicable"
     }  # fmt: skip
-    assert found["exact"].grounds == (f"seed 42: {UPDATES} losses and the weights compared bit for bit",)
+    assert found["exact"].grounds == (f"seed 42: {UPDATES} losses and a checksum of the weights compared bit for bit",)
+    assert found["quality"].grounds == ("every run is a recorded one, bit for bit",)
     assert found["documented"].grounds == ("about dataset glue/mrpc; this recipe has built-in/mrpc-shaped",)
 
 
@@ -153,6 +156,7 @@ def test_documented_ball_park(accuracy: float, outcome: str, loop: str) -> None:
         recipe=without_seed(runs[0].recipe),
         hardware=hardware_class(FINGERPRINT),
         inputs=runs[0].inputs,
+        rows=408,
         runs=[seed_run(run) for run in runs],
     )
     assert lanes(baseline, runs[0])["documented"].outcome == outcome
@@ -175,6 +179,61 @@ def test_lines(baseline: Baseline) -> None:
     assert lines[0] == "tiny-plain-cpu: 10 seeds, the first one"
     assert len(lines) == 1 + 1 + 10 + 2
     assert lines[-1].startswith("f1: 0.9")
+
+
+@pytest.mark.parametrize("rows", [304, 326, 391])
+def test_seeds_that_agree(baseline: Baseline, rows: int) -> None:
+    """A mean of equal numbers need not be that number, and another run may differ by a row."""
+    for run in baseline.runs:
+        run.accuracy = rows / 408
+    for new in (rows, rows + 1):
+        record = make_record(seed=60, metrics={"accuracy": new / 408, "f1": baseline.runs[0].f1})
+        assert lanes(baseline, record)["quality"].outcome == "holds"
+    far = make_record(seed=60, metrics={"accuracy": (rows - 9) / 408, "f1": baseline.runs[0].f1})
+    assert lanes(baseline, far)["quality"].outcome == "fails"
+
+
+def test_another_cpu_draws_other_masks(baseline: Baseline) -> None:
+    far = [loss + 0.1 for loss in recorded_losses()]
+    found = lanes(baseline, with_losses(far, fingerprint=FINGERPRINT | {"cpu": "b"}))["exact"]
+    assert found.outcome == "not applicable"
+    assert found.grounds == ("seed 42 on another fingerprint (cpu a there, b here)",)
+
+
+def test_a_release_of_the_harness_is_compared_exactly(baseline: Baseline) -> None:
+    libraries = {"libraries": {**FINGERPRINT["libraries"], "full-training-harness": "9.9"}}
+    assert lanes(baseline, make_record(fingerprint=FINGERPRINT | libraries))["exact"].outcome == "holds"
+
+
+def test_a_gpu_is_compared_exactly_only_if_deterministic() -> None:
+    from harness.baseline.stored import hardware_class, seed_run, without_seed
+
+    for deterministic, outcome in ((False, "not applicable"), (True, "holds")):
+        gpu = {"device": "cuda", "device_name": "NVIDIA H200", "deterministic_algorithms": deterministic}
+        runs = [make_record(seed, fingerprint=FINGERPRINT | gpu) for seed in (42, 43)]
+        baseline = Baseline(
+            recipe=without_seed(runs[0].recipe),
+            hardware=hardware_class(gpu),
+            inputs=runs[0].inputs,
+            rows=408,
+            runs=[seed_run(run) for run in runs],
+        )
+        assert lanes(baseline, runs[0])["exact"].outcome == outcome
+
+
+def test_a_seed_outside_the_ball_park_is_recorded(folder: Path) -> None:
+    check = "evaluate::in-the-documented-ball-park"
+    finding = FindingRecord(
+        check=check, severity="error", update=None, where=None, message="m", expected="e", observed="o", hint="h"
+    )
+    for claim, recorded in (("ball-park", True), ("argmax", False)):
+        result = CheckRecord(check=check, stage="evaluate", claim=claim, outcome="fails", reason=None)
+        record = make_record(60, findings=[finding], checks=[result])
+        if recorded:
+            stored.add(folder, record)
+        else:
+            with pytest.raises(CannotTry, match="found something"):
+                stored.add(folder, record)
 
 
 def test_differences_name_their_keys() -> None:

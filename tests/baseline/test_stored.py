@@ -38,7 +38,8 @@ def test_recording_writes_candidates_only(folder: Path) -> None:
 
 def test_accepting_keeps_reason_and_hash(folder: Path) -> None:
     old = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
-    stored.add(folder, make_record(60))
+    for seed in range(60, 70):
+        stored.add(folder, make_record(seed))
     stored.accept(folder, "tiny-plain-cpu", " another generator ")
     new = Baseline.read(folder / FILE)
     assert (new.reason, new.replaces) == ("another generator", old)
@@ -51,6 +52,23 @@ def test_accepting_needs_a_reason_and_a_candidate(folder: Path) -> None:
         stored.accept(folder, "tiny-plain-cpu", "  ")
     with pytest.raises(CannotTry, match=r"candidates.*bert-base-plain-cpu\.json not found"):
         stored.accept(folder, "bert-base-plain-cpu", "because")
+
+
+def test_accepting_never_makes_a_baseline_poorer(folder: Path, tmp_path: Path) -> None:
+    stored.add(folder, make_record(60))
+    with pytest.raises(CannotTry, match="has 1 seeds, expected 10 or more, as many as the baseline that it would"):
+        stored.accept(folder, "tiny-plain-cpu", "because")
+    stored.add(tmp_path / "new", make_record(60))
+    with pytest.raises(CannotTry, match="has 1 seeds, expected 2 or more, which have a spread"):
+        stored.accept(tmp_path / "new", "tiny-plain-cpu", "because")
+
+
+@pytest.mark.parametrize("name", ["../other", "/absolute", "team/other"])
+def test_names_are_no_paths(folder: Path, name: str) -> None:
+    with pytest.raises(CannotTry, match="a baseline has a name such as tiny-plain-cpu"):
+        stored.accept(folder, name, "because")
+    path = stored.add(folder, make_record(60, recipe={"name": name}))
+    assert path.parent == folder / "candidates"
 
 
 def test_a_seed_is_replaced(tmp_path: Path) -> None:
@@ -88,6 +106,7 @@ def first_run(**values: Any) -> Any:
     [
         (changed(schema=2), r"schema: Input should be 1 \(of a newer harness\?\)"),
         (changed(runs=[]), "runs: List should have at least 1 item"),
+        (changed(recipe={}), "the file: Value error, recipe has no name"),
         (changed(surprise=1), "surprise: Extra inputs are not permitted"),
         (lambda content: {key: value for key, value in content.items() if key != "inputs"}, "inputs: Field required"),
         (lambda content: content | {"runs": content["runs"] * 2}, "the file: Value error, a seed is there twice"),
@@ -109,6 +128,11 @@ def test_corrupt_files(folder: Path, content: str) -> None:
     (folder / FILE).write_text(content)
     with pytest.raises(CannotTry, match=rf"baseline .*{FILE}: the file: "):
         Baseline.read(folder / FILE)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(CannotTry, match="cannot be read"):
+        Baseline.read(tmp_path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
