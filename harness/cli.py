@@ -5,6 +5,7 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -16,7 +17,7 @@ import click
 from harness import __version__, launch
 from harness.errors import CannotTry
 from harness.launch import PATIENCE
-from harness.recipe import DEFAULT_RECIPE, LOOPS, Recipe, load_recipe
+from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe
 
 if TYPE_CHECKING:
     from harness.stages import StageResult
@@ -53,7 +54,7 @@ RECIPE_OPTIONS = (
         default=DEFAULT_RECIPE,
         show_default=True,
         metavar="NAME|FILE.py:OBJECT",
-        help="What to train: tiny, minilm, bert-base, or a recipe of your own.",
+        help=f"What to train: {', '.join(RECIPES)}, or a recipe of your own.",
     ),
     click.option(
         "--data",
@@ -81,11 +82,33 @@ RECIPE_OPTIONS = (
 )
 
 
-def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what to train, for the commands that train."""
+def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what to train, for the commands that train; they get the recipe and the timeout."""
+
+    @functools.wraps(command)
+    def with_recipe(
+        spec: str,
+        data: str | None,
+        checkpoint: str | None,
+        loop: str | None,
+        processes: int | None,
+        seed: int | None,
+        **others: Any,
+    ) -> None:
+        recipe = load_recipe(spec)
+        source = click.get_current_context().get_parameter_source("data")
+        if source is click.core.ParameterSource.ENVIRONMENT and recipe.data is not None:
+            data = None
+        loop = loop or recipe.loop
+        if loop == "accelerate" and recipe.processes == 1:
+            processes = processes or launch.world_size()
+        recipe = changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
+        command(recipe=recipe, **others)
+
+    with_options: Callable[..., None] = with_recipe
     for option in reversed(RECIPE_OPTIONS):
-        command = option(command)
-    return command
+        with_options = option(with_options)
+    return with_options
 
 
 baselines_option = click.option(
@@ -120,16 +143,9 @@ baselines_option = click.option(
     help="Also write the run record to this file.",
 )
 @baselines_option
-@click.pass_context
 def run(
-    context: click.Context,
-    spec: str,
-    data: str | None,
-    checkpoint: str | None,
-    loop: str | None,
-    processes: int | None,
+    recipe: Recipe,
     timeout: float,
-    seed: int | None,
     updates: int | None,
     output: Path | None,
     json_file: Path | None,
@@ -139,7 +155,6 @@ def run(
 
     Stops at the first step whose checks fail: before the updates are spent.
     """
-    recipe = chosen(context, spec, data, checkpoint, loop, processes, seed)
     if output is None:
         output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
 
@@ -183,24 +198,11 @@ def baseline() -> None:
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
 @baselines_option
-@click.pass_context
-def record(
-    context: click.Context,
-    spec: str,
-    data: str | None,
-    checkpoint: str | None,
-    loop: str | None,
-    processes: int | None,
-    timeout: float,
-    seed: int | None,
-    seeds: int,
-    baselines: Path,
-) -> None:
+def record(recipe: Recipe, timeout: float, seeds: int, baselines: Path) -> None:
     """Train K seeds, from the recipe's own on, and add them to a candidate.
 
     Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
     """
-    recipe = chosen(context, spec, data, checkpoint, loop, processes, seed)
     if launch.world_size() is not None:
         raise CannotTry("record starts its processes itself; give it --processes instead of a launcher")
     from harness.baseline.stored import add, recorded_already
@@ -286,26 +288,6 @@ def claims() -> None:
     from harness.stages import checks_of_claims
 
     _echo(claims_lines(checks_of_claims()))
-
-
-def chosen(
-    context: click.Context,
-    spec: str,
-    data: str | None,
-    checkpoint: str | None,
-    loop: str | None,
-    processes: int | None,
-    seed: int | None,
-) -> Recipe:
-    """The recipe that the options name."""
-    recipe = load_recipe(spec)
-    from_environment = context.get_parameter_source("data") is click.core.ParameterSource.ENVIRONMENT
-    if from_environment and recipe.data is not None:
-        data = None
-    loop = loop or recipe.loop
-    if loop == "accelerate" and recipe.processes == 1:
-        processes = processes or launch.world_size()
-    return changed(recipe, data=data, checkpoint=checkpoint, loop=loop, seed=seed, processes=processes)
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:

@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_addoption"""
     group = parser.getgroup("harness", "documented fine-tuning recipe")
     for option, ini, help_ in (
-        ("--recipe", "harness_recipe", "recipe to run: tiny (the default), minilm, bert-base, or FILE.py:OBJECT"),
+        ("--recipe", "harness_recipe", "recipe to run: tiny (the default), minilm, bert-base, sst2, or FILE.py:OBJECT"),
         ("--harness-data", "harness_data", "read the corpus from this folder"),
         ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
         ("--harness-loop", "harness_loop", "train with this loop: plain, accelerate or trainer"),

@@ -20,7 +20,6 @@ from harness.errors import CannotTry
 from harness.record import RunRecord, check_writable, write_atomically
 
 SCHEMA: Literal[1] = 1
-FOLDER = Path("baselines")
 CANDIDATES = "candidates"
 METRICS = ("accuracy", "f1")
 SOURCES = ("data", "checkpoint")

@@ -94,8 +94,3 @@ def train(trainer: Trainer, progress_bar: tqdm[Any], *, updates: int | None = No
 def epoch_metrics(log_history: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, float]]:
     """The metrics that Trainer logged after each epoch."""
     return [{name: entry[f"eval_{name}"] for name in names} for entry in log_history if f"eval_{names[0]}" in entry]
-
-
-def losses_logged(log_history: Sequence[dict[str, Any]]) -> list[int]:
-    """The updates after which a training loss was logged."""
-    return [entry["step"] for entry in log_history if "loss" in entry]

@@ -262,12 +262,6 @@ def without_datasets_cache() -> Iterator[None]:
             enable_caching()
 
 
-def raw_optimizer(optimizer: Any) -> Optimizer:
-    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
-    stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)
-    return stepped
-
-
 def first_difference(first: Sequence[Any], second: Sequence[Any]) -> int | None:
     """The first place at which two sequences differ, the end of the shorter one included; None if they are equal."""
     for place, (one, other) in enumerate(zip(first, second, strict=False)):

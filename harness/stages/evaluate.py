@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import cycle, islice, zip_longest
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from harness.metrics import load_metric
 from harness.stages.batches import fixed_length_rows
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.model import evaluated
-from harness.stages.train import evaluation_loop, rows_in_turn, rows_repeated, sign_of_life
+from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
 from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("evaluate")
@@ -46,8 +46,7 @@ def predict(run: Run) -> None:
 
 def predictions_seen(run: Run) -> list[int]:
     """The argmax of the logits of every row that the models of all ranks were shown, without the rows repeated."""
-    batches = [batch for batches in zip_longest(*run.evaluation_forwards) for batch in batches if batch]
-    predictions = [prediction for batch in batches for prediction in batch.predictions]
+    predictions = [prediction for batch in in_turn(run.evaluation_forwards) for prediction in batch.predictions]
     return predictions[: len(predictions) - rows_repeated(run, "validation")]
 
 

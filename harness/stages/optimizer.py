@@ -11,7 +11,8 @@ from torch.optim import AdamW
 
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update
-from harness.stages.chain import Run, Stage, raw_optimizer
+from harness.stages.chain import Run, Stage
+from harness.watch.trace import raw_optimizer
 
 STAGE = Stage("optimizer")
 

@@ -12,7 +12,8 @@ from accelerate.utils import DataLoaderConfiguration
 from harness import launch
 from harness.claims import CLAIMS
 from harness.findings import Finding
-from harness.stages.chain import Run, Stage, raw_optimizer
+from harness.stages.chain import Run, Stage
+from harness.watch.trace import raw_optimizer
 
 STAGE = Stage("prepare", loops=("accelerate",))
 

@@ -12,7 +12,8 @@ from transformers import get_scheduler
 from harness.claims import CLAIMS
 from harness.findings import Finding
 from harness.recipe import Recipe
-from harness.stages.chain import Run, Stage, raw_optimizer
+from harness.stages.chain import Run, Stage
+from harness.watch.trace import raw_optimizer
 
 STAGE = Stage("schedule")
 

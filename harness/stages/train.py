@@ -119,9 +119,14 @@ def epochs_of_rows(run: Run) -> list[list[str]]:
     return [seen[start : start + size] for start in range(0, len(seen) - len(seen) % size, size)]
 
 
+def in_turn(ranks: list[list[Forward]]) -> Iterator[Forward]:
+    """The batches of all ranks: the first of each, then the second, and so on."""
+    return (batch for batches in zip_longest(*ranks) for batch in batches if batch)
+
+
 def rows_in_turn(ranks: list[list[Forward]]) -> list[str]:
-    """The rows of all ranks' batches: the first batch of each rank, then the second, and so on."""
-    return [row for batches in zip_longest(*ranks) for batch in batches if batch for row in batch.rows]
+    """The rows of all ranks' batches, in turn."""
+    return [row for batch in in_turn(ranks) for row in batch.rows]
 
 
 def rows_repeated(run: Run, split: str) -> int:

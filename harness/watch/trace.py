@@ -109,7 +109,7 @@ class Trace:
         self._still: list[str] = []
         self._handles = [self.model.register_forward_hook(self._forward_ends, with_kwargs=True)]
         if self.optimizer is not None:
-            stepped = getattr(self.optimizer, "optimizer", self.optimizer)  # the one inside Accelerate's
+            stepped = raw_optimizer(self.optimizer)
             self._handles += [
                 stepped.register_step_pre_hook(self._step_begins),
                 stepped.register_step_post_hook(self._step_ends),
@@ -200,6 +200,12 @@ class Trace:
         given = (tuple(torch.as_tensor(values).tolist()) for values in (predictions, references))
         self._record(MetricBatch(*given))
         self._add_batch(predictions=predictions, references=references, **kwargs)
+
+
+def raw_optimizer(optimizer: Any) -> Optimizer:
+    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
+    stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)
+    return stepped
 
 
 def checksum(model: nn.Module) -> int:

@@ -13,7 +13,8 @@ import pytest
 from harness.baseline import stored
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
-from tests.baseline.conftest import make_record
+from harness.record import Provenance
+from tests.baseline.conftest import FINGERPRINT, make_record
 
 FILE = "tiny-plain-cpu.json"
 
@@ -75,6 +76,21 @@ def test_a_seed_is_replaced(tmp_path: Path) -> None:
     stored.add(tmp_path, make_record(42))
     path = stored.add(tmp_path, make_record(42, weights="f" * 16))
     assert [run.weights for run in Baseline.read(path).runs] == ["f" * 16]
+
+
+def test_only_what_this_very_code_recorded_here_is_taken_for_done(tmp_path: Path) -> None:
+    start = make_record()
+    assert stored.recorded_already(tmp_path, start) == set()
+    stored.add(tmp_path, make_record(42))
+    assert stored.recorded_already(tmp_path, start) == {42}
+    for changes in (
+        {"fingerprint": FINGERPRINT | {"cpu": "b"}},
+        {"provenance": Provenance(commit="b" * 40, dirty=False)},
+        {"provenance": Provenance(commit="a" * 40, dirty=True)},
+    ):
+        assert stored.recorded_already(tmp_path, make_record(**changes)) == set()
+    with pytest.raises(CannotTry, match="has another inputs"):
+        stored.recorded_already(tmp_path, make_record(inputs={"data": "e" * 64}))
 
 
 def test_many_record_at_once(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ import torch
 from transformers import set_seed
 
 from harness.errors import CannotTry
-from harness.findings import Finding
+from harness.findings import Finding, NotApplicable
 from harness.recipe import RECIPES, Recipe
-from harness.stages import STAGES, Run, Stage, run_stages
+from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
 from harness.stages.chain import unchanged_random_state
 
 
@@ -136,3 +137,27 @@ def test_minilm_on_mrpc(mrpc: Path) -> None:
         "evaluate::trainer-in-the-documented-ball-park",
         "evaluate::beats-the-majority-class",
     }
+
+
+def test_a_row_that_rounding_decides_is_not_answered_otherwise() -> None:
+    logits = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5 + 1e-5], [0.0, 1.0]])
+    assert evaluate.answered_otherwise([1, 0, 0, 1], logits) == []
+    assert evaluate.answered_otherwise([1, 1, 0, 1], logits) == [1]
+    assert evaluate.answered_otherwise([1, 0, 0], logits) == [3], "a row without an answer"
+
+
+@pytest.mark.parametrize(
+    ("longest", "takes", "reason"),
+    [(129, 512, "rows of up to 129 tokens would be cut to 128"), (20, 64, "the model takes 64 tokens")],
+)
+def test_fixed_length_is_for_rows_and_models_that_it_suits(longest: int, takes: int, reason: str) -> None:
+    run = Run(RECIPES["tiny"])
+    run.tokenized_datasets = {"validation": {"input_ids": [[1] * longest]}}  # type: ignore[assignment]
+    with pytest.raises(NotApplicable, match=reason):
+        batches.fixed_length_rows(run, "validation", SimpleNamespace(max_position_embeddings=takes))
+
+
+def test_fewer_rows_than_an_update_takes_are_not_compared() -> None:
+    run = Run(RECIPES["tiny"].with_(loop="accelerate", processes=2))
+    with pytest.raises(NotApplicable, match="fewer training rows than the 16 of an update"):
+        list(equivalence.apart(run))
