@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from harness.compat import fp32_precision
+
 LIBRARIES = (
     "torch", "transformers", "tokenizers", "datasets", "evaluate", "accelerate", "huggingface-hub",
     "numpy", "pyarrow", "safetensors", "full-training-harness",
@@ -65,25 +67,56 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def fingerprint() -> dict[str, Any]:
-    """Versions, device, CPU capability and threads, as JSON values."""
+def fingerprint(device: str | None = None) -> dict[str, Any]:
+    """Versions, the device that a run used, CPU capability and threads, as JSON values.
+
+    Args:
+        device: a device type of torch; None for the one that the document's code would choose.
+    """
     import torch
 
-    cuda = torch.cuda.is_available()
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return {
         "python": platform.python_version(),
         "libraries": library_versions(),
-        "platform": platform.platform(),
+        "platform": "-".join(filter(None, (platform.system(), *platform.libc_ver()))),
         "machine": platform.machine(),
-        "device": "cuda" if cuda else "cpu",
-        "device_name": torch.cuda.get_device_name() if cuda else None,
-        "device_capability": list(torch.cuda.get_device_capability()) if cuda else None,
-        "cuda": torch.version.cuda,
+        "device": device,
+        "device_name": torch.cuda.get_device_name() if device == "cuda" else None,
+        "gpu": _gpu() if device == "cuda" else None,
         "cpu": cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-        "matmul_precision": torch.get_float32_matmul_precision(),
+        "fp32_precision": fp32_precision(),
     }
+
+
+def _gpu() -> dict[str, Any]:
+    """What decides how a GPU rounds, beside its name: driver, CUDA, cuDNN, precision flags."""
+    import torch
+
+    return {
+        "count": torch.cuda.device_count(),
+        "capability": list(torch.cuda.get_device_capability()),
+        "memory": torch.cuda.get_device_properties(0).total_memory,
+        "driver": gpu_driver(),
+        "cuda": torch.version.cuda or torch.version.hip,
+        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "bf16_reduced_precision_reduction": torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+    }
+
+
+def gpu_driver() -> str | None:
+    """The driver's version, as nvidia-smi says it; None where it does not."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

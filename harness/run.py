@@ -160,7 +160,7 @@ def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupt
     whole = bool(made) and not interrupted
     return RunRecord(
         recipe=run.recipe.as_dict(),
-        fingerprint=fingerprint(),
+        fingerprint=fingerprint(run.device.type if hasattr(run, "device") else None),
         findings=[
             FindingRecord(**finding.as_dict())
             for result in results
