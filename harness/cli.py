@@ -6,6 +6,7 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -20,6 +21,7 @@ from harness.launch import PATIENCE
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe
 
 if TYPE_CHECKING:
+    from harness.record import RunRecord
     from harness.stages import StageResult
 
 FOUND, CANNOT_TRY = 1, 2
@@ -155,8 +157,7 @@ def run(
 
     Stops at the first step whose checks fail: before the updates are spent.
     """
-    if output is None:
-        output = Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
+    output = output or run_folder(recipe)
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME, check_writable
@@ -221,30 +222,67 @@ def record(recipe: Recipe, timeout: float, seeds: int, baselines: Path) -> None:
         if found.interrupted:
             raise CannotTry(f"interrupted; the seeds before {number} are in the candidate")
         path = add(baselines, found)
-        click.echo(f"  {', '.join(f'{name} {value:.4f}' for name, value in found.metrics.items())}, added to {path}")
+        click.echo(f"  {_metrics(found)}, added to {path}")
 
 
 @baseline.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
+@recipe_options
 @baselines_option
-def compare(runs: tuple[Path, ...], baselines: Path) -> None:
+def compare(recipe: Recipe, timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path) -> None:
     """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
 
-    A candidate (candidates/NAME.json) is compared with the baseline that it would replace.
+    With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
+    candidate (candidates/NAME.json) is compared with the baseline that it would replace.
     """
-    from harness.baseline.compare import compare, compare_candidate
-    from harness.baseline.stored import Baseline, baseline_path, is_baseline, name_of_run
+    from harness.baseline.compare import baseline_of, compare, compare_candidate
+    from harness.baseline.files import baseline_path
+    from harness.baseline.review import is_baseline
+    from harness.baseline.stored import Baseline
     from harness.record import RunRecord
     from harness.report.baseline import verdict_lines
 
+    if bool(runs) == bool(seeds):
+        raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
     if len(runs) == 1 and is_baseline(runs[0]):
         candidate = Baseline.read(runs[0])
         verdicts = compare_candidate(Baseline.read(baseline_path(baselines, candidate.name)), candidate)
     else:
-        records = [RunRecord.read(path) for path in runs]
-        verdicts = compare(Baseline.read(baseline_path(baselines, name_of_run(records[0]))), records)
+        records = [RunRecord.read(path) for path in runs] or _new_seeds(recipe, seeds or 0, baselines, timeout)
+        verdicts = compare(Baseline.read(baseline_of(baselines, records[0])), records)
     _echo(verdict_lines(verdicts))
     sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
+
+
+def _new_seeds(recipe: Recipe, count: int, baselines: Path, timeout: float) -> list[RunRecord]:
+    """Train seeds that the baseline does not have; each is kept like a run of its own.
+
+    Raises:
+        CannotTry: there is no such baseline, it is of something else, or a run found something or was interrupted.
+    """
+    if launch.world_size() is not None:
+        raise CannotTry("compare starts its processes itself; give it --processes instead of a launcher")
+    from harness.baseline.compare import baseline_of, comparable
+    from harness.baseline.stored import Baseline, seed_run
+    from harness.report.terminal import recipe_line
+    from harness.run import quiet_libraries, run_recipe
+
+    quiet_libraries()
+    start = run_recipe(recipe, until="model", timeout=timeout)
+    baseline = Baseline.read(baseline_of(baselines, start))
+    comparable(baseline, start)
+    new = (seed for seed in itertools.count(recipe.seed) if baseline.run(seed) is None)
+    records = []
+    for seed in itertools.islice(new, count):
+        each, output = recipe.with_(seed=seed), run_folder(recipe.with_(seed=seed))
+        click.echo(recipe_line(each))
+        records.append(run_recipe(each, output=output, timeout=timeout))
+        if records[-1].interrupted:
+            raise CannotTry("interrupted; the seeds before can be compared from their folders")
+        seed_run(records[-1])
+        click.echo(f"  {_metrics(records[-1])}, written to {output}")
+    return records
 
 
 @baseline.command()
@@ -255,18 +293,19 @@ def show(name: str | None, baselines: Path) -> None:
 
     Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
     """
-    from harness.baseline.compare import stale
-    from harness.baseline.stored import Baseline, baseline_path
+    from harness.baseline.files import baseline_path
+    from harness.baseline.review import kind_of, stale, stored_files
     from harness.report.baseline import baseline_lines
 
     if name is not None:
-        _echo(baseline_lines(Baseline.read(baseline_path(baselines, name))))
+        path = baseline_path(baselines, name)
+        _echo(baseline_lines(kind_of(path).read(path)))
         return
     if not baselines.is_dir():
         raise CannotTry(f"folder of baselines {baselines} not found; choose another with --baselines")
     wrong = stale(baselines)
-    for path in sorted(baselines.glob("*.json")):
-        _echo([wrong[path]] if path in wrong else baseline_lines(Baseline.read(path)))
+    for path in stored_files(baselines):
+        _echo([wrong[path]] if path in wrong else baseline_lines(kind_of(path).read(path)))
     sys.exit(FOUND if wrong else 0)
 
 
@@ -276,7 +315,7 @@ def show(name: str | None, baselines: Path) -> None:
 @baselines_option
 def accept(name: str, reason: str, baselines: Path) -> None:
     """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces."""
-    from harness.baseline.stored import accept
+    from harness.baseline.review import accept
 
     click.echo(f"accepted as {accept(baselines, name, reason)}")
 
@@ -300,6 +339,15 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
         return recipe.with_(**{name: value for name, value in changes.items() if value is not None})
     except ValueError as error:
         raise CannotTry(f"recipe {recipe.name}: {error}") from error
+
+
+def run_folder(recipe: Recipe) -> Path:
+    """Where a run is kept, if nobody says: no two of them."""
+    return Path("runs") / f"{recipe.name}-{recipe.loop}-{recipe.seed}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _metrics(record: RunRecord) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
 
 
 def _show_stage(result: StageResult) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness import fingerprint
-from harness.baseline.stored import hardware_class
+from harness.baseline.files import hardware_class
 from harness.recipe import Recipe
 from harness.run import run_recipe
 

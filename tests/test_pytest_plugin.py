@@ -160,7 +160,7 @@ def test_quality(run_record, baseline):
 
 def test_baseline_fixture(project: pytest.Pytester) -> None:
     """Without a baseline it fails; --harness-update only adds to a candidate; once accepted, the same run passes."""
-    from harness.baseline import stored
+    from harness.baseline import review, stored
 
     project.makepyfile(test_contract=QUALITY)
     arguments = ("--recipe", "mine.py:small", "-rs")
@@ -177,7 +177,7 @@ def test_baseline_fixture(project: pytest.Pytester) -> None:
     candidate = stored.Baseline.read(folder / "candidates" / "small-plain-cpu.json")
     candidate.runs.append(candidate.runs[0].model_copy(update={"seed": 43}))
     candidate.write(folder / "candidates" / "small-plain-cpu.json")
-    stored.accept(folder, "small-plain-cpu", "a test")
+    review.accept(folder, "small-plain-cpu", "a test")
     run(project, *arguments).assert_outcomes(passed=1)
     accepted = stored.Baseline.read(folder / "small-plain-cpu.json")
     accepted.runs[0].curve[-1] += 1e-9

@@ -9,24 +9,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
-from harness.baseline.stored import (
-    METRICS,
-    Baseline,
-    SeedRun,
-    baseline_path,
-    hardware_class,
-    name_of_run,
-    seed_run,
-    without_seed,
-)
+from harness.baseline.stored import METRICS, Baseline, SeedRun, name_of, seed_run, without_seed
 from harness.claims import BALL_PARK, CLAIMS
 from harness.errors import CannotTry
 from harness.findings import Finding, Outcome
-from harness.recipe import RECIPES, Recipe
+from harness.recipe import Recipe
 from harness.record import FindingRecord, RunRecord, VerdictRecord
 
-Lane = Literal["exact", "quality", "documented"]
+Lane = Literal["exact", "quality", "documented", "throughput"]
 
 EARLY = 20
 """The first updates, which a run on another fingerprint still shares with the recorded one."""
@@ -38,8 +30,8 @@ DRIFT = 1e-3
 SAME_KERNELS = ("device", "device_name", "machine", "cpu")
 """Where these agree the same random numbers are drawn; other CPUs may draw other masks of dropout."""
 
-NOT_COMPARED = ("full-training-harness",)
-"""Of a fingerprint: a release of the harness is no reason to expect other losses."""
+NOT_COMPARED = ("full-training-harness", "python", "cpus")
+"""Of a fingerprint: no reason to expect other losses."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ def compared(folder: Path, record: RunRecord) -> list[str]:
     Raises:
         CannotTry: the baseline's file is broken.
     """
-    path = baseline_path(folder, name_of_run(record))
+    path = baseline_of(folder, record)
     if not path.exists():
         return [f"no baseline {path}"]
     if not record.whole or record.interrupted:
@@ -109,35 +101,6 @@ def compared(folder: Path, record: RunRecord) -> list[str]:
     return []
 
 
-def stale(folder: Path) -> dict[Path, str]:
-    """What is wrong with the baselines of a folder: broken files, and those of recipes that are no longer so.
-
-    A baseline of somebody's own recipe cannot be held against it here; it counts as right.
-    """
-    wrong = {}
-    for path in sorted(folder.glob("*.json")):
-        try:
-            baseline = Baseline.read(path)
-        except CannotTry as error:
-            wrong[path] = str(error)
-            continue
-        recipe = RECIPES.get(baseline.recipe["name"])
-        now = {} if recipe is None else without_seed(recipe.as_dict())
-        ways = ("loop", "processes", "split_batches")
-        changed = [
-            key for key in {**now, **baseline.recipe} if key not in ways and now.get(key) != baseline.recipe.get(key)
-        ]
-        if path.stem != baseline.name:
-            wrong[path] = f"baseline {path}: it is {baseline.name} by its contents; rename the file"
-        elif recipe is not None and changed:
-            key = changed[0]
-            wrong[path] = (
-                f"baseline {path}: recipe.{key} is {baseline.recipe.get(key)!r} there and {now.get(key)!r} now; no run "
-                "is compared with it any more; record it anew or delete it"
-            )
-    return wrong
-
-
 def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
     """What the exact and the quality lane say of all seeds of a candidate.
 
@@ -148,13 +111,32 @@ def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
     return [exact(baseline, candidate.runs), quality(baseline, candidate.runs)]
 
 
+def baseline_of(folder: Path, record: RunRecord) -> Path:
+    """The file of the baseline that a run is compared with.
+
+    Accelerate in one process makes the plain loop's updates, which every run shows before they are spent. So it shares
+    the plain loop's baseline where it has none of its own.
+    """
+    hardware = hardware_class(record.fingerprint)
+    own = baseline_path(folder, name_of(record.recipe, hardware))
+    return own if own.exists() else baseline_path(folder, name_of(_as_plain(record.recipe), hardware))
+
+
+def _as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
+    alike = recipe["loop"] == "accelerate" and recipe["processes"] == 1
+    return {**recipe, "loop": "plain", "split_batches": False} if alike else recipe
+
+
 def comparable(baseline: Baseline, record: RunRecord) -> None:
     """Nothing, where the record is of what the baseline was recorded of.
 
     Raises:
         CannotTry: it is not; names the key, what the baseline has and what the run has.
     """
-    same_subject(baseline, without_seed(record.recipe), record.inputs, hardware_class(record.fingerprint))
+    recipe = without_seed(record.recipe)
+    if baseline.recipe["loop"] == "plain":
+        recipe = _as_plain(recipe)
+    same_subject(baseline, recipe, record.inputs, hardware_class(record.fingerprint))
 
 
 def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, str], hardware: str) -> None:

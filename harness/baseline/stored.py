@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from filelock import FileLock
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from harness.baseline.files import (
+    Finite,
+    Part,
+    Stored,
+    candidate_path,
+    finite,
+    hardware_class,
+    locked,
+)
 from harness.claims import CLAIMS
 from harness.errors import CannotTry
-from harness.record import RunRecord, check_writable, write_atomically
+from harness.record import RunRecord, check_writable
 
-SCHEMA: Literal[1] = 1
-CANDIDATES = "candidates"
 METRICS = ("accuracy", "f1")
 SOURCES = ("data", "checkpoint")
 """Where data and weights are read from: other folders may hold the same, which ``inputs`` tells."""
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("not a finite number")
-    return value
+Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(finite)]
 
 
-Finite = Annotated[float, AfterValidator(_finite)]
-Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(_finite)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, serialize_by_alias=True)
-
-
-class SeedRun(_Part):
+class SeedRun(Part):
     """One whole run of the recipe with one seed, and where it comes from."""
 
     seed: int
@@ -59,21 +50,15 @@ class SeedRun(_Part):
     """The loss of every update."""
 
 
-class Baseline(_Part):
+class Baseline(Stored):
     """What some seeds of one recipe, loop and hardware class came to."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     recipe: dict[str, Any]
     """All of its values but the seed."""
-    hardware: str
     inputs: dict[str, str]
     """What data and checkpoint hold, as SHA-256."""
     rows: int = Field(ge=1)
     """Of the validation set: the metrics are told apart by steps of one row."""
-    reason: str | None = None
-    """Why it was accepted; None for a candidate."""
-    replaces: str | None = None
-    """The SHA-256 of the file that it replaced."""
     runs: list[SeedRun] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -98,46 +83,8 @@ class Baseline(_Part):
     def metric(self, name: str) -> tuple[float, ...]:
         return tuple(getattr(run, name) for run in self.runs)
 
-    def write(self, path: Path) -> None:
-        """Write it whole or not at all, its seeds in order, one value a line: a change shows as one in a diff."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ordered = self.model_copy(update={"runs": sorted(self.runs, key=lambda run: run.seed)})
-        write_atomically(path, ordered.model_dump_json(indent=1) + "\n")
-
-    @classmethod
-    def read(cls, path: Path) -> Baseline:
-        """Read a baseline file.
-
-        Raises:
-            CannotTry: no such file, or it cannot be trusted; names the file, the key and what is wrong with it.
-        """
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError as error:
-            raise CannotTry(
-                f"baseline {path} not found; record one with harness baseline record, or choose a folder with "
-                "--baselines"
-            ) from error
-        except OSError as error:
-            raise CannotTry(f"baseline {path} cannot be read ({error.strerror})") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
-            newer = " (of a newer harness?)" if key == "schema" else ""
-            raise CannotTry(
-                f"baseline {path}: {key}: {first['msg']}{newer} ({error.error_count()} in all); restore the file, or "
-                "record and accept it anew"
-            ) from error
-
-
-def hardware_class(fingerprint: dict[str, Any]) -> str:
-    """Which machines share a baseline: all CPUs, or the GPUs of one model.
-
-    >>> hardware_class({"device": "cuda", "device_name": "NVIDIA H200"})
-    'nvidia-h200'
-    """
-    named = fingerprint["device_name"] if fingerprint["device"] != "cpu" else "cpu"
-    return re.sub(r"[^a-z0-9]+", "-", str(named).lower()).strip("-")
+    def ordered(self) -> Baseline:
+        return self.model_copy(update={"runs": sorted(self.runs, key=lambda run: run.seed)})
 
 
 def name_of(recipe: dict[str, Any], hardware: str) -> str:
@@ -234,7 +181,7 @@ def recorded_already(folder: Path, start: RunRecord) -> set[int]:
     Raises:
         CannotTry: the candidate is of other data, weights or recipe values; or the folder cannot be written.
     """
-    path = candidate_path(folder, name_of_run(start))
+    path = candidate_path(folder, name_of(start.recipe, hardware_class(start.fingerprint)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         check_writable(path.parent)
@@ -258,64 +205,3 @@ def _of_one_thing(path: Path, candidate: Baseline, recipe: dict[str, Any], input
             raise CannotTry(
                 f"candidate {path} has another {key}: expected {expected}, found {found}; accept or delete it first"
             )
-
-
-def name_of_run(record: RunRecord) -> str:
-    """The name of the baseline that a run is compared with."""
-    return name_of(record.recipe, hardware_class(record.fingerprint))
-
-
-def is_baseline(path: Path) -> bool:
-    """Whether the file is a baseline or candidate, and not a run record: it has several runs."""
-    try:
-        content = json.loads(path.read_bytes()) if path.is_file() else None
-    except (OSError, ValueError) as error:
-        raise CannotTry(f"{path} cannot be read as JSON: {error}") from error
-    return isinstance(content, dict) and "runs" in content
-
-
-def accept(folder: Path, name: str, reason: str) -> Path:
-    """Make the candidate the baseline. The old one's hash and the reason go into the new file.
-
-    Raises:
-        CannotTry: no such candidate, or no reason.
-    """
-    candidate, path = candidate_path(folder, name), baseline_path(folder, name)
-    if not reason.strip():
-        raise CannotTry("a baseline is accepted for a reason; give one with --reason")
-    Baseline.read(candidate)  # before a lock is left beside nothing
-    with locked(candidate):
-        new = Baseline.read(candidate)
-        before = len(Baseline.read(path).runs) if path.exists() else 2
-        if len(new.runs) < before:
-            raise CannotTry(
-                f"candidate {candidate} has {len(new.runs)} seeds, expected {before} or more"
-                + (", as many as the baseline that it would replace" if path.exists() else ", which have a spread")
-            )
-        new.reason = reason.strip()
-        new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
-        new.write(path)
-        candidate.unlink()
-    return path
-
-
-def baseline_path(folder: Path, name: str) -> Path:
-    """The file of a baseline.
-
-    Raises:
-        CannotTry: the name is a path.
-    """
-    if Path(name).name != name:
-        raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {name!r}")
-    return folder / f"{name}.json"
-
-
-def candidate_path(folder: Path, name: str) -> Path:
-    return baseline_path(folder / CANDIDATES, name)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        yield

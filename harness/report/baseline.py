@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from statistics import median
 
 from harness.baseline.compare import Verdict, alpha, spread_of
+from harness.baseline.files import Stored
 from harness.baseline.stored import METRICS, Baseline
+from harness.baseline.throughput import Throughput
 from harness.record import VerdictRecord
 from harness.report.terminal import finding_lines, table
 
@@ -19,15 +22,39 @@ def verdict_lines(verdicts: Iterable[Verdict | VerdictRecord]) -> Iterator[str]:
             yield from list(finding_lines(finding))[1:]
 
 
-def baseline_lines(baseline: Baseline) -> Iterator[str]:
-    """A baseline's seeds, their spread, and what new runs could show."""
+def baseline_lines(baseline: Stored) -> Iterator[str]:
+    """A baseline's runs, their spread, and what new ones could show."""
+    if isinstance(baseline, Baseline):
+        yield from _seed_lines(baseline)
+    elif isinstance(baseline, Throughput):
+        yield from _throughput_lines(baseline)
+
+
+def _seed_lines(baseline: Baseline) -> Iterator[str]:
     yield f"{baseline.name}: {len(baseline.runs)} seeds, {baseline.reason or 'a candidate'}"
     rows = [("seed", "accuracy", "f1", "loss", "commit", "started")]
     for run in sorted(baseline.runs, key=lambda run: run.seed):
-        commit = f"{run.commit or 'unknown'}"[:8] + ("+" if run.dirty else "")
-        rows.append((f"{run.seed}", f"{run.accuracy:.4f}", f"{run.f1:.4f}", f"{run.loss:.4f}", commit, run.started))
+        figures = (f"{run.accuracy:.4f}", f"{run.f1:.4f}", f"{run.loss:.4f}")
+        rows.append((f"{run.seed}", *figures, _commit(run.commit, run.dirty), run.started))
     yield from table(rows)
     for name in METRICS if len(baseline.runs) > 1 else ():
         spread = spread_of(baseline, name)
         drops = ", ".join(f"{spread.smallest_drop(runs, alpha()):.4f} with {runs}" for runs in (1, 3, 5))
         yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; drops that new seeds would show: {drops}"
+
+
+def _throughput_lines(baseline: Throughput) -> Iterator[str]:
+    first = min(baseline.runs, key=lambda run: run.started)
+    yield f"{baseline.name}: {len(baseline.runs)} runs, {baseline.reason or 'a candidate'}"
+    yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {first.fingerprint.get('cpu')}"
+    rows = [("benchmark", "", "median", "least", "most")]
+    for benchmark in baseline.benchmarks:
+        measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]
+        for name in (*measured[0].ratios, *measured[0].figures):
+            each = [value for one in measured if (value := {**one.figures, **one.ratios}.get(name)) is not None]
+            rows.append((benchmark, name, f"{median(each):.4g}", f"{min(each):.4g}", f"{max(each):.4g}"))
+    yield from table(rows)
+
+
+def _commit(commit: str | None, dirty: bool | None) -> str:
+    return f"{commit or 'unknown'}"[:8] + ("+" if dirty else "")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.baseline import stored
+from harness.baseline import review, stored
 from harness.baseline.stored import Baseline
 from harness.recipe import RECIPES
 from harness.record import Curves, Provenance, RunRecord
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the accepted baseline of ten seeds."""
     for seed in range(42, 52):
         stored.add(tmp_path, make_record(seed))
-    stored.accept(tmp_path, "tiny-plain-cpu", "the first one")
+    review.accept(tmp_path, "tiny-plain-cpu", "the first one")
     return tmp_path
 
 

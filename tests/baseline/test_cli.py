@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.baseline.compare import stale
+from harness.baseline.review import stale
 from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.recipe import Recipe

@@ -150,7 +150,8 @@ def test_documented_ball_park(accuracy: float, outcome: str, loop: str) -> None:
         make_record(seed, recipe=documented.with_(seed=seed).as_dict(), metrics={"accuracy": accuracy, "f1": 0.88})
         for seed in (1, 2)
     ]
-    from harness.baseline.stored import hardware_class, seed_run, without_seed
+    from harness.baseline.files import hardware_class
+    from harness.baseline.stored import seed_run, without_seed
 
     baseline = Baseline(
         recipe=without_seed(runs[0].recipe),
@@ -206,7 +207,8 @@ def test_a_release_of_the_harness_is_compared_exactly(baseline: Baseline) -> Non
 
 
 def test_a_gpu_is_compared_exactly_only_if_deterministic() -> None:
-    from harness.baseline.stored import hardware_class, seed_run, without_seed
+    from harness.baseline.files import hardware_class
+    from harness.baseline.stored import seed_run, without_seed
 
     for deterministic, outcome in ((False, "not applicable"), (True, "holds")):
         gpu = {"device": "cuda", "device_name": "NVIDIA H200", "deterministic_algorithms": deterministic}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import stored
+from harness.baseline import review, stored
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.record import Provenance
@@ -41,7 +41,7 @@ def test_accepting_keeps_reason_and_hash(folder: Path) -> None:
     old = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
     for seed in range(60, 70):
         stored.add(folder, make_record(seed))
-    stored.accept(folder, "tiny-plain-cpu", " another generator ")
+    review.accept(folder, "tiny-plain-cpu", " another generator ")
     new = Baseline.read(folder / FILE)
     assert (new.reason, new.replaces) == ("another generator", old)
     assert not (folder / "candidates" / FILE).exists()
@@ -50,24 +50,24 @@ def test_accepting_keeps_reason_and_hash(folder: Path) -> None:
 def test_accepting_needs_a_reason_and_a_candidate(folder: Path) -> None:
     stored.add(folder, make_record(60))
     with pytest.raises(CannotTry, match="give one with --reason"):
-        stored.accept(folder, "tiny-plain-cpu", "  ")
+        review.accept(folder, "tiny-plain-cpu", "  ")
     with pytest.raises(CannotTry, match=r"candidates.*bert-base-plain-cpu\.json not found"):
-        stored.accept(folder, "bert-base-plain-cpu", "because")
+        review.accept(folder, "bert-base-plain-cpu", "because")
 
 
 def test_accepting_never_makes_a_baseline_poorer(folder: Path, tmp_path: Path) -> None:
     stored.add(folder, make_record(60))
-    with pytest.raises(CannotTry, match="has 1 seeds, expected 10 or more, as many as the baseline that it would"):
-        stored.accept(folder, "tiny-plain-cpu", "because")
+    with pytest.raises(CannotTry, match="has 1 runs, expected 10 or more, as many as the baseline that it would"):
+        review.accept(folder, "tiny-plain-cpu", "because")
     stored.add(tmp_path / "new", make_record(60))
-    with pytest.raises(CannotTry, match="has 1 seeds, expected 2 or more, which have a spread"):
-        stored.accept(tmp_path / "new", "tiny-plain-cpu", "because")
+    with pytest.raises(CannotTry, match="has 1 runs, expected 2 or more, which have a spread"):
+        review.accept(tmp_path / "new", "tiny-plain-cpu", "because")
 
 
 @pytest.mark.parametrize("name", ["../other", "/absolute", "team/other"])
 def test_names_are_no_paths(folder: Path, name: str) -> None:
     with pytest.raises(CannotTry, match="a baseline has a name such as tiny-plain-cpu"):
-        stored.accept(folder, name, "because")
+        review.accept(folder, name, "because")
     path = stored.add(folder, make_record(60, recipe={"name": name}))
     assert path.parent == folder / "candidates"
 

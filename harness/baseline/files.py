@@ -1,0 +1,116 @@
+"""What every file in a folder of baselines has, and where it lies."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from filelock import FileLock
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import CannotTry
+from harness.record import write_atomically
+
+SCHEMA: Literal[1] = 1
+CANDIDATES = "candidates"
+
+
+def finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("not a finite number")
+    return value
+
+
+Finite = Annotated[float, AfterValidator(finite)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+class Stored(Part):
+    """Some runs on one hardware class, and why they are what later ones are held against."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    hardware: str
+    reason: str | None = None
+    """Why it was accepted; None for a candidate."""
+    replaces: str | None = None
+    """The SHA-256 of the file that it replaced."""
+
+    if TYPE_CHECKING:  # each kind has its own, as the last of its keys
+        runs: list[Any]
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        raise NotImplementedError
+
+    def ordered(self) -> Self:
+        return self
+
+    def write(self, path: Path) -> None:
+        """Write it whole or not at all, in a stable order, one value a line: a change shows as one in a diff."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, self.ordered().model_dump_json(indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a baseline file.
+
+        Raises:
+            CannotTry: no such file, or it cannot be trusted; names the file, the key and what is wrong with it.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError as error:
+            raise CannotTry(
+                f"baseline {path} not found; record one with harness baseline record, or choose a folder with "
+                "--baselines"
+            ) from error
+        except OSError as error:
+            raise CannotTry(f"baseline {path} cannot be read ({error.strerror})") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or "the file"
+            newer = " (of a newer harness?)" if key == "schema" else ""
+            raise CannotTry(
+                f"baseline {path}: {key}: {first['msg']}{newer} ({error.error_count()} in all); restore the file, or "
+                "record and accept it anew"
+            ) from error
+
+
+def hardware_class(fingerprint: dict[str, Any]) -> str:
+    """Which machines share a baseline: all CPUs, or the GPUs of one model.
+
+    >>> hardware_class({"device": "cuda", "device_name": "NVIDIA H200"})
+    'nvidia-h200'
+    """
+    named = fingerprint["device_name"] if fingerprint["device"] != "cpu" else "cpu"
+    return re.sub(r"[^a-z0-9]+", "-", str(named).lower()).strip("-")
+
+
+def baseline_path(folder: Path, name: str) -> Path:
+    """The file of a baseline.
+
+    Raises:
+        CannotTry: the name is a path.
+    """
+    if Path(name).name != name:
+        raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {name!r}")
+    return folder / f"{name}.json"
+
+
+def candidate_path(folder: Path, name: str) -> Path:
+    return baseline_path(folder / CANDIDATES, name)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        yield

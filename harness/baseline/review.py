@@ -1,0 +1,103 @@
+"""A folder of baselines as a reviewer sees it: what is there, what is wrong with it, and what is accepted into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.baseline.files import Stored, baseline_path, candidate_path, locked
+from harness.baseline.stored import Baseline, without_seed
+from harness.baseline.throughput import Throughput
+from harness.errors import CannotTry
+from harness.recipe import RECIPES
+
+DOCUMENTED = "documented.json"
+"""The documents' own figures: read by people, and held against the claims by a test."""
+
+
+def stored_files(folder: Path) -> Iterator[Path]:
+    """The baselines of a folder, in order."""
+    return (path for path in sorted(folder.glob("*.json")) if path.name != DOCUMENTED)
+
+
+def kind_of(path: Path) -> type[Stored]:
+    """Whether the file holds benchmarks or seeds; a file that tells neither is taken for seeds, and fails as such."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return Baseline
+    return Throughput if isinstance(content, dict) and "runs" in content and "recipe" not in content else Baseline
+
+
+def is_baseline(path: Path) -> bool:
+    """Whether the file is a baseline or candidate, and not a run record: it has several runs.
+
+    Raises:
+        CannotTry: it is no JSON.
+    """
+    try:
+        content = json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError) as error:
+        raise CannotTry(f"{path} cannot be read as JSON: {error}") from error
+    return isinstance(content, dict) and "runs" in content
+
+
+def stale(folder: Path) -> dict[Path, str]:
+    """What is wrong with the baselines of a folder: broken files, and those of recipes that are no longer so.
+
+    A baseline of somebody's own recipe cannot be held against it here; it counts as right.
+    """
+    wrong = {}
+    for path in stored_files(folder):
+        try:
+            baseline = kind_of(path).read(path)
+        except CannotTry as error:
+            wrong[path] = str(error)
+            continue
+        if path.stem != baseline.name:
+            wrong[path] = f"baseline {path}: it is {baseline.name} by its contents; rename the file"
+        elif isinstance(baseline, Baseline) and (sentence := _other_recipe(baseline)):
+            wrong[path] = f"baseline {path}: {sentence}"
+    return wrong
+
+
+def _other_recipe(baseline: Baseline) -> str | None:
+    if (recipe := RECIPES.get(baseline.recipe["name"])) is None:
+        return None
+    now = without_seed(recipe.as_dict())
+    ways = ("loop", "processes", "split_batches")
+    for key in {**now, **baseline.recipe}:
+        if key not in ways and now.get(key) != baseline.recipe.get(key):
+            return (
+                f"recipe.{key} is {baseline.recipe.get(key)!r} there and {now.get(key)!r} now; no run is compared with "
+                "it any more; record it anew or delete it"
+            )
+    return None
+
+
+def accept(folder: Path, name: str, reason: str) -> Path:
+    """Make the candidate the baseline. The old one's hash and the reason go into the new file.
+
+    Raises:
+        CannotTry: no such candidate, or no reason.
+    """
+    candidate, path = candidate_path(folder, name), baseline_path(folder, name)
+    if not reason.strip():
+        raise CannotTry("a baseline is accepted for a reason; give one with --reason")
+    kind = kind_of(candidate)
+    kind.read(candidate)  # before a lock is left beside nothing
+    with locked(candidate):
+        new = kind.read(candidate)
+        before = len(kind.read(path).runs) if path.exists() else 2
+        if len(new.runs) < before:
+            raise CannotTry(
+                f"candidate {candidate} has {len(new.runs)} runs, expected {before} or more"
+                + (", as many as the baseline that it would replace" if path.exists() else ", which have a spread")
+            )
+        new.reason = reason.strip()
+        new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+        new.write(path)
+        candidate.unlink()
+    return path

@@ -1,0 +1,111 @@
+"""Timing: on a device that works on its own, side by side, and in shares."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from statistics import median
+from typing import Any, Protocol
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+Clock = Callable[[], float]
+Batch = dict[str, torch.Tensor]
+
+
+class Device(Protocol):
+    """What timing asks of a device."""
+
+    name: str
+
+    def synchronize(self) -> None:
+        """Return when everything that was started on the device has ended."""
+
+
+class TorchDevice:
+    """A device of torch's."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.name = device, device.type
+
+    def synchronize(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def timed(call: Callable[[], Any], device: Device, clock: Clock = time.perf_counter) -> float:
+    """The seconds that the call takes, what it left to the device to do included, what was left before not."""
+    device.synchronize()
+    start = clock()
+    call()
+    device.synchronize()
+    return clock() - start
+
+
+class Laps:
+    """Seconds by part: each lap is counted for the part that it ends, when the device has done what it was given."""
+
+    def __init__(self, device: Device, clock: Clock = time.perf_counter) -> None:
+        self.device, self.clock = device, clock
+        self.seconds: dict[str, float] = {}
+        device.synchronize()
+        self._last = clock()
+
+    def lap(self, part: str) -> None:
+        self.device.synchronize()
+        now = self.clock()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of the whole time, by part."""
+        whole = sum(self.seconds.values())
+        return {part: seconds / whole for part, seconds in self.seconds.items()}
+
+
+def split(
+    model: torch.nn.Module, batches: Iterable[Batch], optimizer: Any, lr_scheduler: Any, device: Device
+) -> dict[str, float]:
+    """The shares of data, forward, backward and optimizer in an update of the document's loop.
+
+    The device is waited for after each part, which a loop does not do: the shares are right, the sum is not its time.
+    """
+    laps = Laps(device)
+    for batch in batches:
+        batch = {k: v.to(model.device) for k, v in batch.items()}
+        laps.lap("data")
+        loss = model(**batch).loss
+        laps.lap("forward")
+        loss.backward()
+        laps.lap("backward")
+        optimizer.step()
+        lr_scheduler.step()
+        optimizer.zero_grad()
+        laps.lap("optimizer")
+    return laps.shares
+
+
+def matmul_peak(device: torch.device, *, dtype: torch.dtype = torch.float32, repeats: int = 20) -> float:
+    """The FLOP/s of a large square product (2 n^3 operations), the best that a training could come near to."""
+    size = 8192 if device.type == "cuda" else 1024
+    left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds = [timed(lambda: left @ right, TorchDevice(device)) for _ in range(repeats + 3)][3:]
+    return 2 * size**3 / median(seconds)
+
+
+def flops(call: Callable[[], Any]) -> int:
+    """The floating-point operations of the call's matrix products, as torch counts them."""
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+def content(batches: Iterable[Batch]) -> dict[str, float]:
+    """What the batches hold: rows, tokens without padding, and the share of padding."""
+    rows, tokens, places = 0, 0, 0
+    for batch in batches:
+        mask = batch["attention_mask"]
+        rows, tokens, places = rows + len(mask), tokens + int(mask.sum()), places + mask.numel()
+    return {"rows": rows, "tokens": tokens, "padding": 1 - tokens / places}
