@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.recipe import Recipe
     from harness.record import CheckRecord, RunRecord
 
@@ -70,6 +72,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """No GPU test that was asked for is lost to ``--benchmark-only``, which skips what lacks the fixture ``benchmark``.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_finish
+
+    Raises:
+        UsageError: ``-m`` selected a GPU test that would be skipped; names it.
+    """
+    config = session.config
+    if not (config.getoption("benchmark_only", False) and config.getoption("markexpr")):
+        return
+    lost = [
+        item.nodeid
+        for item in session.items
+        if item.get_closest_marker("gpu") and "benchmark" not in getattr(item, "fixturenames", ())
+    ]
+    if lost:
+        raise pytest.UsageError(
+            f"--benchmark-only would skip {len(lost)} GPU tests, because they lack the fixture benchmark: "
+            f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}; run their code through benchmark, or leave out "
+            "--benchmark-only"
+        )
+
+
 def _no_gpu() -> str | None:
     import torch
 
@@ -91,6 +117,22 @@ def _option(config: pytest.Config, name: str) -> str | None:
     return config.getoption(name) or config.getini(name) or None
 
 
+def baselines_folder(config: pytest.Config) -> Path:
+    """``--harness-baselines``, seen from where pytest's configuration lies."""
+    return config.rootpath / (_option(config, "harness_baselines") or "baselines")
+
+
+def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
+    """The recipe with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in.
+
+    Raises:
+        ValueError: a value that no run can have.
+    """
+    data = _option(config, "harness_data") or (os.environ.get("HARNESS_DATA") if recipe.data is None else None)
+    given = {"data": data} | {name: _option(config, f"harness_{name}") for name in ("checkpoint", "loop")}
+    return recipe.with_(**{name: value for name, value in given.items() if value})
+
+
 @pytest.fixture(scope="session")
 def recipe(pytestconfig: pytest.Config) -> Recipe:
     """The recipe that ``--recipe`` names, with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in."""
@@ -101,10 +143,8 @@ def recipe(pytestconfig: pytest.Config) -> Recipe:
         chosen = load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE)
     except CannotTry as error:
         raise _failure(error) from None
-    data = _option(pytestconfig, "harness_data") or (os.environ.get("HARNESS_DATA") if chosen.data is None else None)
-    given = {"data": data} | {name: _option(pytestconfig, f"harness_{name}") for name in ("checkpoint", "loop")}
     try:
-        return chosen.with_(**{name: value for name, value in given.items() if value})
+        return with_options(chosen, pytestconfig)
     except ValueError as error:
         raise _failure(error) from None
 
@@ -166,7 +206,7 @@ def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
         from harness.errors import CannotTry
         from harness.report.baseline import verdict_lines
 
-        folder = pytestconfig.rootpath / (_option(pytestconfig, "harness_baselines") or "baselines")
+        folder = baselines_folder(pytestconfig)
         try:
             if pytestconfig.getoption("harness_update"):
                 path = add(folder, record)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.pytest_plugin import baselines_folder
 from harness.recipe import RECIPES, Recipe
+
+if TYPE_CHECKING:
+    from tests.benchmarks.kept import Keeper
 
 SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 """Enough for several batches, the last one smaller, and two epochs in a second."""
@@ -55,3 +60,22 @@ def mrpc(pytestconfig: pytest.Config) -> Path:
 def bert_base(pytestconfig: pytest.Config) -> Path:
     """A folder with bert-base-uncased's tokenizer, with or without weights."""
     return _given_folder(pytestconfig, "harness_checkpoint", "HARNESS_CHECKPOINT")
+
+
+@pytest.fixture
+def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
+    """pytest-benchmark's, which runs the code once where no option of it asks for the clock."""
+    from tests.benchmarks.kept import measures
+
+    benchmark.disabled = benchmark.disabled or not measures(pytestconfig)
+    return benchmark
+
+
+@pytest.fixture
+def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
+    """Call it with what a benchmark came to: it is compared with the baseline of this hardware, or recorded."""
+    from tests.benchmarks.kept import Keeper
+
+    config = request.config
+    update = config.getoption("harness_update")
+    return Keeper(benchmark, request.node.warn, baselines_folder(config), update, not benchmark.disabled)

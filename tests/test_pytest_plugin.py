@@ -7,6 +7,7 @@ import sys
 
 import filelock  # noqa: F401
 import pytest
+import torch
 
 import harness.report.terminal
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
@@ -185,3 +186,31 @@ def test_baseline_fixture(project: pytest.Pytester) -> None:
     failed = run(project, *arguments)
     failed.assert_outcomes(failed=1)
     failed.stdout.fnmatch_lines(["*exact*fails*", "*small-plain-cpu.json, seed 42, curve, update 16*"])
+
+
+GPU_TESTS = """
+import pytest
+
+@pytest.mark.gpu
+def test_with(benchmark):
+    benchmark(lambda: None)
+
+@pytest.mark.gpu
+def test_without():
+    assert False
+
+def test_other():
+    pass
+"""
+
+
+def test_a_gpu_test_that_benchmark_only_would_skip_is_an_error(project: pytest.Pytester) -> None:
+    """pytest-benchmark skips what lacks its fixture and says nothing: ``assert False`` would pass for a green run."""
+    project.makepyfile(test_contract="", test_gpu=GPU_TESTS)
+    lost = run(project, "-m", "gpu", "--benchmark-only")
+    assert lost.ret == pytest.ExitCode.USAGE_ERROR
+    lost.stderr.fnmatch_lines(["ERROR: --benchmark-only would skip 1 GPU tests, *: test_gpu.py::test_without; *"])
+    for arguments in (("-m", "gpu", "--benchmark-only", "-k", "with and not without"), ("--benchmark-only",)):
+        assert run(project, *arguments).ret == pytest.ExitCode.OK, "nothing is lost, or GPU tests were not asked for"
+    outcomes = {"passed": 1, "failed": 1} if torch.cuda.is_available() else {"skipped": 2}
+    run(project, "-m", "gpu").assert_outcomes(deselected=1, **outcomes)

@@ -46,6 +46,9 @@ MAX_NORM = 0.1
 DESCENT = 0.1
 """The learning rate there."""
 
+BF16_UNIT = torch.finfo(torch.bfloat16).eps / 2
+"""2^-8: by so much of its size bf16 rounds a number."""
+
 BF16_UPDATES = 8
 
 
@@ -480,7 +483,7 @@ def bf16_stays_near_float32(run: Run) -> Iterator[Finding]:
     """Under mixed_precision="bf16" the losses stay near float32's, are not the same, and the weights are float32."""
     needs(run, "bf16")
     expected, observed = run.replays["float32"], run.replays["bf16"]
-    band = bf16_band(run)
+    band = rounding_band(run, BF16_UNIT)
     for update, (ours, theirs) in enumerate(zip(expected.losses, observed.losses, strict=True), start=1):
         if not abs(ours - theirs) <= band:
             yield Finding(
@@ -505,15 +508,14 @@ def bf16_stays_near_float32(run: Run) -> Iterator[Finding]:
         )
 
 
-def bf16_band(run: Run) -> float:
-    """How far a loss may be from float32's under bf16.
+def rounding_band(run: Run, unit: float) -> float:
+    """How far a loss may be from float32's where products are rounded by up to ``unit`` of their size.
 
-    Each layer rounds its hidden states about a dozen times, each time by up to u = 2^-8 of their size. Roundings add up
-    like steps of a random walk: sqrt(12 layers) u, and four times that is not reached by chance. The loss of two logits
-    of size 1 moves as much.
+    Each layer rounds its hidden states about a dozen times. Roundings add up like steps of a random walk:
+    sqrt(12 layers) units, and four times that is not reached by chance. The loss of two logits of size 1 moves as much.
     """
     layers = getattr(run.model.config, "num_hidden_layers", 12)
-    return 4 * math.sqrt(12 * layers) * torch.finfo(torch.bfloat16).eps / 2
+    return 4 * math.sqrt(12 * layers) * unit
 
 
 def needs(run: Run, replay: str) -> None:

@@ -85,6 +85,39 @@ def test_without_a_baseline(mine: Path, tmp_path: Path) -> None:
     assert "no baseline" in done.output
 
 
+def test_new_seeds_are_trained_for_the_comparison(
+    recorded: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded ones, 42 to 44, are passed over: they would be no further evidence."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["baseline", "compare", "--recipe", f"{mine}:small", "--baselines", recorded]
+    done = harness(*arguments, "--seeds", "2")
+    assert done.exit_code == 0, done.output
+    assert [int(path.name.split("-")[2]) for path in sorted(tmp_path.glob("runs/small-plain-*"))] == [45, 46]
+    assert "2 runs would show a drop of" in done.output
+    again = harness("baseline", "compare", *sorted(tmp_path.glob("runs/*")), "--baselines", recorded)
+    assert done.stdout.endswith(again.stdout)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--seeds", "2", "run.json")])
+def test_runs_or_seeds_to_compare(arguments: tuple[str, ...]) -> None:
+    done = harness("baseline", "compare", *arguments)
+    assert done.exit_code == 2
+    assert "give the runs to compare, or --seeds K" in done.output
+
+
+def test_no_seed_is_trained_for_a_comparison_that_cannot_be_made(mine: Path, tmp_path: Path, recorded: Path) -> None:
+    none = harness("baseline", "compare", "--recipe", f"{mine}:small", "--seeds", "2", "--baselines", tmp_path)
+    assert none.exit_code == 2
+    assert "small-plain-cpu.json not found; record one" in none.output
+    other = tmp_path / "other.py"
+    other.write_text(mine.read_text().replace("lr=5e-05", "lr=0.0001"))
+    done = harness("baseline", "compare", "--recipe", f"{other}:small", "--seeds", "2", "--baselines", recorded)
+    assert done.exit_code == 2
+    assert "recipe.lr is 5e-05 there" in done.output
+    assert "seed 45" not in done.output
+
+
 def worse(folder: Path, tmp_path: Path, **changes: Any) -> Path:
     record = make_record(60, **({"metrics": {"accuracy": 0.5, "f1": 0.5}} | changes))
     record.write(tmp_path / "run.json")

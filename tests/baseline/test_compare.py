@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.baseline import stored
-from harness.baseline.compare import DRIFT, EARLY, Verdict, compare, compare_candidate, differences
+from harness.baseline.compare import DRIFT, EARLY, Verdict, baseline_of, compare, compare_candidate, differences
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.recipe import Recipe
@@ -242,3 +242,17 @@ def test_differences_name_their_keys() -> None:
     assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": 4}) == [
         "a.b 1 there, 3 here", "c 2 there, None here", "d None there, 4 here"
     ]  # fmt: skip
+
+
+def test_accelerate_in_one_process_shares_the_plain_baseline(folder: Path, baseline: Baseline) -> None:
+    """Its bits are the plain loop's; what several processes compute is not."""
+    shared = make_record(recipe={"loop": "accelerate"})
+    assert baseline_of(folder, shared) == folder / "tiny-plain-cpu.json"
+    assert compare(baseline, [shared])[0].outcome == "holds"
+    several = make_record(recipe={"loop": "accelerate", "processes": 2})
+    assert baseline_of(folder, several) == folder / "tiny-accelerate-2-cpu.json"
+    with pytest.raises(CannotTry, match=r"recipe\.loop is 'plain' there and 'accelerate' in the run"):
+        compare(baseline, [several])
+    own = folder / "tiny-accelerate-cpu.json"
+    own.write_bytes((folder / "tiny-plain-cpu.json").read_bytes())
+    assert baseline_of(folder, shared) == own

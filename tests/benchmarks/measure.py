@@ -102,6 +102,17 @@ def flops(call: Callable[[], Any]) -> int:
     return counter.get_total_flops()
 
 
+def peak_memory(call: Callable[[], Any], device: torch.device) -> dict[str, float]:
+    """The most memory that the call's tensors held at once on a GPU, in bytes, by the name of the figure."""
+    if device.type != "cuda":
+        return {}
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    torch.cuda.synchronize(device)
+    return {"peak_memory_bytes": float(torch.cuda.max_memory_allocated(device))}
+
+
 def content(batches: Iterable[Batch]) -> dict[str, float]:
     """What the batches hold: rows, tokens without padding, and the share of padding."""
     rows, tokens, places = 0, 0, 0

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
+from datasets import Dataset
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
-from transformers import DataCollatorWithPadding, get_scheduler, set_seed
+from transformers import AutoTokenizer, BertConfig, BertModel, DataCollatorWithPadding, get_scheduler, set_seed
 
+from harness.errors import CannotTry
 from harness.metrics import load_metric
-from harness.recipe import Recipe
+from harness.recipe import RECIPES, Recipe
+from harness.sources import builtin, find_checkpoint
 from harness.stages import STAGES, Run
+from harness.stages.train import loop, traced
+from tests.benchmarks.measure import Batch
 
 UPDATES = 20
 """Of a round: long enough for the clock, short enough that both sides meet the same weather."""
@@ -25,39 +32,73 @@ LEFT_OUT = ("equivalence", "train", "evaluate")
 def prepared(recipe: Recipe) -> Run:
     """The recipe's steps up to the training."""
     set_seed(recipe.seed)
-    run = Run(recipe)
+    run = Run(recipe, updates=UPDATES)
     for stage in STAGES:
         if stage.name not in LEFT_OUT:
             stage.do(run)
+    run.progress_bar = tqdm(range(run.num_training_steps), disable=True)
     return run
 
 
-@dataclass
+def bert_base(wanted: Recipe, folder: Path, config: BertConfig | None = None) -> tuple[Recipe, str]:
+    """The documented recipe, and what its weights are: "pretrained", or why they are random.
+
+    Without weights or data it is the built-in corpus and a BERT of the same shape, drawn at random into the folder:
+    good for throughput, and for nothing else.
+    """
+    try:
+        find_checkpoint(wanted, weights=True)
+        if wanted.data is None:
+            STAGES[0].do(Run(wanted))
+    except CannotTry as reason:
+        set_seed(wanted.seed)
+        BertModel(config or BertConfig()).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(builtin.CHECKPOINT).save_pretrained(folder)
+        random = RECIPES["tiny"].with_(name="bert-base-random", checkpoint=str(folder))
+        return random, f"random: {reason}"
+    return wanted, "pretrained"
+
+
+@contextmanager
+def watched_training(run: Run) -> Iterator[Callable[[], None]]:
+    """One round of the train stage's loop, watched by its trace as in a run of the harness."""
+
+    def train() -> None:
+        torch.manual_seed(run.recipe.seed)
+        loop(run)
+
+    with traced(run):
+        yield train
+
+
 class Document:
-    """The document's code with its own model, collator and dataloaders, unwatched."""
+    """The document's code with a model, collator and dataloaders of its own, unwatched."""
 
-    run: Run
-
-    def __post_init__(self) -> None:
-        recipe, rows = self.run.recipe, self.run.model_datasets
-        self.model, self.device = deepcopy(self.run.model), self.run.device
-        data_collator = DataCollatorWithPadding(tokenizer=self.run.tokenizer)
+    def __init__(self, run: Run) -> None:
+        recipe, rows = run.recipe, run.model_datasets
+        self.seed, self.device, self.model = recipe.seed, run.device, deepcopy(run.model)
+        data_collator = DataCollatorWithPadding(tokenizer=run.tokenizer)
         self.train_dataloader = DataLoader(
             rows["train"], shuffle=True, batch_size=recipe.batch_size, collate_fn=data_collator
         )
         self.eval_dataloader = DataLoader(rows["validation"], batch_size=recipe.batch_size, collate_fn=data_collator)
         self.optimizer = AdamW(self.model.parameters(), lr=recipe.lr)
         self.lr_scheduler = get_scheduler(
-            "linear", optimizer=self.optimizer, num_warmup_steps=0, num_training_steps=self.run.num_training_steps
+            "linear", optimizer=self.optimizer, num_warmup_steps=0, num_training_steps=run.num_training_steps
         )
-        self.progress_bar = tqdm(range(self.run.num_training_steps), disable=True)
+        self.progress_bar = tqdm(range(run.num_training_steps), disable=True)
 
-    def train(self, updates: int = UPDATES) -> None:
-        model, device = self.model, self.device
-        torch.manual_seed(self.run.recipe.seed)
-        model.train()
-        for number, batch in enumerate(self.train_dataloader, start=1):
-            batch = {k: v.to(device) for k, v in batch.items()}
+    def batches(self) -> Iterator[Batch]:
+        """Those of a round, in its order."""
+        torch.manual_seed(self.seed)
+        self.model.train()
+        return (batch for batch, _ in zip(self.train_dataloader, range(UPDATES), strict=False))
+
+    def train(self, model: Any = None) -> None:
+        """A round; through ``model``, if it is another form of the same one."""
+        model = model or self.model
+        for batch in self.batches():
+            batch = {k: v.to(self.device) for k, v in batch.items()}
             outputs = model(**batch)
             loss = outputs.loss
             loss.backward()
@@ -66,21 +107,26 @@ class Document:
             self.lr_scheduler.step()
             self.optimizer.zero_grad()
             self.progress_bar.update(1)
-            if number == updates:
-                return
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self) -> dict[str, Any]:
         metric = load_metric()
         self.model.eval()
         for batch in self.eval_dataloader:
             batch = {k: v.to(self.device) for k, v in batch.items()}
             with torch.no_grad():
                 outputs = self.model(**batch)
-            predictions = torch.argmax(outputs.logits, dim=-1)
+
+            logits = outputs.logits
+            predictions = torch.argmax(logits, dim=-1)
             metric.add_batch(predictions=predictions, references=batch["labels"])
         return metric.compute()
 
-    def batches(self, updates: int = UPDATES) -> Iterator[dict[str, torch.Tensor]]:
-        """Those of a round, in its order."""
-        torch.manual_seed(self.run.recipe.seed)
-        return (batch for batch, _ in zip(self.train_dataloader, range(updates), strict=False))
+
+def tokenized(run: Run) -> Dataset:
+    """The train split through the tokenize stage's function, as the stage maps it, and from no cache."""
+    return run.raw_datasets["train"].map(run.tokenize_function, batched=True, load_from_cache_file=False)
+
+
+def tokenized_bare(run: Run) -> Any:
+    """The same rows through the tokenizer alone."""
+    return run.tokenizer(*(list(run.raw_datasets["train"][name]) for name in run.recipe.text_columns), truncation=True)

@@ -1,0 +1,189 @@
+"""Benchmarks against the recorded ones: what is slower than they explain fails, and nothing passes by absence."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from harness.baseline import review, throughput
+from harness.baseline.throughput import ACHIEVED, RELATIVE, Throughput, compare
+from harness.cli import main
+from harness.errors import CannotTry
+
+CPU = {"device": "cpu", "device_name": None, "machine": "x86_64", "cpu": "a", "threads": 2, "fp32_precision": {}}
+GPU = CPU | {"device": "cuda", "device_name": "NVIDIA H200"}
+RATIOS = {RELATIVE: 1.0, ACHIEVED: 0.3}
+RUNS = 10
+
+
+def record(folder: Path, fingerprint: dict[str, Any] = CPU, *, deviation: float = 0.01) -> Path:
+    random = np.random.default_rng(5)
+    for number in range(RUNS):
+        noise = 1 + deviation * random.normal()
+        throughput.add(
+            folder,
+            "training",
+            throughput.measured(
+                "training", {name: value * noise for name, value in RATIOS.items()}, {"samples_per_second": 200 * noise}
+            ),
+            fingerprint=fingerprint,
+            started=f"2026-11-20T12:00:{number:02}",
+            commit="a" * 40,
+            dirty=False,
+            command="pytest",
+        )
+    name = throughput.name_of("cpu" if fingerprint is CPU else "nvidia-h200")
+    return review.accept(folder, name, "the first")
+
+
+@pytest.fixture
+def baseline(tmp_path: Path) -> Throughput:
+    return Throughput.read(record(tmp_path))
+
+
+def test_as_fast_holds_and_says_what_it_could_see(baseline: Throughput) -> None:
+    verdict = compare(baseline, "training", RATIOS, {"samples_per_second": 1.0}, CPU)
+    assert (verdict.outcome, len(verdict.grounds)) == ("holds", 2), "absolute figures are not compared on CPUs"
+    assert all("would show in 80% of cases" in ground for ground in verdict.grounds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "observed"),
+    [
+        ({RELATIVE: 0.9}, "0.9"),
+        ({ACHIEVED: 0.25}, "0.25"),
+        ({RELATIVE: math.nan}, "nan"),
+        ({RELATIVE: -math.inf}, "-inf"),
+        ({ACHIEVED: None}, "nothing"),
+    ],
+)
+def test_slower_missing_or_broken_fails(baseline: Throughput, changes: dict[str, Any], observed: str) -> None:
+    ratios = {name: value for name, value in (RATIOS | changes).items() if value is not None}
+    verdict = compare(baseline, "training", ratios, {}, CPU)
+    assert verdict.outcome == "fails"
+    assert [finding.observed for finding in verdict.findings] == [observed]
+    assert verdict.findings[0].where == "throughput-cpu.json, training"
+
+
+def test_a_gain_is_no_finding(baseline: Throughput) -> None:
+    assert compare(baseline, "training", {RELATIVE: 1.2, ACHIEVED: 0.4}, {}, CPU).outcome == "holds"
+
+
+@pytest.mark.parametrize(
+    ("name", "ratios", "fingerprint", "message"),
+    [
+        ("evaluation", RATIOS, CPU, "throughput-cpu.json, evaluation: .* was not recorded; record it with"),
+        ("training", RATIOS | {"new": 1.0}, CPU, "training: new was not recorded"),
+        ("training", RATIOS, GPU, "hardware is 'cpu' there and 'nvidia-h200' in the run"),
+    ],
+)
+def test_what_cannot_be_compared(
+    baseline: Throughput, name: str, ratios: dict[str, float], fingerprint: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CannotTry, match=message):
+        compare(baseline, name, ratios, {}, fingerprint)
+
+
+def test_on_another_cpu_only_the_side_by_side_ratio_counts(baseline: Throughput) -> None:
+    other = CPU | {"threads": 8}
+    verdict = compare(baseline, "training", {RELATIVE: 1.0, ACHIEVED: 0.01}, {}, other)
+    assert verdict.outcome == "holds"
+    assert any(
+        ground.startswith(f"{ACHIEVED} not compared: no recorded run has this CPU") for ground in verdict.grounds
+    )
+    assert compare(baseline, "training", {RELATIVE: 0.9, ACHIEVED: 0.01}, {}, other).outcome == "fails"
+
+
+def test_rates_are_compared_on_the_same_gpu(tmp_path: Path) -> None:
+    baseline = Throughput.read(record(tmp_path, GPU))
+    assert compare(baseline, "training", RATIOS, {"samples_per_second": 200}, GPU).outcome == "holds"
+    verdict = compare(baseline, "training", RATIOS, {"samples_per_second": 150}, GPU)
+    assert [finding.expected.partition(" ")[0] for finding in verdict.findings] == ["samples_per_second"]
+    other = GPU | {"fp32_precision": {"matmul": "tf32"}}
+    assert compare(baseline, "training", RATIOS, {"samples_per_second": 150}, other).outcome == "holds"
+
+
+def test_one_recorded_run_has_no_spread(baseline: Throughput) -> None:
+    baseline.runs = baseline.runs[:1]
+    with pytest.raises(CannotTry, match="needs two or more recorded runs"):
+        compare(baseline, "training", RATIOS, {}, CPU)
+
+
+def test_equal_recordings_leave_room_for_rounding(tmp_path: Path) -> None:
+    baseline = Throughput.read(record(tmp_path, deviation=0.0))
+    assert compare(baseline, "training", {RELATIVE: 0.99, ACHIEVED: 0.297}, {}, CPU).outcome == "holds"
+    assert compare(baseline, "training", {RELATIVE: 0.95, ACHIEVED: 0.297}, {}, CPU).outcome == "fails"
+
+
+@pytest.mark.parametrize(("mean", "least", "most"), [(1.0, 0.002, 0.02), (0.9, 0.99, 1.0)])
+def test_false_alarms_are_as_rare_as_promised_and_a_tenth_is_seen(mean: float, least: float, most: float) -> None:
+    """Over many baselines of ten runs with a spread of 1 %: one comparison in a hundred is flagged, a tenth always."""
+    random = np.random.default_rng(3)
+    trials, flagged = 600, 0
+    for _ in range(trials):
+        runs = [
+            throughput.BenchmarkRun(
+                started=f"{number}",
+                commit=None,
+                dirty=None,
+                command="",
+                fingerprint=CPU,
+                benchmarks={"training": throughput.measured("training", {RELATIVE: value}, {})},
+            )
+            for number, value in enumerate(random.normal(1, 0.01, RUNS))
+        ]
+        baseline = Throughput(hardware="cpu", runs=runs)
+        flagged += compare(baseline, "training", {RELATIVE: random.normal(mean, 0.01)}, {}, CPU).outcome == "fails"
+    assert least <= flagged / trials <= most
+
+
+def test_a_value_that_is_none_is_not_recorded() -> None:
+    with pytest.raises(CannotTry, match=f"benchmark training: ratios.{RELATIVE}: Value error, not a finite number"):
+        throughput.measured("training", {RELATIVE: math.nan}, {})
+
+
+def test_benchmarks_of_one_pytest_run_are_one_recording(tmp_path: Path) -> None:
+    def add(name: str) -> Path:
+        one = throughput.measured(name, RATIOS, {})
+        known = {"commit": None, "dirty": None, "command": "pytest"}
+        return throughput.add(tmp_path, name, one, fingerprint=CPU, started="now", **known)
+
+    with ThreadPoolExecutor(4) as pool:
+        path = next(iter(list(pool.map(add, ("training", "evaluation", "tokenization", "training")))))
+    found = Throughput.read(path)
+    assert len(found.runs) == 1
+    assert found.benchmarks == ["evaluation", "tokenization", "training"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content | {"schema": 2}, r"schema: Input should be 1 \(of a newer harness\?\)"),
+        (lambda content: content | {"runs": []}, "runs: List should have at least 1 item"),
+        (lambda content: content | {"surprise": 1}, "surprise: Extra inputs are not permitted"),
+    ],
+)
+def test_broken_files(tmp_path: Path, change: Callable[[Any], Any], message: str) -> None:
+    path = record(tmp_path)
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(CannotTry, match=rf"baseline .*throughput-cpu\.json: {message}"):
+        review.kind_of(path).read(path)
+
+
+def test_show_and_stale(tmp_path: Path) -> None:
+    path = record(tmp_path)
+    shown = CliRunner().invoke(main, ["baseline", "show", "throughput-cpu", "--baselines", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("throughput-cpu: 10 runs, the first\n")
+    assert "samples_per_second" in shown.output
+    assert review.stale(tmp_path) == {}
+    path.rename(tmp_path / "throughput-gpu.json")
+    assert "it is throughput-cpu by its contents" in next(iter(review.stale(tmp_path).values()))

@@ -1,0 +1,115 @@
+"""The clock, on a stand-in for a GPU: work is queued, and done when somebody waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig
+
+from harness.recipe import RECIPES
+from harness.run import quiet_libraries
+from tests.benchmarks.conftest import Subject
+from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, timed
+from tests.benchmarks.subjects import bert_base, prepared
+from tests.benchmarks.test_precision import variant
+
+
+class Queue:
+    """A device with a clock of its own: calls return at once, waiting for them takes their time."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.now, self.queued = 0.0, 0.0
+
+    def launch(self, seconds: float) -> None:
+        self.now += 0.001  # what it takes to ask
+        self.queued += seconds
+
+    def synchronize(self) -> None:
+        self.now, self.queued = self.now + self.queued, 0.0
+
+
+def test_what_is_queued_is_timed_and_what_was_queued_before_is_not() -> None:
+    device = Queue()
+    device.launch(100)
+    assert timed(lambda: device.launch(3), device, clock=lambda: device.now) == pytest.approx(3.001)
+
+
+def test_each_part_is_charged_with_its_own_work() -> None:
+    device = Queue()
+    device.launch(100)
+    laps = Laps(device, clock=lambda: device.now)
+    for _ in range(2):
+        device.launch(0.999)
+        laps.lap("forward")
+        device.launch(2.999)
+        laps.lap("backward")
+    assert laps.seconds == pytest.approx({"forward": 2, "backward": 6})
+    assert laps.shares == pytest.approx({"forward": 0.25, "backward": 0.75})
+
+
+def test_a_product_is_counted_forward_and_backward() -> None:
+    rows, inputs, outputs = 16, 32, 8
+    layer = torch.nn.Linear(inputs, outputs)
+    batch = torch.rand(rows, inputs, requires_grad=True)
+    assert flops(lambda: layer(batch).sum().backward()) == 3 * 2 * rows * inputs * outputs
+
+
+def test_the_peak_is_positive_and_finite() -> None:
+    assert 0 < matmul_peak(torch.device("cpu"), repeats=1) < 1e17
+
+
+def test_padding_is_no_content() -> None:
+    batches = [{"attention_mask": torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]])}]
+    assert content(batches) == {"rows": 2, "tokens": 4, "padding": 0.5}
+
+
+def test_memory_is_a_figure_of_gpus_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peak_memory(lambda: None, torch.device("cpu")) == {}
+    called: list[str] = []
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda device, name=name: called.append(name))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 2**30)
+    found = peak_memory(lambda: called.append("call"), torch.device("cuda"))
+    assert found == {"peak_memory_bytes": 2**30}
+    assert called == ["synchronize", "reset_peak_memory_stats", "call", "synchronize"]
+
+
+def test_without_weights_bert_base_is_random_and_says_so(tmp_path: Path) -> None:
+    quiet_libraries()
+    wanted = RECIPES["bert-base"].with_(checkpoint=str(tmp_path / "absent"))
+    small = BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
+    recipe, weights = bert_base(wanted, tmp_path / "random", small)
+    assert weights.startswith("random: checkpoint folder ")
+    assert recipe.name == "bert-base-random"
+    run = prepared(recipe)
+    assert run.model.config.hidden_size == 32
+    assert run.model.config.vocab_size == 30522
+
+
+def test_with_weights_bert_base_is_what_was_asked_for(tmp_path: Path) -> None:
+    assert bert_base(RECIPES["tiny"], tmp_path) == (RECIPES["tiny"], "pretrained")
+
+
+def test_a_precision_ends_with_its_block() -> None:
+    model: Any = torch.nn.Linear(2, 2)
+    before = torch.get_float32_matmul_precision()
+    with variant("tf32", model) as called:
+        assert called is model
+        assert torch.get_float32_matmul_precision() == "high"
+    with variant("bf16", model) as called:
+        assert called(torch.rand(1, 2)).dtype == torch.bfloat16
+    assert torch.get_float32_matmul_precision() == before
+    assert model(torch.rand(1, 2)).dtype == torch.float32
+
+
+def test_both_sides_go_through_the_same_batches(subject: Subject) -> None:
+    first, second = list(subject.document.batches()), list(subject.document.batches())
+    assert all(torch.equal(a["input_ids"], b["input_ids"]) for a, b in zip(first, second, strict=True))
+    torch.manual_seed(subject.run.recipe.seed)
+    ours = next(iter(subject.run.train_dl))
+    assert torch.equal(first[0]["input_ids"].cpu(), ours["input_ids"].cpu())

@@ -1,0 +1,43 @@
+"""The documented run on a GPU, bert-base-uncased on MRPC with all 1377 updates; elsewhere the same with a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.baseline.compare import baseline_of
+from harness.errors import CannotTry
+from harness.pytest_plugin import baselines_folder, with_options
+from harness.recipe import RECIPES, Recipe
+from harness.record import RunRecord
+from harness.sources import find_checkpoint
+from tests.gpu.test_loops import run_once
+
+
+@pytest.fixture(params=["small", pytest.param("bert-base", marks=pytest.mark.gpu)])
+def documented(request: pytest.FixtureRequest, small: Recipe) -> Recipe:
+    if request.param == "small":
+        return small
+    recipe = with_options(RECIPES["bert-base"], request.config)
+    try:
+        find_checkpoint(recipe, weights=True)
+    except CannotTry as reason:
+        pytest.skip(f"accuracy needs pretrained weights: {reason}")
+    return recipe
+
+
+def test_the_documented_run(
+    benchmark: Any, documented: Recipe, baseline: Callable[[RunRecord], None], request: pytest.FixtureRequest
+) -> None:
+    """Every check holds, the documents' ball park among them, and it is as good as the recorded runs."""
+    record = run_once(benchmark, documented)
+    benchmark.extra_info.update({**record.metrics, **record.seconds})
+    assert not record.checks_failed, record.findings
+    assert record.updates == record.updates_planned
+    path = baseline_of(baselines_folder(request.config), record)
+    if path.exists() or request.config.getoption("harness_update"):
+        baseline(record)
+    else:
+        request.node.warn(pytest.PytestWarning(f"not compared: no baseline {path}"))
