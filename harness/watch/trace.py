@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import torch
@@ -103,7 +104,10 @@ class Trace:
     """
 
     def __enter__(self) -> Trace:
-        self._trainable = [name for name, parameter in self.model.named_parameters() if parameter.requires_grad]
+        # Going through a model's modules takes longer than looking at them: once, not at every event.
+        self._modules = tuple(self.model.modules())
+        self._parameters = dict(self.model.named_parameters())
+        self._trainable = [name for name, parameter in self._parameters.items() if parameter.requires_grad]
         self._before: dict[str, torch.Tensor] = {}
         self._unseen = set(self._trainable)
         self._still: list[str] = []
@@ -146,7 +150,7 @@ class Trace:
         self.on_event(event)
 
     def _forward_ends(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
-        modes = {module.training for module in model.modules()}
+        modes = {module.training for module in self._modules}
         loss = getattr(outputs, "loss", None)
         self._record(
             Forward(
@@ -165,12 +169,12 @@ class Trace:
             outputs.logits.register_hook(self._backward_begins)
 
     def _backward_begins(self, gradient: torch.Tensor) -> None:
-        left = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        left = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
         left_over = max((each.abs().max().item() for each in left), default=0.0)
         self._record(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        named = dict(self.model.named_parameters())
+        named = self._parameters
         gradients = [p.grad for p in named.values() if p.grad is not None]
         lr = float(optimizer.param_groups[0]["lr"])
         self._made = Update(
@@ -183,8 +187,7 @@ class Trace:
         self._before = {name: named[name].detach().clone() for name in looked_at if _should_change(named[name], lr)}
 
     def _step_ends(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        now = dict(self.model.named_parameters())
-        same = [name for name, before in self._before.items() if torch.equal(before, now[name])]
+        same = [name for name, before in self._before.items() if torch.equal(before, self._parameters[name])]
         if at_first := [name for name in same if name in self._unseen]:
             self.unchanged[self.update] = sorted(at_first)
         if self._before:
@@ -225,6 +228,7 @@ def rows_of(batch: Mapping[str, Any]) -> tuple[str, ...]:
     """The rows of a batch, each told by its ids and its label."""
     if "input_ids" not in batch or "labels" not in batch:
         return ()
-    ids, labels = batch["input_ids"].cpu(), batch["labels"].tolist()
-    mask = batch["attention_mask"].bool().cpu() if "attention_mask" in batch else torch.ones_like(ids).bool()
-    return tuple(row_key(row[kept].tolist(), label) for row, kept, label in zip(ids, mask, labels, strict=True))
+    ids, labels = batch["input_ids"].tolist(), batch["labels"].tolist()
+    if "attention_mask" in batch:
+        ids = [list(compress(*row)) for row in zip(ids, batch["attention_mask"].tolist(), strict=True)]
+    return tuple(row_key(row, label) for row, label in zip(ids, labels, strict=True))
