@@ -151,10 +151,10 @@ def _run(
             run_stages(run, stages, on_stage=keep)
     except KeyboardInterrupt:
         interrupted = True
-    return run, _record(run, results, started=started, interrupted=interrupted)
+    return run, run_record(run, results, started=started, interrupted=interrupted)
 
 
-def _record(run: Run, results: Sequence[StageResult], *, started: str, interrupted: bool) -> RunRecord:
+def run_record(run: Run, results: Sequence[StageResult], *, started: str, interrupted: bool) -> RunRecord:
     made = run.training.updates if hasattr(run, "training") else []
     forwards = [forward for forward in run.training.forwards if forward.gradients] if made else []
     whole = bool(made) and not interrupted

@@ -1,0 +1,65 @@
+"""The baselines in the repository: in force, recorded from clean commits, and as many seeds as are promised."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.baseline.review import DOCUMENTED, stale, stored_files
+from harness.baseline.stored import Baseline
+from harness.baseline.throughput import Throughput
+from harness.claims import CLAIMS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "baselines"
+SEEDS = {"tiny-plain-cpu": 20, "minilm-plain-cpu": 5}
+"""How many seeds each was recorded with, at least."""
+
+THROUGHPUT_RUNS = 10
+
+
+def test_none_is_stale_and_none_is_unknown() -> None:
+    assert stale(FOLDER) == {}
+    assert {path.stem for path in stored_files(FOLDER)} == {*SEEDS, "throughput-cpu"}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_seeds(name: str) -> None:
+    baseline = Baseline.read(FOLDER / f"{name}.json")
+    assert len(baseline.runs) >= SEEDS[name]
+    assert all(run.commit and run.dirty is False for run in baseline.runs)
+    assert not any("/" in run.command for run in baseline.runs), "no path of a machine"
+    assert baseline.reason
+
+
+def test_every_recorded_benchmark_is_still_measured() -> None:
+    """One that nobody measures any more would never be compared."""
+    baseline = Throughput.read(FOLDER / "throughput-cpu.json")
+    assert len(baseline.runs) >= THROUGHPUT_RUNS
+    assert all(run.commit and run.dirty is False for run in baseline.runs)
+    sources = "".join(path.read_text() for path in sorted((ROOT / "tests" / "benchmarks").glob("test_*.py")))
+    kept = {name.partition("-")[0] for name in re.findall(r'\bthroughput\(\s*f?"([^"{]+)', sources)}
+    assert {name.partition("-")[0] for name in baseline.benchmarks} == kept
+
+
+def documented_figures() -> dict[str, Any]:
+    """The figures that the documents print of a training, as the claims have them."""
+    figures = [
+        {
+            "claim": claim.id,
+            "documents": list(claim.documents),
+            "section": claim.section,
+            "figures": {name: value for name, value in claim.expected.items() if name != "near"},  # ours: ln 2
+        }
+        for claim in CLAIMS.values()
+        if claim.kind == "ball park"
+    ]
+    return {"schema": 1, "use": "ball park only: single runs without a seed", "documented": figures}
+
+
+def test_the_documents_figures_are_the_claims() -> None:
+    assert json.loads((FOLDER / DOCUMENTED).read_text()) == documented_figures()

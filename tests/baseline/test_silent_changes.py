@@ -1,0 +1,43 @@
+"""Silent changes to a run show in the exact lane, at the update at which they first act."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.baseline import stored
+from harness.baseline.stored import Baseline
+from harness.recipe import Recipe
+from tests.baseline.silent_changes import CHANGES, changed_run, verdicts
+
+
+@pytest.fixture(scope="module")
+def recorded(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Baseline:
+    folder = tmp_path_factory.mktemp("recorded")
+    for seed in (42, 43):
+        path = stored.add(folder, changed_run(small.with_(seed=seed), "nothing"))
+    return Baseline.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("learning rate a tenth", 2),
+        ("no scheduler", 3),
+        ("frozen backbone", 2),
+        ("5 % label noise", None),
+    ],
+)
+def test_the_exact_lane_sees_it(small: Recipe, recorded: Baseline, name: str, first: int | None) -> None:
+    """The first update's loss is of the untouched model, unless its labels are others; the second learning rate is the
+    first that a missing scheduler changes."""
+    exact = verdicts(recorded, [changed_run(small, name)])[0]
+    assert exact.outcome == "fails"
+    (finding,) = exact.findings
+    assert finding.update is not None
+    assert first in (None, finding.update)
+
+
+def test_the_exact_lane_sees_nothing_in_a_clean_run(small: Recipe, recorded: Baseline) -> None:
+    assert "nothing" in CHANGES
+    exact = verdicts(recorded, [changed_run(small, "nothing")])[0]
+    assert exact.outcome == "holds", exact.findings
