@@ -47,7 +47,7 @@ def cpu_model() -> str:
 def provenance() -> dict[str, Any]:
     """The commit of the checkout that the harness runs from, whether it has changes, and the command."""
     here, called = Path(__file__).parent, Path(sys.argv[0])
-    called_as = called.parent.name if called.name == "__main__.py" else called.name  # python -m harness, python -m pytest
+    called_as = called.parent.name if called.name == "__main__.py" else called.name  # python -m pytest
 
     def git(*arguments: str) -> str | None:
         try:

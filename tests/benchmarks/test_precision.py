@@ -1,4 +1,4 @@
-"""float32, TF32, bf16 and torch.compile: as right as their rounding allows, and how fast beside float32."""
+"""TF32, bf16 and torch.compile: as right as their rounding allows, and how fast beside float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, peak_memory
 from tests.benchmarks.test_throughput import side_by_side
 
-UNITS = {"fp32": 0.0, "tf32": 2**-11, "bf16": BF16_UNIT, "compile": 2**-24}
+UNITS = {"tf32": 2**-11, "bf16": BF16_UNIT, "compile": 2**-24}
 """By how much of its size a variant rounds a product; compiled code adds up in another order."""
 
 
