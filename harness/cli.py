@@ -236,9 +236,8 @@ def compare(recipe: Recipe, timeout: float, runs: tuple[Path, ...], seeds: int |
     With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
     candidate (candidates/NAME.json) is compared with the baseline that it would replace.
     """
-    from harness.baseline.compare import baseline_of, compare, compare_candidate
-    from harness.baseline.files import baseline_path
-    from harness.baseline.review import is_baseline
+    from harness.baseline.compare import baseline_of, compare
+    from harness.baseline.review import compare_candidate, is_baseline
     from harness.baseline.stored import Baseline
     from harness.record import RunRecord
     from harness.report.baseline import verdict_lines
@@ -246,8 +245,7 @@ def compare(recipe: Recipe, timeout: float, runs: tuple[Path, ...], seeds: int |
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
     if len(runs) == 1 and is_baseline(runs[0]):
-        candidate = Baseline.read(runs[0])
-        verdicts = compare_candidate(Baseline.read(baseline_path(baselines, candidate.name)), candidate)
+        verdicts = compare_candidate(baselines, runs[0])
     else:
         records = [RunRecord.read(path) for path in runs] or _new_seeds(recipe, seeds or 0, baselines, timeout)
         verdicts = compare(Baseline.read(baseline_of(baselines, records[0])), records)

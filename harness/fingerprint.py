@@ -32,15 +32,21 @@ def library_versions() -> dict[str, str | None]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def cpu_model() -> str:
-    """Vendor and model of the CPU; kernels, and so the masks of dropout, differ between vendors of equal capability."""
-    cpuinfo = Path("/proc/cpuinfo")
+CPU_FACTS = (
+    "vendor_id", "cpu family", "model", "model name", "stepping",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision",
+)  # fmt: skip
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Vendor, family and model of the CPU: kernels, and so the masks of dropout, differ between equally capable ones.
+
+    Virtual machines may name every model of a vendor alike; family, model and stepping tell them apart.
+    """
     if cpuinfo.is_file():
-        facts = dict(
-            re.findall(r"^(vendor_id|model name)\s*: (.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
-        )
-        if facts:
-            return " ".join(facts.values())
+        facts = dict(re.findall(r"^([\w ]+?)\s*: (.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE))
+        if found := [facts[name] for name in CPU_FACTS if name in facts]:
+            return " ".join(found)
     return platform.processor() or platform.machine()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,3 +71,23 @@ def test_the_driver_is_none_where_nothing_says_it(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(subprocess, "run", missing)
     assert fingerprint.gpu_driver() is None
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        (
+            "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n"
+            "stepping\t: 1\ncpu MHz\t\t: 3000\n",
+            "AuthenticAMD 25 17 AMD EPYC 1",
+        ),
+        ("processor\t: 0\nBogoMIPS\t: 2000\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n", "0x41 0xd40"),
+        ("processor\t: 0\n", None),
+        (None, None),
+    ],
+)
+def test_cpus_of_one_name_are_told_apart(tmp_path: Path, cpuinfo: str | None, expected: str | None) -> None:
+    path = tmp_path / "cpuinfo"
+    if cpuinfo is not None:
+        path.write_text(cpuinfo)
+    assert fingerprint.cpu_model(path) == (expected or platform.processor() or platform.machine())

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.baseline import compare, throughput
+from harness.baseline.compare import Verdict
 from harness.baseline.files import Stored, baseline_path, candidate_path, locked
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
@@ -42,6 +44,22 @@ def is_baseline(path: Path) -> bool:
     except (OSError, ValueError) as error:
         raise CannotTry(f"{path} cannot be read as JSON: {error}") from error
     return isinstance(content, dict) and "runs" in content
+
+
+def compare_candidate(folder: Path, path: Path) -> list[Verdict]:
+    """What is said of a candidate beside the baseline that it would replace.
+
+    Raises:
+        CannotTry: either is broken, there is no such baseline, or the candidate is of something else.
+    """
+    kind = kind_of(path)
+    candidate = kind.read(path)
+    baseline = kind.read(baseline_path(folder, candidate.name))
+    if isinstance(baseline, Throughput) and isinstance(candidate, Throughput):
+        return throughput.compare_candidate(baseline, candidate)
+    assert isinstance(baseline, Baseline)
+    assert isinstance(candidate, Baseline)
+    return compare.compare_candidate(baseline, candidate)
 
 
 def stale(folder: Path) -> dict[Path, str]:

@@ -8,8 +8,9 @@ ratio may fall is what the recorded ones say of themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -18,7 +19,7 @@ from harness.baseline.compare import SAME_KERNELS, Verdict
 from harness.baseline.files import Finite, Part, Stored, candidate_path, hardware_class, locked
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
-from harness.findings import Finding
+from harness.findings import Finding, Outcome
 
 PREFIX = "throughput"
 RELATIVE = "ours_per_document"
@@ -132,34 +133,26 @@ def compare(
             f"baseline {baseline.name}: hardware is {baseline.hardware!r} there and {hardware!r} in the run; each "
             "hardware class has its own baseline"
         )
-    runs = [run for run in baseline.runs if benchmark in run.benchmarks]
-    alike = [run for run in runs if _alike(run.fingerprint, fingerprint)]
-    recorded = {name for run in runs for name in run.benchmarks[benchmark].ratios}
+    recorded = _recorded(baseline, benchmark, figures, fingerprint)
     if new := [name for name in ratios if name not in recorded]:
         raise CannotTry(f"{where}: {new[0]} was not recorded; record it with --harness-update and accept it")
-    values = {
-        name: [each.benchmarks[benchmark].ratios.get(name, math.nan) for each in (runs if name == RELATIVE else alike)]
-        for name in sorted(recorded)
-    }
-    if hardware != "cpu":
-        for name in sorted(name for name in figures if name.endswith(RATE)):
-            values[name] = [each.benchmarks[benchmark].figures.get(name, math.nan) for each in alike]
+    compared = {name: values for name, values in recorded.items() if values}
     found = {**figures, **ratios}
-    findings, grounds = [], []
-    compared = [name for name, each in values.items() if each]
-    for name, each in values.items():
-        if not each:
-            grounds.append(f"{name} not compared: no recorded run has this CPU or GPU, its threads and precision")
-            continue
-        if len(each) < 2 or any(math.isnan(value) for value in each):
+    findings = []
+    grounds = [
+        f"{benchmark}: {name} not compared: no recorded run has this CPU or GPU, its threads and precision"
+        for name in recorded
+        if name not in compared
+    ]
+    for name, values in compared.items():
+        if len(values) < 2 or any(math.isnan(value) for value in values):
             raise CannotTry(f"{where}: {name} needs two or more recorded runs, all with it; record it anew")
-        spread = Spread(tuple(each), step=ROUNDING * math.sqrt(12) * abs(sum(each)) / len(each))
-        alpha = ALPHA / len(compared)
-        limit, observed = spread.interval(1, 2 * alpha)[0], found.get(name, math.nan)
-        slower = spread.smallest_drop(1, 2 * alpha) / spread.mean
+        spread = Spread(tuple(values), step=ROUNDING * math.sqrt(12) * abs(fmean(values)))
+        alpha = 2 * ALPHA / len(compared)  # of two ends, of which only the lower one is looked at
+        limit, observed = spread.interval(1, alpha)[0], found.get(name, math.nan)
         grounds.append(
-            f"{name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(each)} runs; a loss of "
-            f"{slower:.1%} would show in {POWER:.0%} of cases"
+            f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
+            f"runs; a loss of {spread.smallest_drop(1, alpha) / spread.mean:.1%} would show in {POWER:.0%} of cases"
         )
         if not observed >= limit:  # nothing measured, or NaN, fails too
             findings.append(
@@ -171,12 +164,46 @@ def compare(
                     "what changed in this part.",
                 )
             )
-    return Verdict(
-        "throughput",
-        "fails" if findings else "holds" if compared else "not applicable",
-        tuple(grounds),
-        tuple(findings),
-    )
+    outcome: Outcome = "fails" if findings else "holds" if compared else "not applicable"
+    return Verdict("throughput", outcome, tuple(grounds), tuple(findings))
+
+
+def _recorded(
+    baseline: Throughput, benchmark: str, figures: Mapping[str, float], fingerprint: dict[str, Any]
+) -> dict[str, list[float]]:
+    """What was recorded of a benchmark and may be compared, by name; NaN where a run lacks a value."""
+    runs = [run for run in baseline.runs if benchmark in run.benchmarks]
+    alike = [run for run in runs if _alike(run.fingerprint, fingerprint)]
+    ratios = sorted({name for run in runs for name in run.benchmarks[benchmark].ratios})
+    recorded = {
+        name: [run.benchmarks[benchmark].ratios.get(name, math.nan) for run in (runs if name == RELATIVE else alike)]
+        for name in ratios
+    }
+    if baseline.hardware != "cpu":
+        rates = sorted(name for name in figures if name.endswith(RATE))
+        recorded |= {
+            name: [run.benchmarks[benchmark].figures.get(name, math.nan) for run in alike] for name in rates if alike
+        }
+    return recorded
+
+
+def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[Verdict]:
+    """What is said of each benchmark of a candidate, by the means over its runs.
+
+    Raises:
+        CannotTry: the candidate has other benchmarks, or is of another hardware class.
+    """
+    verdicts = []
+    for benchmark in sorted({*baseline.benchmarks, *candidate.benchmarks}):
+        measured = [run.benchmarks[benchmark] for run in candidate.runs if benchmark in run.benchmarks]
+        ratios, figures = _means([each.ratios for each in measured]), _means([each.figures for each in measured])
+        verdicts.append(compare(baseline, benchmark, ratios, figures, candidate.runs[0].fingerprint))
+    return verdicts
+
+
+def _means(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = {name for each in measured for name in each}
+    return {name: fmean(each.get(name, math.nan) for each in measured) for name in sorted(names)}
 
 
 def _alike(recorded: dict[str, Any], found: dict[str, Any]) -> bool:

@@ -96,9 +96,7 @@ def test_on_another_cpu_only_the_side_by_side_ratio_counts(baseline: Throughput)
     other = CPU | {"threads": 8}
     verdict = compare(baseline, "training", {RELATIVE: 1.0, ACHIEVED: 0.01}, {}, other)
     assert verdict.outcome == "holds"
-    assert any(
-        ground.startswith(f"{ACHIEVED} not compared: no recorded run has this CPU") for ground in verdict.grounds
-    )
+    assert f"training: {ACHIEVED} not compared: no recorded run has this CPU" in verdict.grounds[0]
     assert compare(baseline, "training", {RELATIVE: 0.9, ACHIEVED: 0.01}, {}, other).outcome == "fails"
 
 
@@ -187,3 +185,18 @@ def test_show_and_stale(tmp_path: Path) -> None:
     assert review.stale(tmp_path) == {}
     path.rename(tmp_path / "throughput-gpu.json")
     assert "it is throughput-cpu by its contents" in next(iter(review.stale(tmp_path).values()))
+
+
+def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
+    record(tmp_path)
+    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    for number, value in enumerate((0.85, 0.95)):
+        one = throughput.measured("training", {RELATIVE: value, ACHIEVED: 0.3}, {})
+        path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
+    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+    assert done.exit_code == 1, done.output
+    assert f"training: {RELATIVE} 0.9 against" in done.output
+    throughput.add(tmp_path, "new", one, started="2", **known)
+    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "was not recorded" in done.output
