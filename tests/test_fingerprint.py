@@ -61,8 +61,10 @@ def test_a_precision_that_was_set_is_told() -> None:
     matmul.fp32_precision = "tf32"
     try:
         assert fingerprint.fingerprint()["fp32_precision"] == before | {"matmul": "tf32"} != before
+        matmul.fp32_precision = "ieee"
+        assert fingerprint.fingerprint()["fp32_precision"] == before, "set or not set, it is in full"
     finally:
-        matmul.fp32_precision = before["matmul"]
+        matmul.fp32_precision = "none"
 
 
 def test_the_driver_is_none_where_nothing_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
