@@ -6,7 +6,6 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -82,6 +81,15 @@ RECIPE_OPTIONS = (
     ),
     click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling."),
 )
+
+
+RECIPE_NAMES = ("recipe", "data", "checkpoint", "loop", "processes", "seed")
+
+
+def _on_the_command_line(option: str) -> bool:
+    name = "spec" if option == "recipe" else option
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -208,10 +216,10 @@ def record(recipe: Recipe, timeout: float, seeds: int, baselines: Path) -> None:
         raise CannotTry("record starts its processes itself; give it --processes instead of a launcher")
     from harness.baseline.stored import add, recorded_already
     from harness.report.terminal import recipe_line
-    from harness.run import quiet_libraries, run_recipe
+    from harness.run import begun, quiet_libraries, run_recipe
 
     quiet_libraries()
-    there = recorded_already(baselines, run_recipe(recipe, until="model", timeout=timeout))
+    there = recorded_already(baselines, begun(recipe, timeout=timeout))
     for number in range(recipe.seed, recipe.seed + seeds):
         each = recipe.with_(seed=number)
         click.echo(recipe_line(each))
@@ -237,15 +245,18 @@ def compare(recipe: Recipe, timeout: float, runs: tuple[Path, ...], seeds: int |
     candidate (candidates/NAME.json) is compared with the baseline that it would replace.
     """
     from harness.baseline.compare import baseline_of, compare
-    from harness.baseline.review import compare_candidate, is_baseline
+    from harness.baseline.review import candidate_verdicts, is_baseline
     from harness.baseline.stored import Baseline
     from harness.record import RunRecord
     from harness.report.baseline import verdict_lines
 
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
+    given = [option for option in RECIPE_NAMES if _on_the_command_line(option)]
+    if runs and given:
+        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
     if len(runs) == 1 and is_baseline(runs[0]):
-        verdicts = compare_candidate(baselines, runs[0])
+        verdicts = candidate_verdicts(baselines, runs[0])
     else:
         records = [RunRecord.read(path) for path in runs] or _new_seeds(recipe, seeds or 0, baselines, timeout)
         verdicts = compare(Baseline.read(baseline_of(baselines, records[0])), records)
@@ -264,16 +275,16 @@ def _new_seeds(recipe: Recipe, count: int, baselines: Path, timeout: float) -> l
     from harness.baseline.compare import baseline_of, comparable
     from harness.baseline.stored import Baseline, seed_run
     from harness.report.terminal import recipe_line
-    from harness.run import quiet_libraries, run_recipe
+    from harness.run import begun, quiet_libraries, run_recipe
 
     quiet_libraries()
-    start = run_recipe(recipe, until="model", timeout=timeout)
+    start = begun(recipe, timeout=timeout)
     baseline = Baseline.read(baseline_of(baselines, start))
     comparable(baseline, start)
-    new = (seed for seed in itertools.count(recipe.seed) if baseline.run(seed) is None)
     records = []
-    for seed in itertools.islice(new, count):
-        each, output = recipe.with_(seed=seed), run_folder(recipe.with_(seed=seed))
+    for seed in baseline.new_seeds(recipe.seed, count):
+        each = recipe.with_(seed=seed)
+        output = run_folder(each)
         click.echo(recipe_line(each))
         records.append(run_recipe(each, output=output, timeout=timeout))
         if records[-1].interrupted:
@@ -292,18 +303,17 @@ def show(name: str | None, baselines: Path) -> None:
     Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
     """
     from harness.baseline.files import baseline_path
-    from harness.baseline.review import kind_of, stale, stored_files
+    from harness.baseline.review import read, stale, stored_files
     from harness.report.baseline import baseline_lines
 
     if name is not None:
-        path = baseline_path(baselines, name)
-        _echo(baseline_lines(kind_of(path).read(path)))
+        _echo(baseline_lines(read(baseline_path(baselines, name))))
         return
     if not baselines.is_dir():
         raise CannotTry(f"folder of baselines {baselines} not found; choose another with --baselines")
     wrong = stale(baselines)
     for path in stored_files(baselines):
-        _echo([wrong[path]] if path in wrong else baseline_lines(kind_of(path).read(path)))
+        _echo([wrong[path]] if path in wrong else baseline_lines(read(path)))
     sys.exit(FOUND if wrong else 0)
 
 

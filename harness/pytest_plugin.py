@@ -78,17 +78,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_finish
 
     Raises:
-        UsageError: ``-m`` selected a GPU test that would be skipped; names it.
+        UsageError: a GPU test would be skipped, and ``-m`` names the marker, or no other test is selected.
     """
     config = session.config
-    if not (config.getoption("benchmark_only", False) and config.getoption("markexpr")):
-        return
-    lost = [
-        item.nodeid
-        for item in session.items
-        if item.get_closest_marker("gpu") and "benchmark" not in getattr(item, "fixturenames", ())
-    ]
-    if lost:
+    gpu = [item for item in session.items if item.get_closest_marker("gpu")]
+    asked_for = "gpu" in config.getoption("markexpr") or len(gpu) == len(session.items)
+    lost = [item.nodeid for item in gpu if "benchmark" not in getattr(item, "fixturenames", ())]
+    if lost and asked_for and config.getoption("benchmark_only", False):
         raise pytest.UsageError(
             f"--benchmark-only would skip {len(lost)} GPU tests, because they lack the fixture benchmark: "
             f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}; run their code through benchmark, or leave out "

@@ -99,6 +99,21 @@ def run_recipe(
         return _run_and_write(recipe, updates, until, output, on_stage)
 
 
+def begun(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
+    """The beginning of a run, which tells data, weights and device before updates are spent.
+
+    Raises:
+        CannotTry: it was interrupted, or something was found already.
+    """
+    record = run_recipe(recipe, until="schedule", timeout=timeout)
+    if record.interrupted:
+        raise CannotTry("interrupted before the first update")
+    if record.checks_failed:
+        found = sorted({finding.check for finding in record.findings if finding.severity == "error"})
+        raise CannotTry(f"{', '.join(found)} failed before the first update; harness run says more")
+    return record
+
+
 def _in_a_process(*args: Any) -> RunRecord:
     quiet_libraries()
     return _run_and_write(*args)

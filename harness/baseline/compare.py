@@ -123,7 +123,7 @@ def baseline_of(folder: Path, record: RunRecord) -> Path:
 
 
 def _as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
-    alike = recipe["loop"] == "accelerate" and recipe["processes"] == 1
+    alike = recipe["loop"] == "accelerate" and recipe.get("processes", 1) == 1
     return {**recipe, "loop": "plain", "split_batches": False} if alike else recipe
 
 

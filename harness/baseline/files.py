@@ -50,6 +50,11 @@ class Stored(Part):
         """The file's name without its ending."""
         raise NotImplementedError
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs there are of each thing that was measured."""
+        raise NotImplementedError
+
     def ordered(self) -> Self:
         return self
 
@@ -85,12 +90,12 @@ class Stored(Part):
 
 
 def hardware_class(fingerprint: dict[str, Any]) -> str:
-    """Which machines share a baseline: all CPUs, or the GPUs of one model.
+    """Which machines share a baseline: all CPUs, or the accelerators of one model.
 
     >>> hardware_class({"device": "cuda", "device_name": "NVIDIA H200"})
     'nvidia-h200'
     """
-    named = fingerprint["device_name"] if fingerprint["device"] != "cpu" else "cpu"
+    named = fingerprint["device_name"] or fingerprint["device"]
     return re.sub(r"[^a-z0-9]+", "-", str(named).lower()).strip("-")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.baseline import compare, throughput
 from harness.baseline.compare import Verdict
-from harness.baseline.files import Stored, baseline_path, candidate_path, locked
+from harness.baseline.files import baseline_path, candidate_path, locked
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
@@ -24,13 +24,18 @@ def stored_files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.glob("*.json")) if path.name != DOCUMENTED)
 
 
-def kind_of(path: Path) -> type[Stored]:
-    """Whether the file holds benchmarks or seeds; a file that tells neither is taken for seeds, and fails as such."""
+def read(path: Path) -> Baseline | Throughput:
+    """A file of seeds or of benchmarks; one that tells neither is taken for seeds, and fails as such.
+
+    Raises:
+        CannotTry: no such file, or it cannot be trusted.
+    """
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return Baseline
-    return Throughput if isinstance(content, dict) and "runs" in content and "recipe" not in content else Baseline
+        content = None
+    of_benchmarks = isinstance(content, dict) and "runs" in content and "recipe" not in content
+    return Throughput.read(path) if of_benchmarks else Baseline.read(path)
 
 
 def is_baseline(path: Path) -> bool:
@@ -46,20 +51,17 @@ def is_baseline(path: Path) -> bool:
     return isinstance(content, dict) and "runs" in content
 
 
-def compare_candidate(folder: Path, path: Path) -> list[Verdict]:
+def candidate_verdicts(folder: Path, path: Path) -> list[Verdict]:
     """What is said of a candidate beside the baseline that it would replace.
 
     Raises:
         CannotTry: either is broken, there is no such baseline, or the candidate is of something else.
     """
-    kind = kind_of(path)
-    candidate = kind.read(path)
-    baseline = kind.read(baseline_path(folder, candidate.name))
-    if isinstance(baseline, Throughput) and isinstance(candidate, Throughput):
-        return throughput.compare_candidate(baseline, candidate)
-    assert isinstance(baseline, Baseline)
-    assert isinstance(candidate, Baseline)
-    return compare.compare_candidate(baseline, candidate)
+    candidate = read(path)
+    replaced = baseline_path(folder, candidate.name)
+    if isinstance(candidate, Throughput):
+        return throughput.compare_candidate(Throughput.read(replaced), candidate)
+    return compare.compare_candidate(Baseline.read(replaced), candidate)
 
 
 def stale(folder: Path) -> dict[Path, str]:
@@ -70,7 +72,7 @@ def stale(folder: Path) -> dict[Path, str]:
     wrong = {}
     for path in stored_files(folder):
         try:
-            baseline = kind_of(path).read(path)
+            baseline = read(path)
         except CannotTry as error:
             wrong[path] = str(error)
             continue
@@ -104,16 +106,15 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     candidate, path = candidate_path(folder, name), baseline_path(folder, name)
     if not reason.strip():
         raise CannotTry("a baseline is accepted for a reason; give one with --reason")
-    kind = kind_of(candidate)
-    kind.read(candidate)  # before a lock is left beside nothing
+    read(candidate)  # before a lock is left beside nothing
     with locked(candidate):
-        new = kind.read(candidate)
-        before = len(kind.read(path).runs) if path.exists() else 2
-        if len(new.runs) < before:
-            raise CannotTry(
-                f"candidate {candidate} has {len(new.runs)} runs, expected {before} or more"
-                + (", as many as the baseline that it would replace" if path.exists() else ", which have a spread")
-            )
+        new, old = read(candidate), read(path) if path.exists() else None
+        for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
+            if (found := new.counts.get(what, 0)) < before:
+                raise CannotTry(
+                    f"candidate {candidate} has {found} runs of {what}, expected {before} or more"
+                    + (", as many as the baseline that it would replace" if old else ", which have a spread")
+                )
         new.reason = reason.strip()
         new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
         new.write(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -76,6 +77,14 @@ class Baseline(Stored):
     @property
     def name(self) -> str:
         return name_of(self.recipe, self.hardware)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"seeds": len(self.runs)}
+
+    def new_seeds(self, start: int, count: int) -> list[int]:
+        """The first ``count`` seeds from ``start`` on that were not recorded."""
+        return list(itertools.islice((seed for seed in itertools.count(start) if self.run(seed) is None), count))
 
     def run(self, seed: int) -> SeedRun | None:
         return next((run for run in self.runs if run.seed == seed), None)
@@ -176,7 +185,7 @@ def add(folder: Path, record: RunRecord) -> Path:
 def recorded_already(folder: Path, start: RunRecord) -> set[int]:
     """The seeds that need not be trained again: recorded on this fingerprint by this very commit, without changes.
 
-    ``start`` is the beginning of a run of the recipe, up to the model, which tells data and weights.
+    ``start`` is the beginning of a run of the recipe, which tells data, weights and device.
 
     Raises:
         CannotTry: the candidate is of other data, weights or recipe values; or the folder cannot be written.

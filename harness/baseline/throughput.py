@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
@@ -38,7 +38,7 @@ ROUNDING = 0.005
 class Measured(Part):
     """What one benchmark came to. ``figures`` are shown, and compared where they are rates of the same GPU model."""
 
-    ratios: dict[str, Finite]
+    ratios: dict[str, Annotated[Finite, Field(gt=0)]] = Field(min_length=1)
     figures: dict[str, Finite] = Field(default_factory=dict)
 
 
@@ -72,6 +72,10 @@ class Throughput(Stored):
     @property
     def benchmarks(self) -> list[str]:
         return sorted({name for run in self.runs for name in run.benchmarks})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: sum(name in run.benchmarks for run in self.runs) for name in self.benchmarks}
 
 
 def name_of(hardware: str) -> str:
@@ -118,8 +122,10 @@ def compare(
     ratios: Mapping[str, float],
     figures: Mapping[str, float],
     fingerprint: dict[str, Any],
+    *,
+    runs: int = 1,
 ) -> Verdict:
-    """Whether a benchmark is as fast as the recorded runs of it, by each of its ratios.
+    """Whether a benchmark is as fast as the recorded runs of it, by each of its ratios, the means of ``runs`` new ones.
 
     The limit of a ratio is the lower end of the prediction interval of the recorded ones (Student's t), at a rate of
     false alarms of :data:`~harness.baseline.statistics.ALPHA` that the ratios share. A gain is said, not flagged.
@@ -133,10 +139,11 @@ def compare(
             f"baseline {baseline.name}: hardware is {baseline.hardware!r} there and {hardware!r} in the run; each "
             "hardware class has its own baseline"
         )
-    recorded = _recorded(baseline, benchmark, figures, fingerprint)
+    recorded = _recorded(baseline, benchmark, fingerprint)
     if new := [name for name in ratios if name not in recorded]:
         raise CannotTry(f"{where}: {new[0]} was not recorded; record it with --harness-update and accept it")
-    compared = {name: values for name, values in recorded.items() if values}
+    # One run on a machine like this has no spread, and no other machine's will do; for what all of them share it must.
+    compared = {name: values for name, values in recorded.items() if len(values) > 1 or name == RELATIVE}
     found = {**figures, **ratios}
     findings = []
     grounds = [
@@ -149,10 +156,10 @@ def compare(
             raise CannotTry(f"{where}: {name} needs two or more recorded runs, all with it; record it anew")
         spread = Spread(tuple(values), step=ROUNDING * math.sqrt(12) * abs(fmean(values)))
         alpha = 2 * ALPHA / len(compared)  # of two ends, of which only the lower one is looked at
-        limit, observed = spread.interval(1, alpha)[0], found.get(name, math.nan)
+        limit, observed = spread.interval(runs, alpha)[0], found.get(name, math.nan)
         grounds.append(
             f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
-            f"runs; a loss of {spread.smallest_drop(1, alpha) / spread.mean:.1%} would show in {POWER:.0%} of cases"
+            f"runs; a loss of {spread.smallest_drop(runs, alpha) / spread.mean:.1%} would show in {POWER:.0%} of cases"
         )
         if not observed >= limit:  # nothing measured, or NaN, fails too
             findings.append(
@@ -168,9 +175,7 @@ def compare(
     return Verdict("throughput", outcome, tuple(grounds), tuple(findings))
 
 
-def _recorded(
-    baseline: Throughput, benchmark: str, figures: Mapping[str, float], fingerprint: dict[str, Any]
-) -> dict[str, list[float]]:
+def _recorded(baseline: Throughput, benchmark: str, fingerprint: dict[str, Any]) -> dict[str, list[float]]:
     """What was recorded of a benchmark and may be compared, by name; NaN where a run lacks a value."""
     runs = [run for run in baseline.runs if benchmark in run.benchmarks]
     alike = [run for run in runs if _alike(run.fingerprint, fingerprint)]
@@ -180,24 +185,26 @@ def _recorded(
         for name in ratios
     }
     if baseline.hardware != "cpu":
-        rates = sorted(name for name in figures if name.endswith(RATE))
+        rates = {name for run in alike for name in run.benchmarks[benchmark].figures if name.endswith(RATE)}
         recorded |= {
-            name: [run.benchmarks[benchmark].figures.get(name, math.nan) for run in alike] for name in rates if alike
+            name: [run.benchmarks[benchmark].figures.get(name, math.nan) for run in alike] for name in sorted(rates)
         }
     return recorded
 
 
 def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[Verdict]:
-    """What is said of each benchmark of a candidate, by the means over its runs.
+    """What is said of each benchmark of a candidate, by the means over those of its runs that are like its first.
 
     Raises:
         CannotTry: the candidate has other benchmarks, or is of another hardware class.
     """
     verdicts = []
+    fingerprint = candidate.runs[0].fingerprint
+    alike = [run for run in candidate.runs if _alike(run.fingerprint, fingerprint)]
     for benchmark in sorted({*baseline.benchmarks, *candidate.benchmarks}):
-        measured = [run.benchmarks[benchmark] for run in candidate.runs if benchmark in run.benchmarks]
+        measured = [run.benchmarks[benchmark] for run in alike if benchmark in run.benchmarks]
         ratios, figures = _means([each.ratios for each in measured]), _means([each.figures for each in measured])
-        verdicts.append(compare(baseline, benchmark, ratios, figures, candidate.runs[0].fingerprint))
+        verdicts.append(compare(baseline, benchmark, ratios, figures, fingerprint, runs=max(1, len(measured))))
     return verdicts
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import torch
@@ -26,25 +27,24 @@ class Subject:
     reference: list[float] = field(default_factory=list)
     """The seconds of the document's rounds."""
 
-    def clock(self, call: object) -> None:
+    def clock(self, call: Callable[[], Any]) -> None:
         """Time a round of the document's; a setup of ``benchmark.pedantic``."""
-        assert callable(call)
         self.reference.append(timed(call, self.device))
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def prepared_subject(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Subject]:
+) -> Subject:
     if request.param == "cpu" and torch.cuda.is_available():
         pytest.skip("this machine has a GPU, which is what is measured here: pytest -m gpu")
     quiet_libraries()
     recipe, weights = RECIPES["tiny"], "built in"
     if request.param == "cuda":
-        recipe, weights = bert_base(with_options(RECIPES["bert-base"], pytestconfig), tmp_path_factory.mktemp("random"))
+        wanted = with_options(RECIPES["bert-base"], pytestconfig).with_(loop="plain")
+        recipe, weights = bert_base(wanted, tmp_path_factory.mktemp("random"))
     run = prepared(recipe)
-    yield Subject(run, Document(run), TorchDevice(run.device), weights)
-    torch.cuda.empty_cache()
+    return Subject(run, Document(run), TorchDevice(run.device), weights)
 
 
 @pytest.fixture

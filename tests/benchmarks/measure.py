@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Protocol
 
 import torch
+from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 Clock = Callable[[], float]
@@ -17,8 +18,6 @@ Batch = dict[str, torch.Tensor]
 class Device(Protocol):
     """What timing asks of a device."""
 
-    name: str
-
     def synchronize(self) -> None:
         """Return when everything that was started on the device has ended."""
 
@@ -27,7 +26,7 @@ class TorchDevice:
     """A device of torch's."""
 
     def __init__(self, device: torch.device) -> None:
-        self.device, self.name = device, device.type
+        self.device = device
 
     def synchronize(self) -> None:
         if self.device.type == "cuda":
@@ -102,15 +101,22 @@ def flops(call: Callable[[], Any]) -> int:
     return counter.get_total_flops()
 
 
-def peak_memory(call: Callable[[], Any], device: torch.device) -> dict[str, float]:
-    """The most memory that the call's tensors held at once on a GPU, in bytes, by the name of the figure."""
+def peak_memory(call: Callable[[], Any], model: torch.nn.Module, optimizer: Optimizer) -> dict[str, float]:
+    """The most memory in bytes that a training holds at once on a GPU, by the name of the figure.
+
+    Model and optimizer, and what the call needs beyond what is there before it: other models may lie beside this one.
+    """
+    device = next(model.parameters()).device
     if device.type != "cuda":
         return {}
+    states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    held = sum(each.nbytes for each in (*model.parameters(), *model.buffers(), *states) if each.device == device)
     torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     call()
     torch.cuda.synchronize(device)
-    return {"peak_memory_bytes": float(torch.cuda.max_memory_allocated(device))}
+    return {"peak_memory_bytes": float(held + torch.cuda.max_memory_allocated(device) - before)}
 
 
 def content(batches: Iterable[Batch]) -> dict[str, float]:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from transformers import BertConfig
 
+from harness.compat import fp32_precision
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, timed
-from tests.benchmarks.subjects import bert_base, prepared
+from tests.benchmarks.subjects import UPDATES, bert_base, prepared
 from tests.benchmarks.test_precision import variant
 
 
 class Queue:
     """A device with a clock of its own: calls return at once, waiting for them takes their time."""
-
-    name = "fake"
 
     def __init__(self) -> None:
         self.now, self.queued = 0.0, 0.0
@@ -69,14 +69,25 @@ def test_padding_is_no_content() -> None:
 
 
 def test_memory_is_a_figure_of_gpus_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert peak_memory(lambda: None, torch.device("cpu")) == {}
+    model: Any = torch.nn.Linear(3, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters())
+    assert peak_memory(lambda: None, model, optimizer) == {}
     called: list[str] = []
-    for name in ("synchronize", "reset_peak_memory_stats"):
-        monkeypatch.setattr(torch.cuda, name, lambda device, name=name: called.append(name))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 2**30)
-    found = peak_memory(lambda: called.append("call"), torch.device("cuda"))
-    assert found == {"peak_memory_bytes": 2**30}
-    assert called == ["synchronize", "reset_peak_memory_stats", "call", "synchronize"]
+    for name, answer in {
+        "synchronize": None,
+        "reset_peak_memory_stats": None,
+        "memory_allocated": 1000,
+        "max_memory_allocated": 1700,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, name=name, answer=answer: (called.append(name), answer)[1])
+    gpu = torch.device("cuda")
+    weight = SimpleNamespace(device=gpu, nbytes=12)
+    on_gpu: Any = SimpleNamespace(parameters=lambda: iter([weight]), buffers=lambda: iter([]))
+    found = peak_memory(lambda: called.append("call"), on_gpu, optimizer)
+    assert found == {"peak_memory_bytes": 12 + 700}
+    assert called == [
+        "synchronize", "memory_allocated", "reset_peak_memory_stats", "call", "synchronize", "max_memory_allocated",
+    ]  # fmt: skip
 
 
 def test_without_weights_bert_base_is_random_and_says_so(tmp_path: Path) -> None:
@@ -97,18 +108,31 @@ def test_with_weights_bert_base_is_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_a_precision_ends_with_its_block() -> None:
     model: Any = torch.nn.Linear(2, 2)
-    before = torch.get_float32_matmul_precision()
+    before = fp32_precision()
     with variant("tf32", model) as called:
         assert called is model
-        assert torch.get_float32_matmul_precision() == "high"
+        assert fp32_precision() != before
     with variant("bf16", model) as called:
-        assert called(torch.rand(1, 2)).dtype == torch.bfloat16
-    assert torch.get_float32_matmul_precision() == before
+        assert called(input=torch.rand(1, 2)).dtype == torch.bfloat16
+    assert fp32_precision() == before
     assert model(torch.rand(1, 2)).dtype == torch.float32
 
 
-def test_both_sides_go_through_the_same_batches(subject: Subject) -> None:
-    first, second = list(subject.document.batches()), list(subject.document.batches())
+def test_bf16_sees_every_update() -> None:
+    """Autocast round a whole training would go on with the weights that it rounded first."""
+    model: Any = torch.nn.Linear(2, 2)
+    batch = torch.rand(1, 2)
+    with variant("bf16", model) as called:
+        before = called(input=batch)
+        with torch.no_grad():
+            model.weight.add_(1)
+        assert not torch.equal(called(input=batch), before)
+
+
+def test_both_sides_go_through_the_same_batches(benchmark: Any, subject: Subject) -> None:
+    first = benchmark.pedantic(lambda: list(subject.document.batches()), rounds=1)
+    second = list(subject.document.batches())
+    assert len(first) == UPDATES
     assert all(torch.equal(a["input_ids"], b["input_ids"]) for a, b in zip(first, second, strict=True))
     torch.manual_seed(subject.run.recipe.seed)
     ours = next(iter(subject.run.train_dl))

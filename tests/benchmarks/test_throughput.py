@@ -19,14 +19,14 @@ from harness.stages import evaluate
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, flops, matmul_peak, peak_memory, split
-from tests.benchmarks.subjects import UPDATES, tokenized, tokenized_bare, watched_training
+from tests.benchmarks.subjects import UPDATES, name_of, tokenized, tokenized_bare, watched_training
 
-TRAINING_ROUNDS = 13
-"""A slowdown of the training is what must be seen best; the others are content with fewer."""
+TRAINING_ROUNDS = 52
+"""A slowdown of the training is what must be seen best."""
 
 
 def side_by_side(
-    benchmark: Any, ours: Callable[[], Any], reference: Callable[[], Any], subject: Subject, *, rounds: int = 7
+    benchmark: Any, ours: Callable[[], Any], reference: Callable[[], Any], subject: Subject, *, rounds: int = 20
 ) -> tuple[float, float] | None:
     """The median seconds of a round of ours, and of the other side's over ours; None without a clock."""
 
@@ -34,7 +34,7 @@ def side_by_side(
         ours()
         subject.device.synchronize()
 
-    benchmark.pedantic(until_done, setup=lambda: subject.clock(reference), rounds=rounds, warmup_rounds=2)
+    benchmark.pedantic(until_done, setup=lambda: subject.clock(reference), rounds=rounds, warmup_rounds=4)
     if benchmark.disabled:
         return None
     seconds = benchmark.stats.stats.data
@@ -48,10 +48,8 @@ def test_training(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
     with watched_training(run) as ours:
         found = side_by_side(benchmark, ours, document.train, subject, rounds=TRAINING_ROUNDS)
     peaks.append(matmul_peak(run.device))
-    held, shares = (
-        content(document.batches()),
-        split(document.model, document.batches(), document.optimizer, document.lr_scheduler, subject.device),
-    )
+    held = content(document.batches())
+    shares = split(document.model, document.batches(), document.optimizer, document.lr_scheduler, subject.device)
     assert held["rows"] == UPDATES * run.recipe.batch_size
     assert sum(shares.values()) == pytest.approx(1)
     if found is None:
@@ -62,20 +60,22 @@ def test_training(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
         "tokens_per_second": held["tokens"] / seconds,
         "padding": held["padding"],
         **{f"share_{part}": share for part, share in shares.items()},
-        **peak_memory(document.train, run.device),
+        **peak_memory(document.train, document.model, document.optimizer),
     }
     achieved = flops(document.train) / seconds / median(peaks)
-    throughput("training", {RELATIVE: ratio, ACHIEVED: achieved}, figures, weights=subject.weights)
+    throughput(name_of("training", run), {RELATIVE: ratio, ACHIEVED: achieved}, figures, weights=subject.weights)
 
 
 def test_evaluation(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
     run = subject.run
-    found = side_by_side(benchmark, lambda: evaluate.evaluate(run), subject.document.evaluate, subject)
+    found = side_by_side(benchmark, lambda: evaluate.evaluate(run), subject.document.evaluate, subject, rounds=11)
     assert run.metrics.keys() == {"accuracy", "f1"}
     if found is not None:
         seconds, ratio = found
         rows = len(run.model_datasets["validation"])
-        throughput("evaluation", {RELATIVE: ratio}, {"rows_per_second": rows / seconds}, weights=subject.weights)
+        throughput(
+            name_of("evaluation", run), {RELATIVE: ratio}, {"rows_per_second": rows / seconds}, weights=subject.weights
+        )
 
 
 def test_tokenization(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
@@ -85,7 +85,7 @@ def test_tokenization(benchmark: Any, subject: Subject, throughput: Keeper) -> N
     assert rows["input_ids"][:8] == tokenized_bare(run)["input_ids"][:8]
     if found is not None:
         seconds, ratio = found
-        throughput("tokenization", {"map_per_tokenizer": ratio}, {"rows_per_second": len(rows) / seconds})
+        throughput(name_of("tokenization", run), {"map_per_tokenizer": ratio}, {"rows_per_second": len(rows) / seconds})
 
 
 def busy(seconds: float) -> None:
@@ -115,5 +115,5 @@ def test_a_slowdown_of_a_tenth_is_seen(
     with watched_training(run) as ours:
         found = side_by_side(benchmark, ours, subject.document.train, subject, rounds=TRAINING_ROUNDS)
     assert found is not None
-    verdict = throughput.compared("training", {RELATIVE: found[1]}, {})
+    verdict = throughput.compared(name_of("training", run), {RELATIVE: found[1]}, {})
     assert any(finding.expected.startswith(RELATIVE) for finding in verdict.findings), verdict.grounds
