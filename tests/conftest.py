@@ -78,4 +78,6 @@ def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
 
     config = request.config
     update = config.getoption("harness_update")
+    if update and benchmark.disabled:
+        request.node.warn(pytest.PytestWarning("nothing is recorded: benchmarks are timed with --benchmark-only"))
     return Keeper(benchmark, request.node.warn, baselines_folder(config), update, not benchmark.disabled)

@@ -14,7 +14,8 @@ import torch
 from harness import fingerprint
 from harness.baseline.files import hardware_class
 from harness.recipe import Recipe
-from harness.run import run_recipe
+from harness.run import run_record
+from harness.stages import Run
 
 
 @pytest.fixture
@@ -48,8 +49,12 @@ def test_a_run_on_the_cpu_is_one_where_there_is_a_gpu_too() -> None:
     assert hardware_class(found) == "cpu"
 
 
+@pytest.mark.usefixtures("gpu")
 def test_a_run_names_the_device_that_it_used(small: Recipe) -> None:
-    assert run_recipe(small, until="model").fingerprint["device"] == "cpu" or torch.cuda.is_available()
+    run = Run(small)
+    assert run_record(run, [], started="now", interrupted=False).fingerprint["device"] == "cuda", "what it would use"
+    run.device = torch.device("cpu")
+    assert run_record(run, [], started="now", interrupted=False).fingerprint["device"] == "cpu"
 
 
 def test_a_precision_that_was_set_is_told() -> None:

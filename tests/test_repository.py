@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_no_placeholder_is_left() -> None:
     for path in _tracked():
         if path.suffix != ".safetensors":
             assert mark not in path.read_text(encoding="utf-8"), path
+
+
+def test_no_gpu_test_of_ours_lacks_the_fixture_benchmark() -> None:
+    """The command for GPU runners, as far as collecting; where the fixture is missing, the guard refuses."""
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q", "tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "test_the_documented_run[bert-base]" in done.stdout
 
 
 def test_built_in_checkpoint_is_small() -> None:

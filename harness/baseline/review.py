@@ -112,7 +112,7 @@ def accept(folder: Path, name: str, reason: str) -> Path:
         for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
             if (found := new.counts.get(what, 0)) < before:
                 raise CannotTry(
-                    f"candidate {candidate} has {found} runs of {what}, expected {before} or more"
+                    f"candidate {candidate} has {found} {what}, expected {before} or more"
                     + (", as many as the baseline that it would replace" if old else ", which have a spread")
                 )
         new.reason = reason.strip()

@@ -75,7 +75,7 @@ class Throughput(Stored):
 
     @property
     def counts(self) -> dict[str, int]:
-        return {name: sum(name in run.benchmarks for run in self.runs) for name in self.benchmarks}
+        return {f"runs of {name}": sum(name in run.benchmarks for run in self.runs) for name in self.benchmarks}
 
 
 def name_of(hardware: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 
 from harness.baseline.compare import Verdict, alpha, spread_of
-from harness.baseline.files import Stored
 from harness.baseline.stored import METRICS, Baseline
 from harness.baseline.throughput import Throughput
 from harness.record import VerdictRecord
@@ -22,12 +21,9 @@ def verdict_lines(verdicts: Iterable[Verdict | VerdictRecord]) -> Iterator[str]:
             yield from list(finding_lines(finding))[1:]
 
 
-def baseline_lines(baseline: Stored) -> Iterator[str]:
+def baseline_lines(baseline: Baseline | Throughput) -> Iterator[str]:
     """A baseline's runs, their spread, and what new ones could show."""
-    if isinstance(baseline, Baseline):
-        yield from _seed_lines(baseline)
-    elif isinstance(baseline, Throughput):
-        yield from _throughput_lines(baseline)
+    return _throughput_lines(baseline) if isinstance(baseline, Throughput) else _seed_lines(baseline)
 
 
 def _seed_lines(baseline: Baseline) -> Iterator[str]:
@@ -46,7 +42,8 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
 def _throughput_lines(baseline: Throughput) -> Iterator[str]:
     first = min(baseline.runs, key=lambda run: run.started)
     yield f"{baseline.name}: {len(baseline.runs)} runs, {baseline.reason or 'a candidate'}"
-    yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {first.fingerprint.get('cpu')}"
+    machine = first.fingerprint.get("device_name") or first.fingerprint.get("cpu")
+    yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {machine}"
     rows = [("benchmark", "", "median", "least", "most")]
     for benchmark in baseline.benchmarks:
         measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]

@@ -16,10 +16,12 @@ from transformers import get_scheduler, set_seed
 
 from harness.baseline.compare import Verdict, compare
 from harness.baseline.stored import Baseline
+from harness.fingerprint import provenance
 from harness.recipe import DEFAULT_RECIPE, RECIPES, Recipe
 from harness.record import FILE_NAME, RunRecord
 from harness.run import quiet_libraries, run_record
 from harness.stages import STAGES, Run
+from harness.stages.chain import without_datasets_cache
 
 NOISE = 0.05
 
@@ -67,11 +69,12 @@ def changed_run(recipe: Recipe, name: str) -> RunRecord:
     after, change = CHANGES[name]
     set_seed(recipe.seed)
     run, started = Run(recipe), datetime.now(UTC).isoformat(timespec="seconds")
-    for stage in STAGES:
-        if stage.name != "equivalence":
-            stage.do(run)
-        if stage.name == after:
-            change(run)
+    with without_datasets_cache():
+        for stage in STAGES:
+            if stage.name != "equivalence":
+                stage.do(run)
+            if stage.name == after:
+                change(run)
     return run_record(run, [], started=started, interrupted=False)
 
 
@@ -95,12 +98,13 @@ def lines(baseline: Baseline, records: Sequence[RunRecord]) -> Iterator[str]:
 def main(seeds: int, output: Path) -> None:
     """Train what is not there yet, and print what each lane says."""
     quiet_libraries()
+    commit = str(provenance()["commit"])[:8]
     baseline = Baseline.read(Path("baselines") / f"{DEFAULT_RECIPE}-plain-cpu.json")
     for name in CHANGES:
         click.echo(name)
         records = []
         for seed in (42, *range(1000, 1000 + seeds)):
-            path = output / f"{name.replace(' ', '-')}-{seed}" / FILE_NAME
+            path = output / f"{commit}-{name.replace(' ', '-')}-{seed}" / FILE_NAME
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 changed_run(RECIPES[DEFAULT_RECIPE].with_(seed=seed), name).write(path)

@@ -13,6 +13,8 @@ from harness.baseline.review import DOCUMENTED, stale, stored_files
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
 from harness.claims import CLAIMS
+from harness.recipe import DEFAULT_RECIPE
+from tests.benchmarks.test_precision import UNITS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "baselines"
@@ -41,9 +43,12 @@ def test_every_recorded_benchmark_is_still_measured() -> None:
     baseline = Throughput.read(FOLDER / "throughput-cpu.json")
     assert len(baseline.runs) >= THROUGHPUT_RUNS
     assert all(run.commit and run.dirty is False for run in baseline.runs)
+    measured = {"training", "evaluation", "tokenization", "precision-bf16"}
+    assert set(baseline.benchmarks) == {f"{what}-{DEFAULT_RECIPE}" for what in measured}
     sources = "".join(path.read_text() for path in sorted((ROOT / "tests" / "benchmarks").glob("test_*.py")))
-    kept = {name.partition("-")[0] for name in re.findall(r'\bthroughput\(\s*f?"([^"{]+)', sources)}
-    assert {name.partition("-")[0] for name in baseline.benchmarks} == kept
+    kept = set(re.findall(r'name_of\(f?"([^"]+)"', sources))
+    assert kept == measured - {"precision-bf16"} | {"precision-{name}"}
+    assert "bf16" in UNITS
 
 
 def documented_figures() -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from harness.baseline import stored
 from harness.baseline.stored import Baseline
 from harness.recipe import Recipe
-from tests.baseline.silent_changes import CHANGES, changed_run, verdicts
+from tests.baseline.silent_changes import changed_run, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,5 @@ def test_the_exact_lane_sees_it(small: Recipe, recorded: Baseline, name: str, fi
 
 
 def test_the_exact_lane_sees_nothing_in_a_clean_run(small: Recipe, recorded: Baseline) -> None:
-    assert "nothing" in CHANGES
     exact = verdicts(recorded, [changed_run(small, "nothing")])[0]
     assert exact.outcome == "holds", exact.findings

@@ -173,7 +173,7 @@ def test_broken_files(tmp_path: Path, change: Callable[[Any], Any], message: str
     path = record(tmp_path)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(CannotTry, match=rf"baseline .*throughput-cpu\.json: {message}"):
-        review.kind_of(path).read(path)
+        review.read(path)
 
 
 def test_show_and_stale(tmp_path: Path) -> None:
@@ -200,3 +200,35 @@ def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
     assert done.exit_code == 2
     assert "was not recorded" in done.output
+
+
+def test_a_candidate_that_lacks_a_benchmark_is_not_accepted(tmp_path: Path) -> None:
+    """As an interrupted recording, or one with -k, leaves it."""
+    record(tmp_path)
+    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    for number in range(RUNS):
+        one = throughput.measured("other", RATIOS, {})
+        throughput.add(tmp_path, "other", one, started=f"{number}", **known)
+    with pytest.raises(CannotTry, match="has 0 runs of training, expected 10 or more, as many as the baseline"):
+        review.accept(tmp_path, "throughput-cpu", "because")
+
+
+def test_a_rate_that_is_no_longer_measured_on_a_gpu_fails(tmp_path: Path) -> None:
+    baseline = Throughput.read(record(tmp_path, GPU))
+    (finding,) = compare(baseline, "training", RATIOS, {}, GPU).findings
+    assert (finding.expected.partition(" ")[0], finding.observed) == ("samples_per_second", "nothing")
+
+
+def test_one_run_on_a_machine_like_this_is_not_compared(baseline: Throughput) -> None:
+    """Nine on one CPU and one on another: the other still has the side-by-side ratio of all ten."""
+    other = CPU | {"cpu": "b"}
+    baseline.runs[-1].fingerprint = other
+    verdict = compare(baseline, "training", RATIOS | {ACHIEVED: 0.1}, {}, other)
+    assert verdict.outcome == "holds"
+    assert f"{ACHIEVED} not compared" in verdict.grounds[0]
+
+
+@pytest.mark.parametrize("ratios", [{}, {RELATIVE: 0.0}, {RELATIVE: -1.0}])
+def test_what_no_benchmark_can_come_to_is_not_recorded(ratios: dict[str, float]) -> None:
+    with pytest.raises(CannotTry, match="benchmark training: ratios"):
+        throughput.measured("training", ratios, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,40 +40,50 @@ class Keeper:
     measures: bool
 
     def __call__(self, name: str, ratios: Mapping[str, float], figures: Mapping[str, float], **remarks: str) -> None:
+        """Keep what was measured.
+
+        Raises:
+            pytest.fail.Exception: it is slower than the recorded runs explain, or cannot be compared with them.
+        """
         __tracebackhide__ = True
         self.benchmark.extra_info.update({**remarks, **ratios, **figures})
         if self.update:
-            throughput.add(
-                self.folder,
-                name,
-                throughput.measured(name, ratios, figures),
-                fingerprint=fingerprint(),
-                started=STARTED,
-                **provenance(),
-            )
-        elif self.path.exists():
-            verdict = self.compared(name, ratios, figures)
-            self.benchmark.extra_info["compared"] = verdict.outcome
-            if verdict.outcome == "fails":
-                pytest.fail("\n".join(verdict_lines([verdict])), pytrace=False)
-        else:
-            self.warn(pytest.PytestWarning(f"not compared: {self.missing}"))
+            measured = throughput.measured(name, ratios, figures)
+            throughput.add(self.folder, name, measured, fingerprint=self.fingerprint, started=STARTED, **provenance())
+            return
+        if not self.path.exists():
+            self.warn(pytest.PytestWarning(f"{name} not compared: {self.missing}"))
+            return
+        verdict = self.compared(name, ratios, figures)
+        self.benchmark.extra_info["compared"] = [verdict.outcome, *verdict.grounds]
+        if verdict.outcome == "fails":
+            pytest.fail("\n".join(verdict_lines([verdict])), pytrace=False)
+        for ground in verdict.grounds:
+            if "not compared" in ground:
+                self.warn(pytest.PytestWarning(ground))
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        return fingerprint()
 
     @property
     def path(self) -> Path:
-        return baseline_path(self.folder, throughput.name_of(hardware_class(fingerprint())))
+        return baseline_path(self.folder, throughput.name_of(hardware_class(self.fingerprint)))
 
     @property
     def missing(self) -> str:
-        return f"no baseline {self.path}; record one with --benchmark-only --harness-update, and accept it"
+        return f"no baseline {self.path}; record two or more with --benchmark-only --harness-update, and accept them"
 
     def compared(self, name: str, ratios: Mapping[str, float], figures: Mapping[str, float]) -> Verdict:
         __tracebackhide__ = True
         try:
-            return throughput.compare(throughput.Throughput.read(self.path), name, ratios, figures, fingerprint())
+            return throughput.compare(throughput.Throughput.read(self.path), name, ratios, figures, self.fingerprint)
         except CannotTry as error:
             pytest.fail(f"harness: {error}", pytrace=False)
 
     def needs_baseline(self) -> None:
-        if self.update or not self.path.exists():
+        """Skip the test while a baseline is recorded, or where there is none."""
+        if self.update:
+            pytest.skip("compares, while --harness-update records")
+        if not self.path.exists():
             pytest.skip(self.missing)

@@ -13,13 +13,14 @@ from statistics import median
 from typing import Any
 
 import pytest
+from torch.utils.data import DataLoader
 
 from harness.baseline.throughput import ACHIEVED, RELATIVE
 from harness.stages import evaluate
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, flops, matmul_peak, peak_memory, split
-from tests.benchmarks.subjects import UPDATES, name_of, tokenized, tokenized_bare, watched_training
+from tests.benchmarks.subjects import EVAL_ROWS, UPDATES, name_of, tokenized, tokenized_bare, watched_training
 
 TRAINING_ROUNDS = 52
 """A slowdown of the training is what must be seen best."""
@@ -66,21 +67,23 @@ def test_training(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
     throughput(name_of("training", run), {RELATIVE: ratio, ACHIEVED: achieved}, figures, weights=subject.weights)
 
 
-def test_evaluation(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
-    run = subject.run
-    found = side_by_side(benchmark, lambda: evaluate.evaluate(run), subject.document.evaluate, subject, rounds=11)
+def test_evaluation(benchmark: Any, subject: Subject, throughput: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, document = subject.run, subject.document
+    rows = document.eval_dataloader.dataset
+    ours = DataLoader(rows, batch_size=run.recipe.batch_size, collate_fn=run.data_collator)
+    monkeypatch.setattr(run, "eval_dl", ours)
+    found = side_by_side(benchmark, lambda: evaluate.evaluate(run), document.evaluate, subject)
     assert run.metrics.keys() == {"accuracy", "f1"}
+    assert len(run.evaluation.metric_batches) == EVAL_ROWS // run.recipe.batch_size
     if found is not None:
         seconds, ratio = found
-        rows = len(run.model_datasets["validation"])
-        throughput(
-            name_of("evaluation", run), {RELATIVE: ratio}, {"rows_per_second": rows / seconds}, weights=subject.weights
-        )
+        figures = {"rows_per_second": EVAL_ROWS / seconds}
+        throughput(name_of("evaluation", run), {RELATIVE: ratio}, figures, weights=subject.weights)
 
 
 def test_tokenization(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
     run = subject.run
-    found = side_by_side(benchmark, lambda: tokenized(run), lambda: tokenized_bare(run), subject)
+    found = side_by_side(benchmark, lambda: tokenized(run), lambda: tokenized_bare(run), subject, rounds=9)
     rows = tokenized(run)
     assert rows["input_ids"][:8] == tokenized_bare(run)["input_ids"][:8]
     if found is not None:

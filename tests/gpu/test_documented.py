@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.baseline import review, stored
 from harness.baseline.compare import baseline_of
 from harness.errors import CannotTry
 from harness.pytest_plugin import baselines_folder, with_options
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
-from harness.sources import find_checkpoint
+from harness.run import run_recipe
+from harness.sources import find_checkpoint, load_raw_datasets
 from tests.gpu.test_loops import run_once
 
 
 @pytest.fixture(params=["small", pytest.param("bert-base", marks=pytest.mark.gpu)])
-def documented(request: pytest.FixtureRequest, small: Recipe) -> Recipe:
+def documented(
+    request: pytest.FixtureRequest, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Recipe:
+    """The recipe; with the small one goes a baseline of its own."""
     if request.param == "small":
+        for seed in (43, 44):
+            path = stored.add(tmp_path, run_recipe(small.with_(seed=seed)))
+        review.accept(tmp_path, path.stem, "a test")
+        monkeypatch.setattr(request.config.option, "harness_baselines", str(tmp_path))
+        monkeypatch.setattr(request.config.option, "harness_update", False)
         return small
     recipe = with_options(RECIPES["bert-base"], request.config)
     try:
         find_checkpoint(recipe, weights=True)
+        load_raw_datasets(recipe)
     except CannotTry as reason:
-        pytest.skip(f"accuracy needs pretrained weights: {reason}")
+        pytest.skip(f"accuracy needs pretrained weights and MRPC: {reason}")
     return recipe
 
 
@@ -41,3 +53,4 @@ def test_the_documented_run(
         baseline(record)
     else:
         request.node.warn(pytest.PytestWarning(f"not compared: no baseline {path}"))
+    assert record.comparison or documented.name != "small", "the small one has a baseline"

@@ -52,12 +52,11 @@ from harness.run import quiet_libraries, run_recipe
 
 torch.use_deterministic_algorithms(True)
 quiet_libraries()
-values = json.loads(sys.argv[1])
-recipe = Recipe(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
+recipe = Recipe(**json.loads(sys.argv[1]))
 with sdpa_kernel(SDPBackend.MATH):
     records = [run_recipe(recipe.with_(loop=loop)) for loop in ("plain", "accelerate")]
-found = [{"failed": each.failed, "losses": each.curves.loss, "weights": each.weights,
-          "device": each.fingerprint["device"]} for each in records]
+found = [{"losses": record.curves.loss, "weights": record.weights, "device": record.fingerprint["device"],
+          "errors": [each.message for each in record.findings if each.severity == "error"]} for record in records]
 print(json.dumps(found))
 """
 """In a process of its own: cuBLAS reads its workspace's size once, before the first product."""
@@ -70,12 +69,11 @@ def test_plain_and_accelerate_agree_bit_for_bit(benchmark: Any, small: Recipe, d
     if device == "cpu":
         environment["CUDA_VISIBLE_DEVICES"] = ""
     command = [sys.executable, "-c", DETERMINISTIC, json.dumps(small.with_(epochs=1).as_dict())]
-    done = benchmark.pedantic(
-        subprocess.run, args=(command,), kwargs={"env": environment, "capture_output": True, "text": True}, rounds=1
-    )
+    options = {"env": environment, "capture_output": True, "text": True, "timeout": 600}
+    done = benchmark.pedantic(subprocess.run, args=(command,), kwargs=options, rounds=1)
     assert done.returncode == 0, done.stderr
     plain, accelerated = json.loads(done.stdout.splitlines()[-1])
     assert plain == accelerated
     assert plain["device"] == device
     assert len(plain["losses"]) == 8
-    assert not plain["failed"]
+    assert plain["errors"] == []

@@ -1,0 +1,75 @@
+"""What becomes of figures: with a stand-in for pytest-benchmark's fixture and for the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.baseline import review
+from harness.baseline.throughput import RELATIVE, Throughput
+from harness.fingerprint import fingerprint
+from tests.benchmarks import kept
+from tests.benchmarks.kept import Keeper
+
+RATIOS = {RELATIVE: 1.0}
+
+
+def keeper(folder: Path, *, update: bool = False) -> Keeper:
+    warnings: list[Warning] = []
+    benchmark = SimpleNamespace(extra_info={}, warnings=warnings)
+    return Keeper(benchmark, warnings.append, folder, update, measures=True)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for number in range(5):
+        monkeypatch.setattr(kept, "STARTED", f"2026-11-20T12:00:0{number}")
+        keeper(tmp_path, update=True)("training", {RELATIVE: 1 + 0.001 * number}, {"samples_per_second": 200.0})
+    review.accept(tmp_path, keeper(tmp_path).path.stem, "a test")
+    return tmp_path
+
+
+def test_each_pytest_run_is_one_recording(recorded: Path) -> None:
+    baseline = Throughput.read(keeper(recorded).path)
+    assert baseline.counts == {"runs of training": 5}
+    assert baseline.runs[0].fingerprint == fingerprint()
+
+
+def test_as_fast_passes_and_the_grounds_are_kept(recorded: Path) -> None:
+    one = keeper(recorded)
+    one("training", RATIOS, {"samples_per_second": 200.0}, weights="built in")
+    info = one.benchmark.extra_info
+    assert info["weights"] == "built in"
+    assert info[RELATIVE] == 1.0
+    assert info["compared"][0] == "holds"
+    assert one.benchmark.warnings == []
+
+
+def test_slower_fails(recorded: Path) -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"expected  ours_per_document .* or more"):
+        keeper(recorded)("training", {RELATIVE: 0.9}, {})
+
+
+def test_what_was_not_recorded_fails(recorded: Path) -> None:
+    with pytest.raises(pytest.fail.Exception, match="evaluation: ours_per_document was not recorded"):
+        keeper(recorded)("evaluation", RATIOS, {})
+
+
+def test_what_is_not_compared_is_said(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = keeper(tmp_path / "empty")
+    none("training", RATIOS, {})
+    assert "training not compared: no baseline" in str(none.benchmark.warnings[0])
+    with pytest.raises(pytest.skip.Exception, match="no baseline"):
+        none.needs_baseline()
+    monkeypatch.setattr(kept, "STARTED", "later")
+    for _ in range(2):
+        keeper(tmp_path / "other", update=True)("bare", {"map_per_tokenizer": 0.3}, {})
+        monkeypatch.setattr(kept, "STARTED", "later still")
+    review.accept(tmp_path / "other", keeper(tmp_path).path.stem, "a test")
+    elsewhere = keeper(tmp_path / "other")
+    elsewhere.fingerprint = fingerprint() | {"threads": 99}
+    elsewhere("bare", {"map_per_tokenizer": 0.3}, {})
+    assert "bare: map_per_tokenizer not compared" in str(elsewhere.benchmark.warnings[0])
+    assert elsewhere.benchmark.extra_info["compared"][0] == "not applicable"
