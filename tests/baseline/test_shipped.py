@@ -21,7 +21,7 @@ FOLDER = ROOT / "baselines"
 SEEDS = {"tiny-plain-cpu": 20, "minilm-plain-cpu": 5}
 """How many seeds each was recorded with, at least."""
 
-THROUGHPUT_RUNS = 8
+THROUGHPUT_RUNS = 6
 
 
 def test_none_is_stale_and_none_is_unknown() -> None:
