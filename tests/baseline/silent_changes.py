@@ -55,11 +55,11 @@ def nothing(run: Run) -> None:
 
 
 CHANGES: dict[str, tuple[str, Callable[[Run], None]]] = {
-    "nothing": ("load", nothing),
     "learning rate a tenth": ("optimizer", lower_lr),
     "no scheduler": ("schedule", no_scheduler),
     "frozen backbone": ("model", frozen_backbone),
     "5 % label noise": ("load", label_noise),
+    "nothing": ("load", nothing),
 }
 """By name: the stage after which the change is made, and the change."""
 
