@@ -83,15 +83,6 @@ RECIPE_OPTIONS = (
 )
 
 
-RECIPE_NAMES = ("recipe", "data", "checkpoint", "loop", "processes", "seed")
-
-
-def _on_the_command_line(option: str) -> bool:
-    name = "spec" if option == "recipe" else option
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
 def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what to train, for the commands that train; they get the recipe and the timeout."""
 
@@ -252,9 +243,15 @@ def compare(recipe: Recipe, timeout: float, runs: tuple[Path, ...], seeds: int |
 
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
-    given = [option for option in RECIPE_NAMES if _on_the_command_line(option)]
+    context = click.get_current_context()
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in ("runs", "seeds", "timeout", "baselines")
+        and context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
+    ]
     if runs and given:
-        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
+        raise click.UsageError(f"{given[0]} says what to train; the runs that are there say so themselves.")
     if len(runs) == 1 and is_baseline(runs[0]):
         verdicts = candidate_verdicts(baselines, runs[0])
     else:

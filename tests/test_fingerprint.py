@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 
 from harness import fingerprint
 from harness.baseline.files import hardware_class
+from harness.compat import fp32_precision
 from harness.recipe import Recipe
 from harness.run import run_record
 from harness.stages import Run
@@ -70,6 +72,34 @@ def test_a_precision_that_was_set_is_told() -> None:
         assert fingerprint.fingerprint()["fp32_precision"] == before, "set or not set, it is in full"
     finally:
         matmul.fp32_precision = "none"
+
+
+@pytest.mark.parametrize(
+    ("allow_tf32", "precision", "expected"),
+    [
+        (False, "highest", {"matmul": "ieee", "cpu": "ieee"}),
+        (True, "high", {"matmul": "tf32", "cpu": "bf16"}),
+    ],
+)
+def test_precision_before_torch_2_9(
+    monkeypatch: pytest.MonkeyPatch, allow_tf32: bool, precision: str, expected: dict[str, str]
+) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "matmul", SimpleNamespace(allow_tf32=allow_tf32))
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: precision)
+    assert fp32_precision() == expected
+
+
+@pytest.mark.parametrize(
+    ("called", "expected"),
+    [("bin/pytest", "pytest -q"), ("site/pytest/__main__.py", "pytest -q"), ("site/harness/__main__.py", "harness -q")],
+)
+def test_the_command_is_named_without_its_folder(monkeypatch: pytest.MonkeyPatch, called: str, expected: str) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "-q"])
+    assert fingerprint.provenance()["command"] == expected
+
+
+def test_an_accelerator_without_a_name_is_a_class_of_its_own() -> None:
+    assert hardware_class({"device": "mps", "device_name": None}) == "mps"
 
 
 def test_the_driver_is_none_where_nothing_says_it(monkeypatch: pytest.MonkeyPatch) -> None:

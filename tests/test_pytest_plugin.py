@@ -26,7 +26,7 @@ def test_documented(documented_check):
 @pytest.fixture
 def project(pytester: pytest.Pytester, small: Recipe, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with a recipe of its own and the contract as its only test."""
-    for name in ("HARNESS_DATA", "HARNESS_CHECKPOINT"):
+    for name in ("HARNESS_DATA", "HARNESS_CHECKPOINT", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
     source = f"from harness.recipe import Recipe\nsmall = {small!r}\n"
     pytester.makepyfile(mine=source + "fake = small.with_(dataset='glue/mrpc')\n")
@@ -212,5 +212,8 @@ def test_a_gpu_test_that_benchmark_only_would_skip_is_an_error(project: pytest.P
     lost.stderr.fnmatch_lines(["ERROR: --benchmark-only would skip 1 GPU tests, *: test_gpu.py::test_without; *"])
     for arguments in (("-m", "gpu", "--benchmark-only", "-k", "with and not without"), ("--benchmark-only",)):
         assert run(project, *arguments).ret == pytest.ExitCode.OK, "nothing is lost, or GPU tests were not asked for"
+    only_gpu = run(project, "--benchmark-only", "-k", "without")
+    assert only_gpu.ret == pytest.ExitCode.USAGE_ERROR, "nothing else is selected"
+    assert run(project, "--benchmark-only", "-m", "not hub").ret == pytest.ExitCode.OK
     outcomes = {"passed": 1, "failed": 1} if torch.cuda.is_available() else {"skipped": 2}
     run(project, "-m", "gpu").assert_outcomes(deselected=1, **outcomes)

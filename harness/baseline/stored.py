@@ -5,21 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from harness.baseline.files import (
-    Finite,
-    Part,
-    Stored,
-    candidate_path,
-    finite,
-    hardware_class,
-    locked,
-)
+from harness.baseline.files import Finite, Part, Stored, candidate_path, finite, hardware_class, locked
 from harness.claims import CLAIMS
 from harness.errors import CannotTry
 from harness.record import RunRecord, check_writable
@@ -159,6 +152,22 @@ def _about_the_outcome(claim: str) -> bool:
     return claim in CLAIMS and CLAIMS[claim].kind == "ball park"
 
 
+def of_records(records: Sequence[RunRecord]) -> Baseline:
+    """What runs of one recipe came to; the first of them says of what data, weights and hardware.
+
+    Raises:
+        CannotTry: one of them cannot be recorded.
+    """
+    first = records[0]
+    return Baseline(
+        recipe=without_seed(first.recipe),
+        hardware=hardware_class(first.fingerprint),
+        inputs=first.inputs,
+        rows=first.rows["validation"],
+        runs=[seed_run(record) for record in records],
+    )
+
+
 def add(folder: Path, record: RunRecord) -> Path:
     """Add a run to the candidate that its baseline may become, and return the candidate's file.
 
@@ -167,17 +176,13 @@ def add(folder: Path, record: RunRecord) -> Path:
     Raises:
         CannotTry: the run cannot be recorded, or the candidate is of other data, weights or recipe values.
     """
-    run, hardware = seed_run(record), hardware_class(record.fingerprint)
-    recipe = without_seed(record.recipe)
-    path = candidate_path(folder, name_of(recipe, hardware))
+    new = of_records([record])
+    path = candidate_path(folder, new.name)
     with locked(path):
-        new = Baseline(
-            recipe=recipe, hardware=hardware, inputs=record.inputs, rows=record.rows["validation"], runs=[run]
-        )
         if path.exists():
             old = Baseline.read(path)
             _of_one_thing(path, old, new.recipe, new.inputs)
-            new.runs += [each for each in old.runs if each.seed != run.seed]
+            new.runs += [each for each in old.runs if each.seed != record.recipe["seed"]]
         new.write(path)
     return path
 

@@ -118,6 +118,26 @@ def test_no_seed_is_trained_for_a_comparison_that_cannot_be_made(mine: Path, tmp
     assert "seed 45" not in done.output
 
 
+@pytest.mark.parametrize("option", ["--recipe", "--loop", "--seed"])
+def test_runs_that_are_there_say_what_they_are(option: str) -> None:
+    value = {"--recipe": "minilm", "--loop": "trainer", "--seed": "7"}[option]
+    done = harness("baseline", "compare", "run.json", option, value)
+    assert done.exit_code == 2
+    assert f"{option} says what to train" in done.output
+
+
+@pytest.mark.parametrize("command", [("record",), ("compare", "--seeds", "1")])
+def test_what_fails_before_the_first_update_is_not_trained(
+    recorded: Path, mine: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """The small corpus called MRPC has not its numbers of rows."""
+    fake = tmp_path / "fake.py"
+    fake.write_text(mine.read_text().replace("dataset='tests/small'", "dataset='glue/mrpc'"))
+    done = harness("baseline", *command, "--recipe", f"{fake}:small", "--baselines", recorded)
+    assert done.exit_code == 2
+    assert "load::split-sizes failed before the first update; harness run says more" in done.output
+
+
 def worse(folder: Path, tmp_path: Path, **changes: Any) -> Path:
     record = make_record(60, **({"metrics": {"accuracy": 0.5, "f1": 0.5}} | changes))
     record.write(tmp_path / "run.json")

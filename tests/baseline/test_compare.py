@@ -150,17 +150,7 @@ def test_documented_ball_park(accuracy: float, outcome: str, loop: str) -> None:
         make_record(seed, recipe=documented.with_(seed=seed).as_dict(), metrics={"accuracy": accuracy, "f1": 0.88})
         for seed in (1, 2)
     ]
-    from harness.baseline.files import hardware_class
-    from harness.baseline.stored import seed_run, without_seed
-
-    baseline = Baseline(
-        recipe=without_seed(runs[0].recipe),
-        hardware=hardware_class(FINGERPRINT),
-        inputs=runs[0].inputs,
-        rows=408,
-        runs=[seed_run(run) for run in runs],
-    )
-    assert lanes(baseline, runs[0])["documented"].outcome == outcome
+    assert lanes(stored.of_records(runs), runs[0])["documented"].outcome == outcome
 
 
 def test_a_candidate_is_compared_seed_by_seed(baseline: Baseline) -> None:
@@ -201,26 +191,24 @@ def test_another_cpu_draws_other_masks(baseline: Baseline) -> None:
     assert found.grounds == ("seed 42 on another fingerprint (cpu a there, b here)",)
 
 
-def test_a_release_of_the_harness_is_compared_exactly(baseline: Baseline) -> None:
-    libraries = {"libraries": {**FINGERPRINT["libraries"], "full-training-harness": "9.9"}}
-    assert lanes(baseline, make_record(fingerprint=FINGERPRINT | libraries))["exact"].outcome == "holds"
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"libraries": {**FINGERPRINT["libraries"], "full-training-harness": "9.9"}},
+        {"python": "3.99.0"},
+        {"cpus": 128},
+    ],
+    ids=lambda others: next(iter(others)),
+)
+def test_what_gives_no_other_bits_is_compared_exactly(baseline: Baseline, others: dict[str, Any]) -> None:
+    assert lanes(baseline, make_record(fingerprint=FINGERPRINT | others))["exact"].outcome == "holds"
 
 
 def test_a_gpu_is_compared_exactly_only_if_deterministic() -> None:
-    from harness.baseline.files import hardware_class
-    from harness.baseline.stored import seed_run, without_seed
-
     for deterministic, outcome in ((False, "not applicable"), (True, "holds")):
         gpu = {"device": "cuda", "device_name": "NVIDIA H200", "deterministic_algorithms": deterministic}
         runs = [make_record(seed, fingerprint=FINGERPRINT | gpu) for seed in (42, 43)]
-        baseline = Baseline(
-            recipe=without_seed(runs[0].recipe),
-            hardware=hardware_class(gpu),
-            inputs=runs[0].inputs,
-            rows=408,
-            runs=[seed_run(run) for run in runs],
-        )
-        assert lanes(baseline, runs[0])["exact"].outcome == outcome
+        assert lanes(stored.of_records(runs), runs[0])["exact"].outcome == outcome
 
 
 def test_a_seed_outside_the_ball_park_is_recorded(folder: Path) -> None:

@@ -232,3 +232,18 @@ def test_one_run_on_a_machine_like_this_is_not_compared(baseline: Throughput) ->
 def test_what_no_benchmark_can_come_to_is_not_recorded(ratios: dict[str, float]) -> None:
     with pytest.raises(CannotTry, match="benchmark training: ratios"):
         throughput.measured("training", ratios, {})
+
+
+def test_more_runs_have_a_closer_limit(baseline: Throughput) -> None:
+    slower = {RELATIVE: 0.975, ACHIEVED: 0.3}
+    assert compare(baseline, "training", slower, {}, CPU).outcome == "holds"
+    assert compare(baseline, "training", slower, {}, CPU, runs=20).outcome == "fails"
+
+
+def test_runs_of_other_machines_are_left_out_of_a_candidates_means(baseline: Throughput) -> None:
+    candidate = baseline.model_copy(deep=True)
+    candidate.runs = candidate.runs[:2]
+    candidate.runs[1].fingerprint = CPU | {"threads": 8}
+    candidate.runs[1].benchmarks["training"].ratios[RELATIVE] = 0.1
+    (verdict,) = throughput.compare_candidate(baseline, candidate)
+    assert verdict.outcome == "holds", verdict.grounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -73,3 +74,22 @@ def test_what_is_not_compared_is_said(tmp_path: Path, recorded: Path, monkeypatc
     elsewhere("bare", {"map_per_tokenizer": 0.3}, {})
     assert "bare: map_per_tokenizer not compared" in str(elsewhere.benchmark.warnings[0])
     assert elsewhere.benchmark.extra_info["compared"][0] == "not applicable"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, False),
+        ({"benchmark_only": True}, True),
+        ({"benchmark_json": "file"}, True),
+        ({"benchmark_skip": True}, False),
+    ],
+)
+def test_the_clock_is_read_when_asked_for(options: dict[str, object], expected: bool) -> None:
+    config: Any = SimpleNamespace(getoption=lambda name, default=None: options.get(name, default))
+    assert kept.measures(config) is expected
+
+
+def test_ordinary_runs_read_no_clock(benchmark: Any, pytestconfig: pytest.Config) -> None:
+    benchmark(lambda: None)
+    assert benchmark.disabled or kept.measures(pytestconfig)
