@@ -6,6 +6,7 @@ Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from harness.record import RunRecord
     from harness.stages import StageResult
 
-FOUND, CANNOT_TRY = 1, 2
+FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
 
 
 class _Group(click.Group):
@@ -187,6 +188,53 @@ def run(
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}")
     sys.exit(FOUND if record.failed else 0)
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
+@click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
+@click.option("--ignore", multiple=True, metavar="CHECK", help="Leave this check out; can be given several times.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write what was found to this file.",
+)
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def check(
+    script: str,
+    arguments: tuple[str, ...],
+    updates: int | None,
+    full: bool,
+    ignore: tuple[str, ...],
+    module: bool,
+    json_file: Path | None,
+) -> None:
+    """Run a training script of your own, as it is, and name the silent bug in it.
+
+    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 it could not be tried, 3 the script itself
+    crashed.
+    """
+    from harness.record import write_atomically
+    from harness.report.check import outcome_lines
+    from harness.watch.script import check_script
+
+    watched = check_script(script, arguments, module=module, updates=updates, full=full, ignore=ignore)
+    if not launch.is_main_process():
+        if watched.crashed is not None:
+            click.echo(watched.crashed, err=True)
+        sys.exit(CRASHED if watched.crashed is not None else 0)
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(watched.as_dict(), indent=2) + "\n")
+    if watched.crashed is not None:
+        click.echo(watched.crashed, err=True)
+    _echo(outcome_lines(watched))
+    if watched.crashed is not None:
+        sys.exit(CRASHED)
+    sys.exit(FOUND if watched.failed else 0)
 
 
 @main.group()
