@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -241,3 +241,11 @@ def documented_check(request: pytest.FixtureRequest, run_record: RunRecord) -> C
             request.node.warn(pytest.PytestWarning(text))
 
     return must_hold
+
+
+@pytest.fixture
+def watch() -> Callable[..., Any]:
+    """``with watch(): ...`` fails the test with the silent bug in the training loop in its block, if there is one."""
+    from harness.watch import watch
+
+    return watch

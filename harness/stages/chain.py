@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from harness.claims import CLAIMS
@@ -20,6 +18,7 @@ from harness.errors import CannotTry
 from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
+from harness.watch.observer import unchanged_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -268,20 +267,6 @@ def first_difference(first: Sequence[Any], second: Sequence[Any]) -> int | None:
         if one != other:
             return place
     return None if len(first) == len(second) else min(len(first), len(second))
-
-
-@contextmanager
-def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
-    """Whatever is drawn inside, Python, NumPy, torch and ``generators`` go on afterwards as if it had not been."""
-    python, numpy, states = random.getstate(), np.random.get_state(), [each.get_state() for each in generators]
-    with torch.random.fork_rng():
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)
-            for generator, state in zip(generators, states, strict=True):
-                generator.set_state(state)
 
 
 def run_stages(

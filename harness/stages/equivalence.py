@@ -28,7 +28,8 @@ from harness.loops import accelerated, plain
 from harness.loops.adamw import TransformersAdamW
 from harness.loops.trainer import quiet
 from harness.stages import batches, optimizer, prepare, schedule, train
-from harness.stages.chain import Run, Stage, unchanged_random_state
+from harness.stages.chain import Run, Stage
+from harness.watch.observer import unchanged_random_state
 from harness.watch.trace import Trace, raw_optimizer
 
 STAGE = Stage("equivalence", loops=("accelerate", "trainer"))

@@ -17,8 +17,9 @@ from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain, trainer
 from harness.metrics import load_metric
 from harness.stages.batches import ENOUGH_ROWS
-from harness.stages.chain import Run, Stage, unchanged_random_state
+from harness.stages.chain import Run, Stage
 from harness.stages.schedule import rehearsed_lrs
+from harness.watch.observer import unchanged_random_state
 from harness.watch.trace import Backward, Event, Forward, Trace, row_key
 
 STAGE = Stage("train")

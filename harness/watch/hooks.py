@@ -271,6 +271,16 @@ def _gradients(observer: Observer, patches: Patches) -> None:
 
         return init
 
+    def differentiated(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if not observer.quiet and observer.batch is not None:
+                observer.batch.of.trains = True  # gradients that the script uses in its own way
+            return original(*args, **kwargs)
+
+        return watched
+
+    patches.replace(torch.autograd, "grad", differentiated)
     patches.replace(Optimizer, "__init__", made)
     patches.replace(torch.autograd, "backward", backward)
     patches.replace(Optimizer, "zero_grad", cleared)

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer, lr_scheduler
@@ -395,16 +396,17 @@ class _Reached:
 
 
 @contextmanager
-def unchanged_random_state() -> Iterator[None]:
-    """Whatever is drawn meanwhile, the script draws the numbers that it would have drawn."""
-    python, numpy = random.getstate(), None
-    if "numpy" in sys.modules:
-        numpy = sys.modules["numpy"].random.get_state()
+def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
+    """Whatever is drawn inside, Python, NumPy, torch and ``generators`` go on afterwards as if it had not been."""
+    python, numpy, states = random.getstate(), np.random.get_state(), [each.get_state() for each in generators]
     with torch.random.fork_rng():
-        yield
-    random.setstate(python)
-    if numpy is not None:
-        sys.modules["numpy"].random.set_state(numpy)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)
 
 
 def _not_the_users() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding, NotApplicable
 from harness.recipe import RECIPES, Recipe
 from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
-from harness.stages.chain import unchanged_random_state
+from harness.watch.observer import unchanged_random_state
 
 
 def _stage(name: str, *, fails: bool = False, calls: list[str]) -> Stage:

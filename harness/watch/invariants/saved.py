@@ -123,6 +123,7 @@ class Saved(Invariant):
         if isinstance(event.into, nn.Module):
             self.loaded_any = True
             self.restored[event.into] = True
+            self.reloaded.pop(event.into, None)
         elif isinstance(event.into, Optimizer):
             states = event.state.get("state", {})
             steps = [float(s["step"]) for s in states.values() if isinstance(s, Mapping) and "step" in s]

@@ -59,7 +59,7 @@ class Updates(Invariant):
         self.before: list[Before] = []
         self.frozen: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.turn = 0
-        self.backwards = 0
+        self.backwards = self.since = 0
         self.asleep: WeakKeyDictionary[nn.Module, list[tuple[torch.Tensor, torch.Tensor]]] = WeakKeyDictionary()
         """Of each trained model two frozen tensors, as they were."""
         self.steps: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
@@ -74,6 +74,7 @@ class Updates(Invariant):
 
     def backward(self, event: Backward) -> None:
         self.backwards += 1
+        self.since += 1
         if event.inside_step:
             self.before = []  # a closure's step has gradients of its own
         if event.inside_step or not self.observer.is_sampled():
@@ -201,6 +202,7 @@ class Updates(Invariant):
             self._effect(event)
             self._reference(event)
         self.before, self.frozen = [], []
+        self.since = 0
         followed = [p for p, _ in self.left.get(event.optimizer, ())] or _followed(event.optimizer)
         self.left[event.optimizer] = [(p, p.detach().clone()) for p in followed]
 
@@ -212,6 +214,8 @@ class Updates(Invariant):
         self.left.clear()
 
     def _written(self, optimizer: Optimizer, event: Step) -> None:
+        if self.since != 1:
+            return  # several backward passes may go through weights that are moved for a while
         for parameter, left in self.left.get(optimizer, ()):
             apart = (parameter.detach() - left).abs().max().item()
             if apart > 1e-5 * left.abs().max().item() + 1e-7:
