@@ -217,3 +217,22 @@ def test_a_gpu_test_that_benchmark_only_would_skip_is_an_error(project: pytest.P
     assert run(project, "--benchmark-only", "-m", "not hub").ret == pytest.ExitCode.OK
     outcomes = {"passed": 1, "failed": 1} if torch.cuda.is_available() else {"skipped": 2}
     run(project, "-m", "gpu").assert_outcomes(deselected=1, **outcomes)
+
+
+def test_the_fixture_watch(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import torch
+
+        def test_loop(watch):
+            model = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with watch():
+                for _ in range(3):
+                    model(torch.ones(1, 2)).sum().backward()
+                    optimizer.step()
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*gradients::cleared-between-updates*"])

@@ -27,6 +27,7 @@ CONSEQUENCES = {
         "schedule::lr-above-zero",
         "effect::parameters-change",
     ),
+    "effect::updates-are-kept": ("effect::only-the-optimizer-writes",),
     "effect::parameters-change": ("gradients::not-lost", "identity::nothing-forgotten"),
     "effect::frozen-stay": ("effect::only-the-optimizer-writes",),
     "identity::state-was-loaded": ("saved::resumed-where-it-stopped", "saved::is-what-was-trained"),

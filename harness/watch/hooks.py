@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -520,6 +521,16 @@ def _transformers(observer: Observer, patches: Patches, module: ModuleType) -> N
 
         return save_pretrained
 
+    def made(original: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(original)
+        def init(model: Any, *args: Any, **kwargs: Any) -> None:
+            original(model, *args, **kwargs)
+            if not observer.quiet:
+                observer.emit("constructed", model)
+
+        return init
+
+    patches.replace(module.PreTrainedModel, "__init__", made)
     patches.replace(module.PreTrainedModel, "from_pretrained", loads)
     patches.replace(module.PreTrainedModel, "save_pretrained", saves)
 
@@ -579,7 +590,7 @@ def _datasets(observer: Observer, patches: Patches, module: ModuleType) -> None:
         return change
 
     patches.replace(module.Dataset, "__init__", made)
-    for name in ("remove_columns", "select_columns"):
+    for name in ("remove_columns", "select_columns", "rename_column", "rename_columns"):
         patches.replace(module.Dataset, name, changed)
 
 
@@ -623,8 +634,9 @@ def _sklearn(observer: Observer, patches: Patches, module: ModuleType) -> None:
 
         return score
 
-    for name in SKLEARN:
-        patches.replace(module, name, scored)
+    for owner in (module, sys.modules["sklearn.metrics"]):  # which may have taken them already
+        for name in SKLEARN:
+            patches.replace(owner, name, scored)
 
 
 def _emit_scored(

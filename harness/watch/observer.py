@@ -31,7 +31,7 @@ EVENTS = (
     *("pass_begins", "batch", "pass_ends", "forward", "inner_forward", "loss"),
     *("backward_begins", "backward", "clip", "zero_grad", "unscaled", "skipped"),
     *("step_begins", "step", "scheduled", "scored", "evaluated"),
-    *("loads", "loaded", "snapshot", "saved", "from_checkpoint"),
+    *("loads", "loaded", "snapshot", "saved", "from_checkpoint", "constructed"),
     *("tokenizer", "encoded", "dataset", "trainer", "ends"),
 )
 

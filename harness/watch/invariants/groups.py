@@ -72,17 +72,28 @@ class Groups(Invariant):
                 update=1,
             )
 
+    def _by_part(self, exempt: set[int]) -> bool:
+        """Whether whole modules are exempt, such as a head, and not kinds of parameters."""
+        whole = False
+        for module in (each for model in self.models for each in model.modules()):
+            own = {id(p) for p in module.parameters(recurse=False)}
+            if own & exempt and own - exempt:
+                return False
+            whole = whole or bool(own & exempt and not _is_norm(module))
+        return whole
+
     def _decay(self, optimizer: Optimizer, where: str | None) -> None:
         decays = {float(group.get("weight_decay") or 0.0) for group in optimizer.param_groups}
-        if 0.0 not in decays or len(decays) < 2:
-            return  # nobody meant to exempt anything
+        exempt = {id(p) for g in optimizer.param_groups if not g.get("weight_decay") for p in g["params"]}
+        if 0.0 not in decays or len(decays) < 2 or self._by_part(exempt):
+            return  # nobody meant to exempt biases and normalisation
         decayed = {id(p) for group in optimizer.param_groups if group.get("weight_decay") for p in group["params"]}
         names = [
             f"{name}.{own}".lstrip(".")
             for model in self.models
             for name, module in model.named_modules()
             for own, p in module.named_parameters(recurse=False)
-            if id(p) in decayed and (own == "bias" or "norm" in type(module).__name__.lower())
+            if id(p) in decayed and (own == "bias" or _is_norm(module))
         ]
         if names:
             self.found(
@@ -94,6 +105,10 @@ class Groups(Invariant):
                 where=where,
                 update=1,
             )
+
+
+def _is_norm(module: nn.Module) -> bool:
+    return "norm" in type(module).__name__.lower()
 
 
 def _meant(key: str, value: Any, known: set[str]) -> str | None:

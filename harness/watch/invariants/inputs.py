@@ -206,7 +206,8 @@ class Inputs(Invariant):
     def _regression(self, event: Forward) -> None:
         """Classes 0 and 1 that a model with one output is fitted to as numbers."""
         labels = event.tensors().get("labels")
-        if labels is None or getattr(getattr(event.model, "config", None), "num_labels", None) != 1:
+        outputs = getattr(getattr(event.model, "config", None), "num_labels", None)
+        if labels is None or labels.is_floating_point() or outputs != 1:
             return
         self.targets.update(float(value) for value in labels.flatten().tolist())
         self.regressed += labels.numel()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from typing import Any
-from weakref import WeakSet
 
 import torch
 
@@ -30,7 +29,6 @@ class Losses(Invariant):
         Statement("loss::varies", "The loss depends on what the model says of the rows."),
         Statement("loss::finite", "The loss is a finite number."),
         Statement("update::descends", "The optimizer makes the loss smaller, not larger."),
-        Statement("loss::starts-near-chance", "A new head starts near the loss of guessing.", severity="warning"),
     )
 
     def __init__(self, observer: Observer) -> None:
@@ -47,7 +45,6 @@ class Losses(Invariant):
         self.differentiated: set[int] = set()
         self.seen_batch: int | None = None
         self.matched: set[int] = set()
-        self.new: WeakSet[torch.nn.Module] = WeakSet()
 
     def loss(self, event: Loss) -> None:
         if not self.observer.is_sampled():

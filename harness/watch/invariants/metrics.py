@@ -43,7 +43,6 @@ class Metrics(Invariant):
         Statement("metrics::every-row", "A metric counts each row of its evaluation once."),
         Statement("metrics::aligned", "A metric compares each prediction with the reference of its own row."),
         Statement("metrics::of-the-predictions", "The predictions are the classes that the model finds likeliest."),
-        Statement("metrics::above-majority", "In the end the model is better than the commonest class.", "warning"),
         Statement("metrics::tells-apart", "Two metrics that are reported measure two things.", "warning"),
     )
 
@@ -51,7 +50,6 @@ class Metrics(Invariant):
         super().__init__(observer)
         self.evaluation = Evaluation()
         self.given: dict[tuple[str, int], Given] = {}
-        self.last: tuple[float, float, str | None] | None = None
 
     def forward(self, event: Forward) -> None:
         if event.gradients or event.batch is None or event.batch.of.trains:
@@ -123,7 +121,7 @@ class Metrics(Invariant):
                     hint="Take the argmax over the classes, of the logits of the same forward pass.",
                     where=given.where,
                 )
-        self._outcome(given, event, labels, best)
+        self._average(given, event)
 
     def _gathered(self, references: list[int], given: Given) -> None:
         """Of several processes each sees its own part; what is gathered is the whole."""
@@ -153,10 +151,7 @@ class Metrics(Invariant):
             where=given.where,
         )
 
-    def _outcome(self, given: Given, event: Scored, labels: list[int], best: list[int]) -> None:
-        majority = Counter(labels).most_common(1)[0][1] / len(labels)
-        accuracy = sum(one == other for one, other in zip(best, labels, strict=True)) / len(labels)
-        self.last = accuracy, majority, given.where
+    def _average(self, given: Given, event: Scored) -> None:
         if event.options.get("average") == "micro" and "f1" in event.metric:
             self.found(
                 "metrics::tells-apart",

@@ -33,6 +33,8 @@ class Replays(Invariant):
     def __init__(self, observer: Observer) -> None:
         super().__init__(observer)
         self.done: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+        self.precise = True
+        """Whether the model at hand is in float32."""
 
     def forward(self, event: Forward) -> None:
         """Look at each model once: in its first evaluation, or else at its third training batch."""
@@ -51,8 +53,14 @@ class Replays(Invariant):
         except (RuntimeError, TypeError, AttributeError, NotImplementedError):
             self.observer.note(f"{type(model).__name__} cannot be copied, so no evaluation was repeated with it")
             return
+        self.precise = all(p.element_size() >= 4 for p in model.parameters())
         with unchanged_random_state(), torch.no_grad():
             self._repeat(twin, event)
+
+    def _near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        half = not self.precise or one.element_size() < 4 or torch.is_autocast_enabled(one.device.type)
+        scale = float(other.detach().float().abs().max()) if other.numel() else 0.0
+        return _apart(one, other) <= (COARSE if half else PRECISE) * scale + 1e-6
 
     def _repeat(self, twin: nn.Module, event: Forward) -> None:
         found = event.logits
@@ -65,7 +73,7 @@ class Replays(Invariant):
             return  # it cannot be called twice with the same
         if again is None or again.shape != found.shape or not bool(found.isfinite().all()):
             return
-        if not _near(again, found):
+        if not self._near(again, found):
             self.found(
                 "mode::evaluation-repeats",
                 expected="the same logits from the same rows",
@@ -82,7 +90,7 @@ class Replays(Invariant):
                 continue
             if logits.shape != found[part].shape:
                 return
-            if not _near(logits, found[part]):
+            if not self._near(logits, found[part]):
                 self.found(
                     "padding::neighbours-do-not-matter",
                     expected="the same logits for a row alone and among others",
@@ -140,7 +148,7 @@ class Replays(Invariant):
         base = found
         if found.dim() == 3:
             logits, base = logits[:, : ids.shape[1]][mask != 0], found[mask != 0]
-        if logits.shape == base.shape and not _near(logits, base):
+        if logits.shape == base.shape and not self._near(logits, base):
             self.found(
                 "padding::does-not-matter",
                 expected="the same logits however far a row is padded",
@@ -169,7 +177,7 @@ class Replays(Invariant):
         except Exception:
             return
         here = found[row : row + 1]
-        if logits is not None and logits.shape == here.shape and not _near(logits, here):
+        if logits is not None and logits.shape == here.shape and not self._near(logits, here):
             self.found(
                 "padding::does-not-matter",
                 expected="the same logits with and without padding",
@@ -209,12 +217,6 @@ def _part(value: Any, part: slice, rows: int) -> Any:
 def _autocast(like: torch.Tensor) -> torch.autocast:
     enabled = torch.is_autocast_enabled(like.device.type)
     return torch.autocast(like.device.type, dtype=torch.get_autocast_dtype(like.device.type), enabled=enabled)
-
-
-def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    half = one.element_size() < 4 or torch.is_autocast_enabled(one.device.type)
-    scale = float(other.detach().float().abs().max()) if other.numel() else 0.0
-    return _apart(one, other) <= (COARSE if half else PRECISE) * scale + 1e-6
 
 
 def _apart(one: torch.Tensor, other: torch.Tensor) -> float:

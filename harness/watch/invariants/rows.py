@@ -43,7 +43,7 @@ COMPARED = 3
 MOST_ROWS = 20_000
 """Datasets up to so many rows are compared row by row."""
 
-MOST_RAW = 8
+MOST_RAW = 32
 """So many datasets of texts are kept until the first batch."""
 
 MATCHED, WRONG = 24, 0.25

@@ -203,6 +203,9 @@ class Updates(Invariant):
             self._reference(event)
         self.before, self.frozen = [], []
         self.since = 0
+        parameter, start = self.start.get(event.optimizer, (None, None))
+        if parameter is not None and start is not None and not torch.equal(parameter, start):
+            self.moved[event.optimizer] = True
         followed = [p for p, _ in self.left.get(event.optimizer, ())] or _followed(event.optimizer)
         self.left[event.optimizer] = [(p, p.detach().clone()) for p in followed]
 
@@ -328,14 +331,12 @@ class Updates(Invariant):
 
     def _kept(self, optimizer: Optimizer, trainable: list[Any], event: Step) -> None:
         if optimizer not in self.start:
-            if trainable and event.number <= 2:
+            if trainable and event.number == 1:
                 smallest = min((p for p, _ in trainable), key=lambda p: p.numel())
                 self.start[optimizer] = (smallest, smallest.detach().clone())
             return
         parameter, start = self.start[optimizer]
-        if not torch.equal(parameter, start):
-            self.moved[optimizer] = True
-        elif optimizer in self.moved and any(p is parameter for p, _ in trainable):
+        if torch.equal(parameter, start) and optimizer in self.moved and any(p is parameter for p, _ in trainable):
             lr = max(float(group.get("lr") or 0.0) for group in optimizer.param_groups)
             if (
                 lr > 4 * torch.finfo(start.dtype).eps * max(1.0, start.abs().max().item())

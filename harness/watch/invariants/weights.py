@@ -40,7 +40,12 @@ class Weights(Invariant):
         self.trained: WeakSet[nn.Module] = WeakSet()
         self.checkpoint: WeakKeyDictionary[nn.Module, list[tuple[torch.Tensor, torch.Tensor]]] = WeakKeyDictionary()
         """Of each model from a checkpoint a few tensors of its backbone, as they were loaded."""
+        self.new_models: WeakSet[nn.Module] = WeakSet()
+        """Models that were made, and not from a checkpoint."""
         self.looked_at: WeakSet[nn.Module] = WeakSet()
+
+    def constructed(self, model: nn.Module) -> None:
+        self.new_models.add(model)
 
     def forward(self, event: Forward) -> None:
         self._used(event.model)
@@ -50,7 +55,7 @@ class Weights(Invariant):
         pretrained = [module for module in event.model.modules() if hasattr(module, "base_model_prefix")]
         for module in pretrained:
             self._as_loaded(module, event)
-        if pretrained and not any(module in self.checkpoint for module in pretrained):
+        if pretrained and pretrained[0] in self.new_models:
             self._from_scratch(pretrained[0], event)
 
     def _as_loaded(self, module: nn.Module, event: Forward) -> None:

