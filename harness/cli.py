@@ -1,6 +1,6 @@
-"""The command line: ``harness run``, ``harness baseline`` and ``harness claims``.
+"""The command line: ``harness run``, ``harness check``, ``harness baseline`` and ``harness claims``.
 
-Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
+Exit status: 0 all holds, 1 something was found, 2 it could not be tried, 3 the checked script itself crashed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def main() -> None:
-    """Does the documented fine-tuning recipe hold here?
+    """Does the documented fine-tuning recipe hold here, and is a training loop of your own right?
 
     Exit status: 0 all holds, 1 something was found, 2 it could not be tried.
     """
@@ -123,6 +123,20 @@ baselines_option = click.option(
 )
 
 
+def check_json(file: Path) -> None:
+    """Whether ``--json`` can be written: known before the time is spent.
+
+    Raises:
+        CannotTry: it cannot.
+    """
+    from harness.record import check_writable
+
+    try:
+        check_writable(file.absolute().parent)
+    except OSError as error:
+        raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another with --json") from error
+
+
 @main.command()
 @recipe_options
 @click.option(
@@ -160,7 +174,7 @@ def run(
     output = output or run_folder(recipe)
 
     from harness.baseline.compare import compared
-    from harness.record import FILE_NAME, check_writable
+    from harness.record import FILE_NAME
     from harness.report.baseline import verdict_lines
     from harness.report.terminal import outcome_lines, recipe_line
     from harness.run import quiet_libraries, run_recipe
@@ -169,10 +183,7 @@ def run(
 
     main_process = launch.is_main_process()
     if json_file is not None and main_process:
-        try:
-            check_writable(json_file.absolute().parent)
-        except OSError as error:
-            raise CannotTry(f"{json_file} cannot be written ({error.strerror}); choose another with --json") from error
+        check_json(json_file)
     if main_process:
         click.echo(recipe_line(recipe))
     record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
@@ -218,6 +229,9 @@ def check(
     Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 it could not be tried, 3 the script itself
     crashed.
     """
+    if json_file is not None and launch.is_main_process():
+        check_json(json_file)
+
     from harness.record import write_atomically
     from harness.report.check import outcome_lines
     from harness.watch.script import check_script

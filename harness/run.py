@@ -205,7 +205,7 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         inputs=inputs(run),
         rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
         provenance=Provenance(**provenance()),
-        weights=f"{checksum(run.model):016x}" if whole else None,
+        weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
         apart=run.apart,
         differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
     )

@@ -7,7 +7,7 @@ removed at the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any
@@ -196,7 +196,9 @@ class Trace:
             self.unchanged.setdefault(self.update, list(self._still))
         self._unseen -= self._before.keys()
         self._before = {}
-        self._record(replace(self._made, parameters=checksum(self.model)) if self.checksums else self._made)
+        self._record(
+            replace(self._made, parameters=checksum(self._parameters.values())) if self.checksums else self._made
+        )
         self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
@@ -211,10 +213,10 @@ def raw_optimizer(optimizer: Any) -> Optimizer:
     return stepped
 
 
-def checksum(model: nn.Module) -> int:
-    """The sum of the bits of all parameters, as whole numbers: equal for equal parameters, and cheap on any device."""
+def checksum(parameters: Iterable[torch.Tensor]) -> int:
+    """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
     whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in model.parameters())
+    return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in parameters)
 
 
 def _should_change(parameter: torch.Tensor, lr: float) -> bool:

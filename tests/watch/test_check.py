@@ -143,6 +143,10 @@ def test_not_python(check) -> None:  # type: ignore[no-untyped-def]
     refused(check("\0\1"), "train.py is not Python")
 
 
+def test_a_file_that_cannot_be_written(check) -> None:  # type: ignore[no-untyped-def]
+    refused(check(TRAINS, "--json", "/proc/found.json"), "/proc/found.json cannot be written")
+
+
 def test_a_script_that_exits(check) -> None:  # type: ignore[no-untyped-def]
     checked = check(SILENT + "sys.exit(3)\n")
     assert checked.status == 3

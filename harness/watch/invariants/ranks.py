@@ -11,6 +11,7 @@ from harness.launch import fewer_than_asked
 from harness.watch.events import Batch, Step
 from harness.watch.invariants.rows import rows_in
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import checksum
 
 HALF = 0.5
 """Of a rank's rows may be another rank's too, where rows are alike."""
@@ -41,7 +42,8 @@ class Ranks(Invariant):
 
     def step(self, event: Step) -> None:
         if _several() and event.update <= 8:
-            self.summary["weights"][str(event.update)] = [checksum(event.optimizer), event.where]
+            held = [p for group in event.optimizer.param_groups for p in group["params"]]
+            self.summary["weights"][str(event.update)] = [checksum(held), event.where]
 
     def ends(self, _: None) -> None:
         if advice := fewer_than_asked():
@@ -85,10 +87,3 @@ class Ranks(Invariant):
 
 def _several() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def checksum(optimizer: torch.optim.Optimizer) -> int:
-    """The sum of the bits of all parameters that it holds, as whole numbers."""
-    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-    parameters = [p.detach() for group in optimizer.param_groups for p in group["params"]]
-    return sum(int(p.view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in parameters)

@@ -11,9 +11,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.watch.events import Backward, Forward, Loaded, Step
-from harness.watch.invariants.schedule import raw
 from harness.watch.invariants.weights import spread_over
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import raw_optimizer
 
 LOOKED_AT = 4
 """Tensors of a model whose values tell whether it was trained."""
@@ -136,7 +136,7 @@ class Saved(Invariant):
         optimizer = event.optimizer
         if event.number != 1:
             return
-        schedulers = [each for each in self.observer.schedulers_there() if raw(each.optimizer) is optimizer]
+        schedulers = [each for each in self.observer.schedulers_there() if raw_optimizer(each.optimizer) is optimizer]
         made = self.resumed.get(optimizer)
         fresh = [
             model

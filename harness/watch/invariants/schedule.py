@@ -17,6 +17,7 @@ from torch.optim import Optimizer, lr_scheduler
 
 from harness.watch.events import Loaded, Pass, Scheduled, Step
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import raw_optimizer
 
 MOST = 100_000
 """So many steps of a schedule are computed at most."""
@@ -132,7 +133,7 @@ class Schedule(Invariant):
                 if id(scheduler) not in inner:
                     self._of(scheduler)
         for scheduler, seen in list(self.seen.items()):
-            if raw(getattr(scheduler, "optimizer", None)) is not optimizer:
+            if raw_optimizer(getattr(scheduler, "optimizer", None)) is not optimizer:
                 continue
             seen.drives, seen.of = True, seen.of or ref(optimizer)
             seen.updates += 1
@@ -351,12 +352,6 @@ class Schedule(Invariant):
             )
 
 
-def raw(optimizer: Any) -> Any:
-    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
-    inner = getattr(optimizer, "optimizer", optimizer)
-    return inner if isinstance(inner, Optimizer) else optimizer
-
-
 def _formula(scheduler: Any) -> tuple[Callable[[int], float] | None, int | None]:
     """The first group's learning rate by step, and the step with which the schedule ends."""
     if isinstance(scheduler, lr_scheduler.LambdaLR):
@@ -427,7 +422,7 @@ def _simulated(scheduler: Any) -> Callable[[int], float] | None:
     """The learning rates of a copy of the scheduler with an optimizer of its own, from where it stands."""
     groups = [
         {name: value for name, value in group.items() if name != "params"} | {"params": [torch.zeros(1)]}
-        for group in raw(scheduler.optimizer).param_groups
+        for group in raw_optimizer(scheduler.optimizer).param_groups
     ]
     try:
         twin = _twin(scheduler, torch.optim.SGD(copy.deepcopy(groups), lr=0.1))

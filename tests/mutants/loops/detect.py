@@ -163,10 +163,10 @@ def recorded(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """What ``baselines/detection.json`` says, in the order of the corpus."""
     by_name = {verdict.name: verdict for verdict in verdicts}
 
-    def entry(case: Case, **more: Any) -> dict[str, Any]:
-        verdict = by_name[case.name]
+    def entry(of: Case, **more: Any) -> dict[str, Any]:
+        verdict = by_name[of.name]
         found = [{"check": each["check"], "update": each["update"]} for each in verdict.findings]
-        about = {"name": case.name, "script": case.script, **more, "found": found}
+        about = {"name": of.name, "script": of.script, **more, "found": found}
         return {**about, "updates": verdict.updates, "seconds": round(verdict.seconds, 1)}
 
     return {

@@ -18,11 +18,15 @@ from tests.mutants.loops.detect import CHECKPOINT, import_libraries, in_fork, ma
 def checksums(script: Path, data: Path, output: Path, *, watched: bool) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    from harness.watch.invariants.ranks import checksum
     from harness.watch.script import check_script
+    from harness.watch.trace import checksum
 
     found: list[int] = []
-    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: found.append(checksum(optimizer)))
+
+    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+        found.append(checksum(p for group in optimizer.param_groups for p in group["params"]))
+
+    register_optimizer_step_post_hook(stepped)
     arguments = [str(data), str(CHECKPOINT)]
     if watched:
         check_script(str(script), arguments, full=True)
