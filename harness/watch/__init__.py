@@ -76,6 +76,7 @@ def watch(*, ignore: Collection[str] = (), every: int = 50, raise_errors: bool =
         with looking(observer):
             yield observer
     except BaseException as error:
+        observer.complete = False
         observer.ends()
         for finding in wanted(observer, ignore):
             error.add_note("\n".join(finding_lines(finding)))

@@ -134,6 +134,8 @@ class Observer:
         """When the script got its first batch."""
         self.made = False
         """Whether any optimizer stepped."""
+        self.complete = True
+        """Whether the loop went to its own end; what was to come cannot be missed where it did not."""
         self.models: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         """A number for each module that was called."""
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
@@ -363,6 +365,7 @@ class Observer:
         self._stepped = True
         self.forwards, self.losses = [], []
         if self.updates is not None and self.updates_made >= self.updates:
+            self.complete = False
             raise Enough
 
     def ends(self) -> None:

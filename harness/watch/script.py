@@ -104,6 +104,7 @@ def check_script(
             if module and isinstance(error, ImportError) and not _own_frames(error.__traceback__):
                 raise CannotTry(f"there is no module {script} to run: {error}") from error
             watched.crashed = _traceback(error)
+    observer.complete = observer.complete and watched.crashed is None
     observer.ends()
     _gather(observer)
     watched.updates = observer.updates_made

@@ -134,6 +134,21 @@ def test_a_schedule_is_judged_by_its_plan(check) -> None:  # type: ignore[no-unt
     assert "it is over after 1000 of 2000 steps" in early.stdout
 
 
+def test_what_was_to_come_is_not_missed(check) -> None:  # type: ignore[no-untyped-def]
+    """A script that is ended, or ends with an error, has not planned too much or left its evaluation early."""
+    scheduled = TRAINS.replace(
+        "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 32)\nfor epoch"
+    ).replace("        optimizer.zero_grad()", "        scheduler.step()\n        optimizer.zero_grad()")
+    assert check(scheduled, "--updates", "5").checks == []
+    crashed = check(
+        scheduled.replace(
+            'print("batches", len(loader))', "for _ in zip(loader, range(1)):\n    model(inputs)\n    1 / 0"
+        )
+    )
+    assert crashed.status == 3
+    assert crashed.checks == []
+
+
 def test_there_is_no_such_script(check) -> None:  # type: ignore[no-untyped-def]
     refused(check(None, name="absent.py"), "there is no script absent.py")
 

@@ -124,8 +124,9 @@ class Rows(Invariant):
 
     def ends(self, _: None) -> None:
         self._finish()
-        self._left_early()
-        self._evaluation_left_early()
+        if self.observer.complete:
+            self._left_early()
+            self._evaluation_left_early()
         self._unseen()
 
     def _finish(self) -> None:

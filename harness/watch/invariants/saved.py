@@ -107,7 +107,7 @@ class Saved(Invariant):
                 where=where,
                 update=self.observer.updates_made,
             )
-        if self.early and not self.late and not self.loaded_any and self.observer.update > 2:
+        if self.observer.complete and self.early and not self.late and not self.loaded_any and self.observer.update > 2:
             self.found(
                 "saved::is-what-was-trained",
                 expected="the model to be saved after its updates",

@@ -179,7 +179,7 @@ class Schedule(Invariant):
     # At the end
 
     def ends(self, _: None) -> None:
-        self.known = self.known and not (self.cut and self.shortened)
+        self.known = self.known and self.observer.complete and not (self.cut and self.shortened)
         for seen in self.all:
             if not seen.drives:
                 kept = "effect::optimizer-kept" not in self.observer.findings

@@ -99,7 +99,7 @@ class Weights(Invariant):
             ]
 
     def ends(self, _: None) -> None:
-        for module, name, where, update in self.unused:
+        for module, name, where, update in self.unused if self.observer.complete else ():
             here = module()
             names = {type(model).__name__ for model in self.trained}
             if name in names and not (here is not None and any(_shares(here, m, set()) for m in self.trained)):
