@@ -5,7 +5,7 @@
     with watch():
         train(model, loader, optimizer)
 
-At the end of the block an :class:`SilentBug` says what was found. ``harness check train.py`` does the same for a whole
+At the end of the block a :class:`SilentBug` says what was found. ``harness check train.py`` does the same for a whole
 script, which stays as it is.
 """
 

@@ -27,11 +27,16 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
     return {each["name"]: Verdict(**each) for each in json.loads(file.read_text())}
 
 
+def faults(verdict: Verdict) -> list[str]:
+    """Checks that failed themselves; other notes say what cannot be decided."""
+    return [note for note in verdict.notes if "failed themselves" in note]
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_caught_by_its_check_and_by_no_other(mutant: LoopMutant, verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts[mutant.name]
     assert verdict.crashed is None
-    assert verdict.notes == []
+    assert faults(verdict) == []
     assert [finding["check"] for finding in verdict.findings] == [mutant.check]
     assert all(finding["where"].startswith(f"{mutant.script}:") for finding in verdict.findings)
 
@@ -40,7 +45,7 @@ def test_a_mutant_is_caught_by_its_check_and_by_no_other(mutant: LoopMutant, ver
 def test_a_variant_is_not_flagged(variant: Variant, verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts[variant.name]
     assert verdict.crashed is None
-    assert verdict.notes == []
+    assert faults(verdict) == []
     assert tuple(finding["check"] for finding in verdict.findings) == variant.warns
     assert all(STATEMENTS[check].severity == "warning" for check in variant.warns)
 
