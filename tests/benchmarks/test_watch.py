@@ -36,6 +36,13 @@ def watched_subject(request: pytest.FixtureRequest) -> Subject:
     return Subject(run, Document(run), TorchDevice(run.device), "built in")
 
 
+class InALongEpoch(Observer):
+    """Rounds are passes of a few updates: the first ones of each are looked at, which is nothing in a long epoch."""
+
+    def is_sampled(self) -> bool:
+        return self.update <= 8 or self.update % self.every == 0
+
+
 @contextmanager
 def going_on(observer: Observer) -> Iterator[None]:
     """Look on again: what was seen before is kept, as in one long training."""
@@ -48,7 +55,7 @@ def test_watching(benchmark: Any, watched_subject: Subject) -> None:
     """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
     subject, name = watched_subject, watched_subject.run.recipe.name
     unwatched = Document(subject.run)
-    observer = Observer(INVARIANTS)
+    observer = InALongEpoch(INVARIANTS)
 
     def watched() -> None:
         with going_on(observer):
