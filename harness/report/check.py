@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from harness.report.terminal import finding_lines
 from harness.watch.script import Watched
 
-__all__ = ["finding_lines", "outcome_lines"]
-
 
 def outcome_lines(watched: Watched) -> Iterator[str]:
     """What was found, and what was looked at."""

@@ -12,7 +12,7 @@ from torch.optim import AdamW
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update
 from harness.stages.chain import Run, Stage
-from harness.watch.trace import raw_optimizer
+from harness.watch.trace import held_by, raw_optimizer
 
 STAGE = Stage("optimizer")
 
@@ -104,7 +104,7 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
 @STAGE.check("all-parameters")
 def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
-    held = [id(parameter) for group in run.optimizer.param_groups for parameter in group["params"]]
+    held = [id(parameter) for parameter in held_by(run.optimizer)]
     trainable = {id(p): name for name, p in run.model.named_parameters() if p.requires_grad}
     forgotten = [name for key, name in trainable.items() if key not in held]
     strangers = [key for key in held if key not in trainable]

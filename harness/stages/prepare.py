@@ -13,7 +13,7 @@ from harness import launch
 from harness.claims import CLAIMS
 from harness.findings import Finding
 from harness.stages.chain import Run, Stage
-from harness.watch.trace import raw_optimizer
+from harness.watch.trace import held_by, raw_optimizer
 
 STAGE = Stage("prepare", loops=("accelerate",))
 
@@ -83,7 +83,7 @@ def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
 @STAGE.check("accelerate-prepare")
 def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
     """The optimizer still holds the parameters of the model that is trained."""
-    held = {id(parameter) for group in run.optimizer.param_groups for parameter in group["params"]}
+    held = {id(parameter) for parameter in held_by(run.optimizer)}
     lost = [name for name, p in run.prepared_model.named_parameters() if p.requires_grad and id(p) not in held]
     if lost:
         yield Finding(

@@ -65,7 +65,7 @@ def watch(*, ignore: Collection[str] = (), every: int = 50, raise_errors: bool =
         SilentBug: something was found that is an error.
         CannotTry: ``ignore`` names a check that does not exist.
     """
-    from harness.report.check import finding_lines
+    from harness.report.terminal import finding_lines
     from harness.watch.hooks import looking
     from harness.watch.invariants import INVARIANTS, known
     from harness.watch.observer import Observer

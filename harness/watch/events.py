@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ class Pass:
     """Rows in them, as far as the sampler says."""
     exhausted: bool = False
     shortened: bool = False
+    over: bool = False
     updates: int = 0
     """Optimizer steps while it was the innermost pass."""
     pending: int = 0
@@ -95,10 +97,11 @@ class Forward:
         found = self.output.get("loss") if isinstance(self.output, Mapping) else getattr(self.output, "loss", None)
         return found if torch.is_tensor(found) else None
 
+    @cached_property
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors that the model was given, by the names of its parameters."""
         named = {name: value for name, value in self.kwargs.items() if torch.is_tensor(value)}
-        for name, value in zip(positional(self.model), self.args, strict=False):
+        for name, value in zip(positional(self.model) if self.args else (), self.args, strict=False):
             if torch.is_tensor(value):
                 named[name] = value
             elif isinstance(value, Mapping):
@@ -149,13 +152,11 @@ class Clip:
     """One call of clip_grad_norm_ or clip_grad_value_."""
 
     parameters: Sequence[torch.Tensor]
-    function: str
     where: str | None
 
 
 @dataclass(eq=False)
 class ZeroGrad:
-    optimizer: Optimizer | None
     where: str | None
 
 
@@ -194,7 +195,6 @@ class Scored:
     """Tells one metric object from another."""
     whole: bool = False
     """Whether the metric is computed from these alone."""
-    value: Any = None
 
 
 @dataclass(eq=False)
@@ -203,7 +203,6 @@ class Loaded:
 
     into: Any
     state: Mapping[str, Any]
-    missing: Sequence[str] = ()
     unexpected: Sequence[str] = ()
     strict: bool = True
     where: str | None = None

@@ -245,8 +245,7 @@ def _gradients(observer: Observer, patches: Patches) -> None:
         @functools.wraps(original)
         def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
             if not observer.quiet:
-                optimizer = owner if isinstance(owner, Optimizer) else None
-                observer.emit("zero_grad", ZeroGrad(optimizer, observer.where()))
+                observer.emit("zero_grad", ZeroGrad(observer.where()))
             return original(owner, *args, **kwargs)
 
         return watched
@@ -257,7 +256,7 @@ def _gradients(observer: Observer, patches: Patches) -> None:
             if observer.quiet:
                 return original(parameters, *args, **kwargs)
             given = [parameters] if torch.is_tensor(parameters) else list(parameters)
-            observer.emit("clip", Clip(given, original.__name__, observer.where()))
+            observer.emit("clip", Clip(given, observer.where()))
             with observer.quietly():
                 return original(given, *args, **kwargs)
 
@@ -419,7 +418,6 @@ def _states(observer: Observer, patches: Patches) -> None:
             observer.emit("loads", event)
             with observer.quietly():
                 keys = original(module, state_dict, *args, **kwargs)
-            event.missing = list(getattr(keys, "missing_keys", ()))
             event.unexpected = list(getattr(keys, "unexpected_keys", ()))
             observer.emit("loaded", event)
             return keys
@@ -612,7 +610,7 @@ def _evaluate(observer: Observer, patches: Patches, module: ModuleType) -> None:
                 return original(metric, predictions=predictions, references=references, **kwargs)
             with observer.quietly():
                 value = original(metric, predictions=predictions, references=references, **kwargs)
-            _emit_scored(observer, metric.name, predictions, references, whole=True, value=value, source=id(metric))
+            _emit_scored(observer, metric.name, predictions, references, whole=True, source=id(metric))
             return value
 
         return compute
@@ -629,7 +627,7 @@ def _sklearn(observer: Observer, patches: Patches, module: ModuleType) -> None:
                 return original(y_true, y_pred, *args, **kwargs)
             with observer.quietly():
                 value = original(y_true, y_pred, *args, **kwargs)
-            _emit_scored(observer, original.__name__, y_pred, y_true, whole=True, value=value, options=kwargs)
+            _emit_scored(observer, original.__name__, y_pred, y_true, whole=True, options=kwargs)
             return value
 
         return score
@@ -646,15 +644,12 @@ def _emit_scored(
     references: Any,
     *,
     whole: bool = False,
-    value: Any = None,
     options: Mapping[str, Any] | None = None,
     source: int = 0,
 ) -> None:
     if observer.quiet:
         return
-    event = Scored(
-        metric, _listed(predictions), _listed(references), observer.where(), options or {}, source, whole, value
-    )
+    event = Scored(metric, _listed(predictions), _listed(references), observer.where(), options or {}, source, whole)
     observer.emit("scored", event)
 
 

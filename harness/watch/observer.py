@@ -78,7 +78,6 @@ class Invariant:
 @dataclass
 class OptimizerSeen:
     steps: int = 0
-    first_update: int = 0
     made: str | None = None
     """Where it was made."""
     stack: tuple[tuple[str, int], ...] | None = None
@@ -114,7 +113,7 @@ class Observer:
         """Whether the update at hand has been made, by one optimizer at least."""
         self.passes: list[Pass] = []
         """One for each loader: its latest."""
-        self.history: list[Pass] = []
+        self.passes_shortened = False
         self.batch: Batch | None = None
         self.fetching: list[Any] = []
         """The queues of batches that are being taken ahead of their use."""
@@ -129,7 +128,6 @@ class Observer:
         self.reached: set[int] = set()
         self.in_backward = False
         self.in_step: Optimizer | None = None
-        self.step_sampled = True
         self.first_batch: float | None = None
         """When the script got its first batch."""
         self.made = False
@@ -263,9 +261,10 @@ class Observer:
         return begun
 
     def end_pass(self, ended: Pass) -> None:
-        if ended in self.history or ended.batches == 0:
+        if ended.over or ended.batches == 0:
             return
-        self.history.append(ended)
+        ended.over = True
+        self.passes_shortened = self.passes_shortened or ended.shortened
         self.emit("pass_ends", ended)
         if self.batch is not None and self.batch.of is ended and not ended.trains and ended.forwards >= ended.batches:
             self.batch = None  # what comes now is of no pass
@@ -330,8 +329,10 @@ class Observer:
 
     def optimizer_made(self, optimizer: Optimizer) -> None:
         if hasattr(optimizer, "param_groups"):
-            self.optimizers_made.append(self.where())
-            self.optimizers[optimizer] = OptimizerSeen(made=self.where(), stack=self.stack())
+            stack = self.stack()
+            made = f"{self._shown[stack[0][0]]}:{stack[0][1]}" if stack else None
+            self.optimizers_made.append(made)
+            self.optimizers[optimizer] = OptimizerSeen(made=made, stack=stack)
 
     def is_sampled(self) -> bool:
         """Whether tensors are looked at: in the first updates of all and of each pass, and in one of many."""
@@ -343,8 +344,6 @@ class Observer:
             return  # an optimizer's step within its own
         self.in_step = optimizer
         seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
-        if not seen.steps:
-            seen.first_update = self.update
         seen.where = self.where()
         self._step = Step(optimizer, seen.steps + 1, self.update, self.is_sampled(), seen.where, self.batch)
         self.emit("step_begins", self._step)

@@ -109,7 +109,7 @@ def check_script(
     _gather(observer)
     watched.updates = observer.updates_made
     watched.notes = observer.notes
-    watched.shortened = any(each.shortened for each in observer.history)
+    watched.shortened = observer.passes_shortened
     watched.findings = wanted(observer, ignore)
     watched.ignored = sorted(set(observer.findings) & set(ignore))
     end = time.perf_counter()

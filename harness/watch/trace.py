@@ -213,6 +213,16 @@ def raw_optimizer(optimizer: Any) -> Optimizer:
     return stepped
 
 
+def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
+    """The tensors of an optimizer, in the order of its groups."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def share_parameters(one: nn.Module, other: nn.Module) -> bool:
+    mine = {id(p) for p in one.parameters()}
+    return any(id(p) in mine for p in other.parameters())
+
+
 def checksum(parameters: Iterable[torch.Tensor]) -> int:
     """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
     whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from harness.watch.events import Backward, Clip, Loss, Pass, Step, ZeroGrad
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import held_by
 
 PROBES, LARGE = 3, 160_000
 """The gradients of so many parameters of an optimizer are followed, the smallest, and the last if not large."""
@@ -88,7 +89,7 @@ class Gradients(Invariant):
         known = self.ledgers.get(optimizer)
         if known is not None and all(probe.requires_grad for probe in known.probes):
             return known
-        with_gradients = [p for group in optimizer.param_groups for p in group["params"] if not _is_zero(p.grad)]
+        with_gradients = [p for p in held_by(optimizer) if not _is_zero(p.grad)]
         if not with_gradients:
             return known
         small = sorted(with_gradients, key=lambda p: p.numel())[:PROBES]
@@ -292,7 +293,7 @@ class Gradients(Invariant):
         if first <= 0:
             return  # a loss of another sign is another check's
         alike = all(abs(share - first) <= NEAR * abs(first) for share in known)
-        whole = 1 / first if first else 0.0
+        whole = 1 / first
         mixed = all(min(abs(share - 1), abs(share * size - 1)) <= NEAR for share in known)
         if (not alike and not mixed) or abs(whole - round(whole)) > NEAR * abs(whole) or abs(total - 1) <= 2 * NEAR:
             return
@@ -320,7 +321,7 @@ class Gradients(Invariant):
 def _given(event: Backward) -> Hashable:
     """What tells one batch of inputs from another, by what the forwards that were gone through were given."""
     for forward in event.forwards:
-        if forward.number in event.reached and (tensors := list(forward.tensors().values())):
+        if forward.number in event.reached and (tensors := list(forward.tensors.values())):
             largest = max(tensors, key=lambda tensor: tensor.numel())
             return tuple(largest.shape), float(largest.detach().double().sum())
     return None if event.batch is None else event.batch.number

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from harness.watch.events import Forward, Step
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import held_by
 
 OURS = {"params", "initial_lr", "param_names", "max_lr", "min_lr", "max_momentum", "base_momentum"}
 """Keys that torch itself adds."""
@@ -60,7 +61,7 @@ class Groups(Invariant):
                     )
 
     def _twice(self, optimizer: Optimizer, where: str | None) -> None:
-        counts = Counter(id(p) for group in optimizer.param_groups for p in group["params"])
+        counts = Counter(id(p) for p in held_by(optimizer))
         twice = sum(count > 1 for count in counts.values())
         if twice:
             self.found(

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from harness.watch.events import Backward, Forward, Step
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import held_by
 
 SHARE = 0.25
 """Of an optimizer's tensors, or their elements, may go without gradients, as an unused pooler or head does."""
@@ -32,7 +33,6 @@ class ModelSeen:
     holders: dict[str, list[HeldSeen]] = field(default_factory=dict)
     """The optimizers that held each at some time."""
     where: str | None = None
-    backwards: int = 0
 
     @property
     def held(self) -> set[str]:
@@ -83,7 +83,7 @@ class Identity(Invariant):
         if self.observer.update > 2 or event.inside_step or self.loose is not None:
             return
         registered = {id(p) for module in self.called for p in module.parameters()}
-        registered |= {id(p) for o in self.observer.optimizers for group in o.param_groups for p in group["params"]}
+        registered |= {id(p) for o in self.observer.optimizers for p in held_by(o)}
         loose = [leaf for leaf in leaves(event.root) if id(leaf) not in registered]
         if loose:
             self.loose = f"{len(loose)} parameters, the first of shape {tuple(loose[0].shape)},", event.where
@@ -98,7 +98,7 @@ class Identity(Invariant):
             if held is None:
                 self.held[optimizer] = held = HeldSeen(seen.made or seen.where)
                 self.all_held.append(held)
-            parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+            parameters = [p for p in held_by(optimizer) if p.requires_grad]
             held.all |= {id(p) for p in parameters}
             held.reached |= {id(p) for p in parameters if p.grad is not None}
             held.elements |= {id(p): p.numel() for p in parameters}
@@ -111,7 +111,7 @@ class Identity(Invariant):
                 if called is None:
                     called = {id(p) for module in self.called for p in module.parameters()}
                 held.called |= held.all & called
-            in_optimizers.append((held, {id(p) for group in optimizer.param_groups for p in group["params"]}))
+            in_optimizers.append((held, {id(p) for p in held_by(optimizer)}))
         for forward in event.forwards:
             if forward.number in event.reached:
                 self._look_at(forward, event, in_optimizers)
@@ -129,7 +129,7 @@ class Identity(Invariant):
                 model.tensors[name] = weakref.ref(p)
                 model.trained.discard(name)
                 model.holders.pop(name, None)
-        model.where, model.backwards = event.where, model.backwards + 1
+        model.where = event.where
         model.trained |= {name for name, p in named if p.requires_grad and p.grad is not None}
         for name, p in named:
             holders = model.holders.setdefault(name, [])

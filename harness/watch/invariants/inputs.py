@@ -101,7 +101,7 @@ class Inputs(Invariant):
             self._look(event)
 
     def _look(self, event: Forward) -> None:
-        given = event.tensors()
+        given = event.tensors
         ids = given.get("input_ids")
         if ids is None or ids.dim() != 2 or ids.is_floating_point():
             return
@@ -205,7 +205,7 @@ class Inputs(Invariant):
 
     def _regression(self, event: Forward) -> None:
         """Classes 0 and 1 that a model with one output is fitted to as numbers."""
-        labels = event.tensors().get("labels")
+        labels = event.tensors.get("labels")
         outputs = getattr(getattr(event.model, "config", None), "num_labels", None)
         if labels is None or labels.is_floating_point() or outputs != 1:
             return

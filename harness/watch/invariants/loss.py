@@ -221,7 +221,7 @@ class Losses(Invariant):
         """The labels of the batch that the model was given, and those of other batches of late."""
         if not event.forwards:
             return None, []
-        tensors = [t.cpu() for t in event.forwards[-1].tensors().values()]
+        tensors = [t.cpu() for t in event.forwards[-1].tensors.values()]
         own, others = None, []
         for given, labels in self.recent:
             if labels is not None:

@@ -63,7 +63,7 @@ class Metrics(Invariant):
                 self.evaluation = now = Evaluation()
             now.passes.append(event.batch.of)
         logits = event.logits
-        labels = labels_of(event.batch.data) or labels_of(event.tensors())
+        labels = labels_of(event.batch.data) or labels_of(event.tensors)
         if logits is None or labels is None or logits.dim() != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
             now.usable = False
             return

@@ -22,9 +22,7 @@ class Evaluated:
     active: int
     """Modules that behave otherwise in train mode, and are."""
     gradients: bool
-    batches: int
     where: str | None
-    forwards: int = 0
 
 
 class Mode(Invariant):
@@ -60,9 +58,8 @@ class Mode(Invariant):
         seen = self.first.get(event.batch.of)
         if seen is None:
             active = sum(module.training for module in self._sensitive(event.model))
-            seen = Evaluated(event.model.training, active, event.gradients, 0, event.where)
+            seen = Evaluated(event.model.training, active, event.gradients, event.where)
             self.first[event.batch.of] = seen
-        seen.forwards += 1
 
     def backward(self, event: Backward) -> None:
         for forward in event.forwards:

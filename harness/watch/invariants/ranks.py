@@ -11,7 +11,7 @@ from harness.launch import fewer_than_asked
 from harness.watch.events import Batch, Step
 from harness.watch.invariants.rows import rows_in
 from harness.watch.observer import Invariant, Observer, Statement
-from harness.watch.trace import checksum
+from harness.watch.trace import checksum, held_by
 
 HALF = 0.5
 """Of a rank's rows may be another rank's too, where rows are alike."""
@@ -42,7 +42,7 @@ class Ranks(Invariant):
 
     def step(self, event: Step) -> None:
         if _several() and event.update <= 8:
-            held = [p for group in event.optimizer.param_groups for p in group["params"]]
+            held = held_by(event.optimizer)
             self.summary["weights"][str(event.update)] = [checksum(held), event.where]
 
     def ends(self, _: None) -> None:

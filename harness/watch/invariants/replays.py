@@ -83,7 +83,7 @@ class Replays(Invariant):
             )
             return
         rows = found.shape[0]
-        whole = [each for each in event.tensors().values() if each.dim() > 0]
+        whole = [each for each in event.tensors.values() if each.dim() > 0]
         for part in self._parts(rows) if all(len(each) == rows for each in whole) else ():
             logits = self._some(twin, args, kwargs, part, rows)
             if logits is None:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from harness.watch.events import Backward, Forward, Loaded, Step
 from harness.watch.invariants.weights import spread_over
 from harness.watch.observer import Invariant, Observer, Statement
-from harness.watch.trace import raw_optimizer
+from harness.watch.trace import held_by, raw_optimizer, share_parameters
 
 LOOKED_AT = 4
 """Tensors of a model whose values tell whether it was trained."""
@@ -85,7 +85,7 @@ class Saved(Invariant):
             for model in self.start
             if any(_is_of(state, model) for state in states) and _all_equal(_values(model), self.start[model])
         ]
-        trained_frozen = any(_same_model(model, other) for model in fresh for other in self.trained)
+        trained_frozen = any(share_parameters(model, other) for model in fresh for other in self.trained)
         if fresh and self.trained and not trained_frozen:
             self.found(
                 "saved::is-what-was-trained",
@@ -168,7 +168,7 @@ class Saved(Invariant):
         self.evaluations.append((self.observer.updates_made, *event))
 
     def snapshot(self, model: nn.Module) -> None:
-        if any(_same_model(model, other) for other in self.trained):
+        if any(share_parameters(model, other) for other in self.trained):
             self.kept[self.observer.updates_made] = self.observer.where()
 
     def _best_by_hand(self) -> None:
@@ -244,11 +244,6 @@ def _is_of(state: Any, model: nn.Module) -> bool:
     return any(torch.is_tensor(value) and value.numel() and value.data_ptr() in pointers for value in state.values())
 
 
-def _same_model(one: nn.Module, other: nn.Module) -> bool:
-    mine = {id(p) for p in one.parameters()}
-    return any(id(p) in mine for p in other.parameters())
-
-
 def _all_equal(ones: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
     return len(ones) == len(others) and all(
         one.shape == other.shape and torch.equal(one.to(other.device), other)
@@ -258,4 +253,4 @@ def _all_equal(ones: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
 
 def _holds(optimizer: Optimizer, model: nn.Module) -> bool:
     mine = {id(p) for p in model.parameters()}
-    return any(id(p) in mine for group in optimizer.param_groups for p in group["params"])
+    return any(id(p) in mine for p in held_by(optimizer))

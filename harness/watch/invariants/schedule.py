@@ -42,7 +42,6 @@ class Seen:
     in_pass: int = 0
     stands_at: int = 0
     """Its own count."""
-    first_at: int | None = None
     """Steps of the optimizer when it was first stepped."""
     before: list[int] = field(default_factory=list)
     """How often it had been stepped at each of the first steps of the optimizer."""
@@ -109,7 +108,7 @@ class Schedule(Invariant):
     def _over(self) -> bool:
         """Whether the pass at hand has ended."""
         batch = self.observer.batch
-        return batch is None or batch.of in self.observer.history
+        return batch is None or batch.of.over
 
     def _of(self, scheduler: Any) -> Seen:
         seen = self.seen.get(scheduler)

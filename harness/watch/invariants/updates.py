@@ -14,6 +14,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from harness.watch.events import Backward, Forward, Loaded, Step
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import held_by
 
 TENSORS = 4
 """So many tensors are looked at in a sampled update, other ones each time."""
@@ -295,7 +296,7 @@ class Updates(Invariant):
 
     def _made_again(self, optimizer: Optimizer, event: Step) -> None:
         seen = self.observer.optimizers[optimizer]
-        held = [p for group in optimizer.param_groups for p in group["params"]]
+        held = held_by(optimizer)
         defaults = {"class": type(optimizer)} | {k: v for k, v in optimizer.defaults.items() if _plain(v)}
         times = 0
         for stack, others, values in self.made:
@@ -356,7 +357,7 @@ class Updates(Invariant):
 
 def _followed(optimizer: Optimizer) -> list[torch.Tensor]:
     """Two small trainable tensors, one of them a matrix if there is one."""
-    trainable = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    trainable = [p for p in held_by(optimizer) if p.requires_grad]
     small = sorted(trainable, key=lambda p: p.numel())
     return small[:1] + [p for p in small if p.dim() > 1][:1]
 

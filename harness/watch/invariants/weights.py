@@ -12,6 +12,7 @@ from torch import nn
 
 from harness.watch.events import Backward, Forward, Loaded
 from harness.watch.observer import Invariant, Observer, Statement
+from harness.watch.trace import share_parameters
 
 SHARE = 0.1
 """Of the backbone's tensors may be new, as a pooler is."""
@@ -182,10 +183,7 @@ def _names(keys: Iterable[Any]) -> Iterable[str]:
 
 def _shares(module: nn.Module, model: nn.Module, within: set[int]) -> bool:
     """Whether ``module`` is a part of ``model``, or has parameters of it."""
-    if id(module) in within:
-        return True
-    mine = {id(p) for p in module.parameters()}
-    return any(id(p) in mine for p in model.parameters())
+    return id(module) in within or share_parameters(module, model)
 
 
 def spread_over(model: nn.Module) -> list[nn.Parameter]:

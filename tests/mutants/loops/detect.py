@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.compat import no_progress_bars
 from tests.mutants.loops.corpus import MUTANTS, SCRIPTS, UNSEEN, VARIANTS, LoopMutant, Unseen, Variant, edited
 
 ROOT = Path(__file__).parents[3]
@@ -59,8 +60,6 @@ class Verdict:
     notes: list[str]
     crashed: str | None
     seconds: float
-    script: str = ""
-    """The file that was run; ``where`` of a finding must lie in it."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -103,7 +102,7 @@ def detect(cases: Sequence[Case], *, at_once: int | None = None) -> Iterator[Ver
 def import_libraries() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
-    importlib.import_module("datasets").disable_progress_bars()
+    no_progress_bars()
     for name in ("AutoModelForSequenceClassification", "AutoTokenizer", "BertForSequenceClassification", "Trainer"):
         getattr(sys.modules["transformers"], name)  # imports what is behind it
 
@@ -156,7 +155,7 @@ def _verdict(ended: _Running) -> Verdict:
     found = {"updates": 0, "findings": [], "notes": [], "crashed": f"ended without a verdict in {PATIENCE} s"}
     if ended.output.exists():
         found = json.loads(ended.output.read_text())
-    return Verdict(ended.case.name, seconds=seconds, script=ended.case.script, **found)
+    return Verdict(ended.case.name, seconds=seconds, **found)
 
 
 def recorded(verdicts: Sequence[Verdict]) -> dict[str, Any]:
