@@ -23,6 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from harness.compat import accelerates_variable, join_processes
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def fewer_than_asked() -> str | None:
     ``accelerate launch --cpu --num_processes 2`` does so without a word (Accelerate 1.15). It leaves the address at
     which the processes should have met in the environment, this machine's own, and no rank.
     """
-    launched, alone = "ACCELERATE_MIXED_PRECISION" in os.environ, world_size() is None
+    launched = accelerates_variable("ACCELERATE_MIXED_PRECISION") in os.environ
+    alone = world_size() is None
     if launched and alone and os.environ.get("MASTER_ADDR") == "127.0.0.1" and "MASTER_PORT" in os.environ:
         return (
             "accelerate launch was asked for several processes and started one; on CPUs start them with "
@@ -111,12 +113,10 @@ def watched(patience: float, file: TextIO = sys.stderr) -> Iterator[None]:
 @contextmanager
 def process_group(patience: float) -> Iterator[None]:
     """This rank's place among the others, from the launcher's environment; left again at the end."""
-    from accelerate import PartialState
-    from accelerate.utils import parse_flag_from_env
     from torch import distributed
 
-    # PartialState itself does not read the variable that Accelerator reads.
-    PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"), timeout=timedelta(seconds=patience + 2 * GRACE))
+    cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on")
+    join_processes(cpu=cpu, timeout=timedelta(seconds=patience + 2 * GRACE))
     try:
         yield
     finally:

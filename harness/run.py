@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from datasets import DatasetDict
 from transformers import set_seed
 
 from harness import launch
+from harness.compat import no_progress_bars
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from harness.loops.accelerated import separate_state
@@ -122,10 +124,11 @@ def _in_a_process(*args: Any) -> RunRecord:
 def quiet_libraries() -> None:
     """Leave the terminal to the harness: no loading bars, no notes on what the model stage checks anyway."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    import datasets
     import transformers
 
-    datasets.disable_progress_bars()
+    no_progress_bars()
+    # What the model and optimizer stages look at anyway.
+    warnings.filterwarnings("ignore", "This implementation of AdamW is deprecated", FutureWarning)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.data_loader import DataLoaderShard
-from accelerate.state import AcceleratorState, GradientState, PartialState
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
+
+from harness.compat import shared_states
 
 
 def train(
@@ -67,10 +68,12 @@ def train_accumulating(
     row of a window counts the same, as in one batch (Accelerate's guide "Performing gradient accumulation").
     """
     micro_batches = accelerator.gradient_accumulation_steps
-    rows_in_micro_batch = train_dl.total_batch_size // accelerator.num_processes
+    sampler: Any = train_dl.batch_sampler
+    shares_batches = getattr(sampler, "split_batches", False)
+    rows_in_micro_batch = sampler.batch_size // (accelerator.num_processes if shares_batches else 1)
     # With several processes Accelerate fills every batch up.
     alone = accelerator.num_processes == 1
-    rows_left = train_dl.total_dataset_length if alone else len(train_dl) * rows_in_micro_batch
+    rows_left = len(train_dl.dataset) if alone else len(train_dl) * rows_in_micro_batch
     for number, batch in enumerate(train_dl):
         if number % micro_batches == 0:
             rows_in_window = min(micro_batches * rows_in_micro_batch, rows_left)
@@ -113,7 +116,7 @@ def separate_state() -> Iterator[None]:
     All of them share one state otherwise: precision could not be chosen anew, and the number of micro-batches would
     change for those that exist already. Trainer also makes the state of the processes anew.
     """
-    shared = [AcceleratorState._shared_state, GradientState._shared_state, PartialState._shared_state]
+    shared = shared_states()
     before = [dict(state) for state in shared]
     for state in shared[:2]:
         state.clear()

@@ -72,3 +72,15 @@ def torch_adamw_update(
         corrected = math.sqrt(second / (1 - beta2**step)) + eps
         parameter -= lr * (first / (1 - beta1**step)) / corrected
     return parameter
+
+
+def transformers_adamw_update(
+    parameter: float, gradients: Iterable[float], *, lr: float, betas: tuple[float, float], eps: float, decay: float
+) -> float:
+    """What ``transformers.AdamW`` makes of one number, in float64."""
+    stepped = torch.nn.Parameter(torch.tensor([parameter], dtype=torch.float64))
+    optimizer = TransformersAdamW([stepped], lr=lr, betas=betas, eps=eps, weight_decay=decay)
+    for gradient in gradients:
+        stepped.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+    return stepped.item()

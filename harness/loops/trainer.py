@@ -16,7 +16,9 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.utils import logging
 
+from harness.compat import evaluation_strategy
 from harness.metrics import load_metric
 from harness.recipe import Recipe
 
@@ -40,8 +42,8 @@ def training_arguments(recipe: Recipe, folder: str, **changes: Any) -> TrainingA
     """
     return TrainingArguments(
         folder,
-        **{
-            "eval_strategy": "epoch",
+        **evaluation_strategy("epoch")
+        | {
             "learning_rate": recipe.lr,
             "lr_scheduler_type": recipe.schedule,
             "warmup_steps": recipe.warmup_updates,
@@ -57,8 +59,11 @@ def training_arguments(recipe: Recipe, folder: str, **changes: Any) -> TrainingA
     )
 
 
-def quiet(trainer: Trainer) -> Trainer:
-    """The same, without its own bar, printed logs and experiment trackers."""
+def quiet_trainer(*args: Any, **kwargs: Any) -> Trainer:
+    """A Trainer without its own bar, printed logs and experiment trackers."""
+    verbosity = logging.get_verbosity()
+    trainer = Trainer(*args, **kwargs)
+    logging.set_verbosity(verbosity)  # which Trainer sets for all of transformers
     for callback in list(trainer.callback_handler.callbacks):
         if not isinstance(callback, DefaultFlowCallback):
             trainer.remove_callback(callback)

@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from harness.claims import CLAIMS
+from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.tokenize import model_config
@@ -129,7 +130,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     if (longest := max(map(len, run.tokenized_datasets[split]["input_ids"]))) > length:
         raise NotApplicable(f"rows of up to {longest} tokens would be cut to {length}")
     raw = run.raw_datasets[split]
-    columns = [list(raw[name]) for name in run.recipe.text_columns]
+    columns = [as_list(raw[name]) for name in run.recipe.text_columns]
     encoded = run.tokenizer(*columns, padding="max_length", max_length=length, truncation=True)
     labels = raw[run.recipe.label_column]
     return [

@@ -19,14 +19,15 @@ from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel, Trainer, set_seed
+from transformers import PreTrainedModel, set_seed
 from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
+from harness.compat import evaluation_strategy, processing_class
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain
 from harness.loops.adamw import TransformersAdamW
-from harness.loops.trainer import quiet
+from harness.loops.trainer import quiet_trainer
 from harness.stages import batches, optimizer, prepare, schedule, train
 from harness.stages.chain import Run, Stage
 from harness.watch.observer import unchanged_random_state
@@ -232,17 +233,15 @@ def trainer_twin(
     other.model = other.prepared_model = copied(run, comparable(run))
     pinned(other.model, run.recipe.seed)
     training_args = copy.copy(run.trainer.args)  # whatever else is set there is seen
-    for name, value in ({"eval_strategy": IntervalStrategy.NO, "max_grad_norm": 0.0} | arguments).items():
+    for name, value in (evaluation_strategy(IntervalStrategy.NO) | {"max_grad_norm": 0.0} | arguments).items():
         setattr(training_args, name, value)
-    other.trainer = quiet(
-        Trainer(
-            other.model,
-            training_args,
-            train_dataset=run.trainer.train_dataset,
-            data_collator=run.data_collator,
-            processing_class=run.tokenizer,
-            optimizers=((adamw or default_adamw(run))(other.model), None),
-        )
+    other.trainer = quiet_trainer(
+        other.model,
+        training_args,
+        train_dataset=run.trainer.train_dataset,
+        data_collator=run.data_collator,
+        **processing_class(run.tokenizer),
+        optimizers=((adamw or default_adamw(run))(other.model), None),
     )
     other.optimizer = other.trainer.create_optimizer()
     if not own_order:
@@ -261,6 +260,20 @@ def settings(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     groups, by_hand = optimizer_.param_groups, AdamW(run.model.parameters()).defaults
     clipping = {"max_grad_norm": args.max_grad_norm}
     yield "gradient clipping (max_grad_norm)", f"{args.max_grad_norm}", "none", clipping
+    if not isinstance(optimizer_, AdamW):
+        own = type(optimizer_)
+
+        def of_trainer(model: PreTrainedModel) -> Optimizer:
+            same = {name: by_hand[name] for name in ("lr", "betas", "eps", "weight_decay")} | {"lr": run.recipe.lr}
+            made: Optimizer = own(model.parameters(), **same)
+            return made
+
+        yield (
+            "AdamW's class",
+            f"{own.__module__.split('.')[0]}.{own.__name__}",
+            "torch.optim.AdamW",
+            {"adamw": of_trainer},
+        )
     # Whatever Trainer sets otherwise for its first group of parameters, which is decayed; epsilon in any case.
     for name, value in by_hand.items():
         there = groups[0].get(name, value)

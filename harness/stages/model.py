@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from harness.claims import CLAIMS
+from harness.compat import without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
 from harness.stages.chain import Run, Stage
@@ -67,7 +68,7 @@ def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
 def head_and_backbone(run: Run) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """The model's tensors: those of the head, and those of the backbone without its prefix."""
     prefix = f"{run.model.base_model_prefix}."
-    tensors = run.model.state_dict()
+    tensors = without_position_ids(run.model.state_dict())
     head = {name: tensor for name, tensor in tensors.items() if not name.startswith(prefix)}
     backbone = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     return head, backbone

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import torch
 from torch.optim import AdamW
 
+from harness.compat import adamw_classes
 from harness.findings import Finding, NotApplicable
-from harness.loops.adamw import torch_adamw_update
+from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
 from harness.stages.chain import Run, Stage
 from harness.watch.trace import held_by, raw_optimizer
 
@@ -31,7 +32,7 @@ def trainers_optimizer(run: Run) -> None:
 @STAGE.check("adamw")
 def is_adamw(run: Run) -> Iterator[Finding]:
     """The optimizer is AdamW: Adam with decoupled weight decay."""
-    if not isinstance(run.optimizer, AdamW):
+    if not isinstance(run.optimizer, adamw_classes()):
         yield Finding(
             expected="torch.optim.AdamW",
             observed=f"{type(run.optimizer).__module__}.{type(run.optimizer).__qualname__}",
@@ -89,7 +90,9 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             parameter.grad = torch.tensor([gradient], dtype=torch.float64)
             stepped.step()
         observed = parameter.item()
-        expected = torch_adamw_update(
+        of_transformers = isinstance(optimizer, adamw_classes()[1:])
+        reference = transformers_adamw_update if of_transformers else torch_adamw_update
+        expected = reference(
             start, gradients, lr=values["lr"], betas=values["betas"], eps=values["eps"], decay=values["weight_decay"]
         )
         if not math.isclose(observed, expected, rel_tol=1e-9):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
-from accelerate.utils import DataLoaderConfiguration
 
 from harness import launch
 from harness.claims import CLAIMS
+from harness.compat import split_batches
 from harness.findings import Finding
 from harness.stages.chain import Run, Stage
 from harness.watch.trace import held_by, raw_optimizer
@@ -20,15 +20,11 @@ STAGE = Stage("prepare", loops=("accelerate",))
 
 @STAGE.step
 def prepare(run: Run) -> None:
-    run.accelerator = Accelerator(dataloader_config=dataloader_configuration(run))
+    run.accelerator = Accelerator(**split_batches(run.recipe.split_batches))
     run.train_dl, run.eval_dl, run.prepared_model, run.optimizer = run.accelerator.prepare(
         run.train_dataloader, run.eval_dataloader, run.model, run.optimizer
     )
     run.device = run.accelerator.device
-
-
-def dataloader_configuration(run: Run) -> DataLoaderConfiguration:
-    return DataLoaderConfiguration(split_batches=run.recipe.split_batches)
 
 
 @STAGE.check("accelerate-any-setup")

@@ -8,6 +8,7 @@ from typing import Any
 from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
 
 from harness.claims import CLAIMS
+from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
 from harness.stages.chain import Run, Stage, first_difference
@@ -102,7 +103,7 @@ def documented_pair_attention_mask(run: Run) -> Iterator[Finding]:
 def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
     """The ids of each row are those of its own sentences: none lost, exchanged, repeated or cut short."""
     for name, raw in run.raw_datasets.items():
-        expected = run.tokenizer(*(list(raw[column]) for column in run.recipe.text_columns), truncation=True)[
+        expected = run.tokenizer(*(as_list(raw[column]) for column in run.recipe.text_columns), truncation=True)[
             "input_ids"
         ]
         for row, (ids, own) in enumerate(zip(run.tokenized_datasets[name]["input_ids"], expected, strict=False)):
@@ -146,7 +147,7 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
 def plain_lists(run: Run) -> Iterator[Finding]:
     """tokenizer(..., padding=True) on a whole split returns plain lists, all of one length."""
     # list(): from datasets 4.0 a column is a Column, which tokenizers refuse; the documents' own call fails there.
-    columns = [list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
+    columns = [as_list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
     encoded = run.tokenizer(*columns, padding=True, truncation=True)
     kinds = {name: type(values).__name__ for name, values in encoded.items()}
     lengths = {len(ids) for ids in encoded["input_ids"]}
@@ -232,7 +233,7 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
 def fixed_length_padding(run: Run) -> Iterator[Finding]:
     """padding="max_length" gives every row one fixed length, as TPUs want it."""
     length = max(len(ids) for ids in run.tokenized_datasets["validation"]["input_ids"]) + 1
-    columns = [list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
+    columns = [as_list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
     encoded = run.tokenizer(*columns, padding="max_length", max_length=length, truncation=True)
     observed = {len(ids) for ids in encoded["input_ids"]}
     if observed != {length}:

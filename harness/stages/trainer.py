@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from datasets import DatasetDict
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from harness.claims import CLAIMS
+from harness.compat import processing_class
 from harness.findings import Finding
-from harness.loops.trainer import compute_metrics, quiet, training_arguments
+from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import Run, Stage
 from harness.watch.trace import row_key, rows_of
 
@@ -26,25 +27,21 @@ TIMINGS = ("runtime", "samples_per_second", "steps_per_second", "model_preparati
 def trainer(run: Run) -> None:
     tokenized_datasets = with_label(run)
     run.scratch = tempfile.TemporaryDirectory(prefix="test-trainer-")
-    run.first_trainer = quiet(
-        Trainer(
-            run.model,
-            TrainingArguments(run.scratch.name),
-            train_dataset=tokenized_datasets["train"],
-            eval_dataset=tokenized_datasets["validation"],
-            processing_class=run.tokenizer,
-        )
+    run.first_trainer = quiet_trainer(
+        run.model,
+        TrainingArguments(run.scratch.name),
+        train_dataset=tokenized_datasets["train"],
+        eval_dataset=tokenized_datasets["validation"],
+        **processing_class(run.tokenizer),
     )
-    run.trainer = quiet(
-        Trainer(
-            run.model,
-            training_arguments(run.recipe, run.scratch.name),
-            train_dataset=tokenized_datasets["train"],
-            eval_dataset=tokenized_datasets["validation"],
-            data_collator=run.data_collator,
-            processing_class=run.tokenizer,
-            compute_metrics=compute_metrics,
-        )
+    run.trainer = quiet_trainer(
+        run.model,
+        training_arguments(run.recipe, run.scratch.name),
+        train_dataset=tokenized_datasets["train"],
+        eval_dataset=tokenized_datasets["validation"],
+        data_collator=run.data_collator,
+        **processing_class(run.tokenizer),
+        compute_metrics=compute_metrics,
     )
     run.device = run.trainer.args.device
     run.train_dl, run.eval_dl = run.trainer.get_train_dataloader(), run.trainer.get_eval_dataloader()

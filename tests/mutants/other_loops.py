@@ -15,11 +15,12 @@ from accelerate.state import AcceleratorState, GradientState
 from accelerate.utils import patch_environment
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
+from harness.compat import evaluation_strategy, processing_class, split_batches
 from harness.loops import accelerated
 from harness.loops.adamw import TransformersAdamW
-from harness.loops.trainer import quiet
+from harness.loops.trainer import quiet_trainer
 from harness.recipe import Recipe
 from harness.stages import equivalence, evaluate, prepare, schedule, train, trainer
 from harness.stages.chain import Run
@@ -62,7 +63,7 @@ mutant("trainer::completes", **TRAINER)(_crashes)
 
 def _prepares_model_and_optimizer_first(run: Run) -> None:
     """Another order, kept on both sides."""
-    run.accelerator = Accelerator(dataloader_config=prepare.dataloader_configuration(run))
+    run.accelerator = Accelerator(**split_batches(run.recipe.split_batches))
     run.prepared_model, run.optimizer, run.train_dl, run.eval_dl = run.accelerator.prepare(
         run.model, run.optimizer, run.train_dataloader, run.eval_dataloader
     )
@@ -419,7 +420,7 @@ def logs_every_five_updates(run: Run) -> None:
 
 @mutant("train::evaluates-after-every-epoch", **TRAINER)
 def evaluates_never(run: Run) -> None:
-    _trainer_with(run, eval_strategy="no")
+    _trainer_with(run, **evaluation_strategy("no"))
 
 
 @mutant("train::evaluates-after-every-epoch", **TRAINER)
@@ -435,17 +436,15 @@ def first_trainer(run: Run, *, arguments: dict[str, Any] | None = None, **others
     """The documented step with another first Trainer."""
     trainer.trainer(run)
     datasets = trainer.with_label(run)
-    run.first_trainer = quiet(
-        Trainer(
-            run.model,
-            TrainingArguments(run.scratch.name, **(arguments or {})),
-            **{
-                "train_dataset": datasets["train"],
-                "eval_dataset": datasets["validation"],
-                "processing_class": run.tokenizer,
-            }
-            | others,
-        )
+    run.first_trainer = quiet_trainer(
+        run.model,
+        TrainingArguments(run.scratch.name, **(arguments or {})),
+        **{
+            "train_dataset": datasets["train"],
+            "eval_dataset": datasets["validation"],
+        }
+        | processing_class(run.tokenizer)
+        | others,
     )
 
 
@@ -470,7 +469,7 @@ def _gives_the_collator(run: Run) -> None:
 
 @mutant("trainer::pads-dynamically-by-itself", clean=_gives_the_collator, **TRAINER)
 def has_no_tokenizer(run: Run) -> None:
-    first_trainer(run, processing_class=None)
+    first_trainer(run, **processing_class(None))
 
 
 @mutant("trainer::does-the-postprocessing-by-itself", clean=_gives_the_collator, **TRAINER)
