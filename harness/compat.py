@@ -90,6 +90,27 @@ def adamw_classes() -> tuple[type[Any], ...]:
     return (AdamW,) if own is None else (AdamW, own)
 
 
+def refused_by_the_hub(dataset: str) -> tuple[str, str] | None:
+    """The name and words of the error with which the hub's client refuses a dataset's name; None where it takes it.
+
+    From huggingface_hub 1.16 on names without an owner ("glue") are refused. The client is asked without a network:
+    whether the dataset is there is answered with yes.
+    """
+    from huggingface_hub import HfFileSystem
+
+    class Asked(HfFileSystem):
+        cachable = False
+
+        def _repo_and_revision_exist(self, *args: Any, **kwargs: Any) -> tuple[bool, None]:
+            return True, None
+
+    try:
+        Asked().resolve_path(f"datasets/{dataset}")
+    except ValueError as error:
+        return type(error).__name__, str(error)
+    return None
+
+
 def split_batches(value: bool) -> dict[str, Any]:
     """Accelerator's keywords for whether a batch is shared among the processes.
 

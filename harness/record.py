@@ -81,6 +81,38 @@ class Curves(_Part):
     grad_norm: list[float]
 
 
+class BlockRecord(_Part):
+    """How one code block of a document went as printed."""
+
+    document: str
+    number: int
+    line: int
+    label: str
+    key: str
+    """Equal for equal code."""
+    outcome: Literal["runs", "deprecated", "fails", "not applicable"]
+    says: str | None = None
+    """The error, the deprecation, or why it cannot be run."""
+    replacement: str | None = None
+    """What is documented to be written instead, and helped."""
+    source: str | None = None
+    repaired: bool | None = None
+    """Whether it runs with that; None where it runs as printed."""
+    prints: str | None = None
+    """What it printed, where that is not what the document shows."""
+
+
+class DocumentsRecord(_Part):
+    """Schema 1 of documents.json."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    recipe: dict[str, Any]
+    fingerprint: dict[str, Any]
+    provenance: Provenance
+    started: str
+    blocks: list[BlockRecord]
+
+
 class RunRecord(_Part):
     """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
 

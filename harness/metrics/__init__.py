@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+MODULE = Path(__file__).parent / "accuracy_and_f1.py"
+
 
 def load_metric() -> Any:
     """GLUE MRPC's metric, accuracy and F1, through ``evaluate.load``.
@@ -14,4 +16,4 @@ def load_metric() -> Any:
     """
     import evaluate
 
-    return evaluate.load(str(Path(__file__).parent / "accuracy_and_f1.py"), keep_in_memory=True)
+    return evaluate.load(str(MODULE), keep_in_memory=True)

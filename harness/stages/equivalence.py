@@ -19,7 +19,7 @@ from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel, set_seed
+from transformers import PreTrainedModel, Trainer, set_seed
 from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
@@ -47,6 +47,10 @@ MAX_NORM = 0.1
 
 DESCENT = 0.1
 """The learning rate there."""
+
+TRAINERS_BATCH = 16
+"""The rows of an update for which Trainer's accumulation is compared, whole and in four micro-batches (the course's
+section "Fine-tuning a model with the Trainer API": 4 times 4 is 16)."""
 
 BF16_UNIT = torch.finfo(torch.bfloat16).eps / 2
 """2^-8: by so much of its size bf16 rounds a number."""
@@ -120,6 +124,8 @@ def trainer_equivalence(run: Run) -> None:
         then.optimizer = TransformersAdamW(then.model.parameters(), lr=run.recipe.lr)
         schedule.STAGE.do(then)
         group, now = then.optimizer.param_groups[0], AdamW(then.model.parameters()).defaults
+        if has_float64(run) and len(run.model_datasets["train"]) >= TRAINERS_BATCH:
+            run.replays |= {"one batch": trainers_update(run, 1), "micro-batches": trainers_update(run, 4)}
         run.differences.append(
             Difference(
                 "the documents' transformers.AdamW",
@@ -226,11 +232,12 @@ def trainer_twin(
     *,
     own_order: bool = False,
     adamw: Callable[[PreTrainedModel], Optimizer] | None = None,
+    change: Callable[[PreTrainedModel], None] | None = None,
     **arguments: Any,
 ) -> Run:
     """A Trainer that starts where the run is, each of its differences to the loop by hand off unless it is named."""
     other = Run(run.recipe, planned(run))
-    other.model = other.prepared_model = copied(run, comparable(run))
+    other.model = other.prepared_model = copied(run, change or comparable(run))
     pinned(other.model, run.recipe.seed)
     training_args = copy.copy(run.trainer.args)  # whatever else is set there is seen
     for name, value in (evaluation_strategy(IntervalStrategy.NO) | {"max_grad_norm": 0.0} | arguments).items():
@@ -353,6 +360,24 @@ def micro_batches(run: Run, train_accumulating: Callable[..., None] = accelerate
         return recorded(
             model, descent, lambda: train_accumulating(accelerator, prepared, loader, descent, max_norm=MAX_NORM)
         )
+
+
+def trainers_update(run: Run, micro_batches: int, prepared: Callable[[Trainer], None] = lambda trainer: None) -> Replay:
+    """One update by Trainer over the first rows, in so many micro-batches, by plain gradient descent."""
+    constant: dict[str, Any] = {"lr_scheduler_type": "constant", "warmup_steps": 0, "num_train_epochs": 1}
+    with accelerated.separate_state():
+        other = trainer_twin(
+            run,
+            adamw=lambda model: SGD(model.parameters(), lr=DESCENT),
+            change=exact,
+            gradient_accumulation_steps=micro_batches,
+            **constant,
+        )
+        rows = run.model_datasets["train"].select(range(TRAINERS_BATCH))
+        loader = DataLoader(rows, batch_size=TRAINERS_BATCH // micro_batches, collate_fn=run.data_collator)
+        other.trainer.get_train_dataloader = lambda: loader
+        prepared(other.trainer)
+        return replayed(other)
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
@@ -550,3 +575,36 @@ def needs(run: Run, replay: str) -> None:
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:
     """With the listed differences switched off, Trainer makes the plain loop's updates: bit for bit on a CPU."""
     yield from apart(run)
+
+
+@STAGE.check("accumulation", severity="warning")
+def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
+    """Under Trainer four accumulated micro-batches of 4 give the gradients of one batch of 16.
+
+    A warning, because no recipe accumulates: it says what gradient_accumulation_steps does on these versions. Wrong for
+    models whose forward takes any keyword, such as BERT's, in transformers 4.46 and from 5.0 on
+    (huggingface/transformers#47688).
+    """
+    if run.recipe.loop != "trainer":
+        raise NotApplicable(f"about loop trainer; this recipe has {run.recipe.loop}")
+    if "micro-batches" not in run.replays:
+        few = len(run.model_datasets["train"]) < TRAINERS_BATCH
+        raise NotApplicable(f"fewer than {TRAINERS_BATCH} rows" if few else f"no float64 on {run.device.type}")
+    ours, theirs = run.replays["one batch"], run.replays["micro-batches"]
+    one, other = ours.grad_norms[0], theirs.grad_norms[0]
+    tolerance = rounding(run, torch.float64)
+    if len(theirs.grad_norms) != 1 or not abs(one - other) <= tolerance * abs(one):
+        updates = f"{len(theirs.grad_norms)} updates, the first with " if len(theirs.grad_norms) != 1 else ""
+        yield Finding(
+            expected=f"the gradient of one batch of {TRAINERS_BATCH}{within(tolerance)}",
+            observed=f"{updates}a gradient {other / one:.4g} times as large",
+            where="Trainer with gradient_accumulation_steps=4",
+            hint="Set trainer.model_accepts_loss_kwargs = False, which makes Trainer divide the loss by the micro-batches.",
+        )
+    elif not (difference := largest_difference(ours, theirs)) <= tolerance * one:
+        yield Finding(
+            expected="a gradient in the same direction",
+            observed=f"one of the same size in another; the parameters are {difference:.2g} apart",
+            where="Trainer with gradient_accumulation_steps=4",
+            hint="Compare the rows of the micro-batches with those of the batch.",
+        )

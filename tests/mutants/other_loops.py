@@ -15,7 +15,7 @@ from accelerate.state import AcceleratorState, GradientState
 from accelerate.utils import patch_environment
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
-from transformers import TrainingArguments
+from transformers import Trainer, TrainingArguments
 
 from harness.compat import evaluation_strategy, processing_class, split_batches
 from harness.loops import accelerated
@@ -379,6 +379,38 @@ def trained_with(**arguments: Any) -> Any:
 
 for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_norm": 0.2}):
     mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **TRAINER)(trained_with(**_left))
+
+
+def _with_trainers_update(run: Run, prepared: Any) -> None:
+    """The documented step with a Trainer in the micro-batches' replay that is changed before it trains."""
+    _replays(run)
+    run.replays["micro-batches"] = equivalence.trainers_update(run, 4, prepared)
+
+
+def _divides_by_the_micro_batches(run: Run) -> None:
+    """What Trainer does for a model that does not count the items of a batch itself, as BERT's does not."""
+    _with_trainers_update(run, lambda trainer: setattr(trainer, "model_accepts_loss_kwargs", False))
+
+
+_TRAINERS = {"clean": _divides_by_the_micro_batches, **TRAINER}
+
+
+def _sums_the_micro_batches(trainer: Trainer) -> None:
+    def multiplies(*_: Any) -> None:
+        for parameter in trainer.model.parameters():
+            parameter.grad.mul_(4)
+
+    trainer.optimizer.register_step_pre_hook(multiplies)
+
+
+@mutant("equivalence::trainer-accumulates-as-one-batch", **_TRAINERS)
+def sums_the_micro_batches(run: Run) -> None:
+    _with_trainers_update(run, _sums_the_micro_batches)
+
+
+@mutant("equivalence::trainer-accumulates-as-one-batch", **_TRAINERS)
+def updates_after_two_micro_batches(run: Run) -> None:
+    _with_trainers_update(run, lambda trainer: setattr(trainer.args, "gradient_accumulation_steps", 2))
 
 
 # --------------------------------------------------------------------------------------------------------------- train

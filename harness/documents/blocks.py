@@ -1,0 +1,262 @@
+"""The code blocks of a document, with what is printed below them.
+
+Three forms are known: fenced blocks of Markdown, cells of an exported notebook ("In [None]:"), and listings whose line
+numbers were copied in front of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+FENCE = re.compile(r"^\s*```\s*(\w*)\s*$")
+CELL = re.compile(r"^In \[(None|\d*| )\]:\s*$")
+RULE = re.compile(r"^-{5,}\s*$")
+"""Some readers draw a line between code and output."""
+
+LOST_INDENTATION = "the copy lost its indentation"
+
+NAMED = 3
+"""So many calls name a block."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code.
+
+    ``why_not`` says why it is no Python that could be run.
+    """
+
+    document: str
+    number: int
+    """In its document, counted from 1."""
+    line: int
+    """Of the document, counted from 1."""
+    code: str
+    printed: str = ""
+    """The output that the document shows for it."""
+    why_not: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The names that it imports or calls first."""
+        return ", ".join(_names(self.code)[:NAMED]) or "no call"
+
+    @property
+    def assigns(self) -> set[str]:
+        """The names that it gives a value."""
+        return {
+            each.id
+            for each in ast.walk(ast.parse(self.code))
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        }
+
+    @property
+    def key(self) -> str:
+        """Equal for blocks that differ in comments and layout only."""
+        try:
+            return ast.unparse(ast.parse(self.code))
+        except SyntaxError:
+            return "\n".join(line.strip() for line in self.code.splitlines())
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """The blocks of a document, in order.
+
+    Raises:
+        OSError, UnicodeDecodeError: it cannot be read.
+    """
+    document, lines = path.stem.partition("_")[0], path.read_text(encoding="utf-8").splitlines()
+    found: list[Block] = []
+    for line, text, continues in _raw(lines):
+        for code, printed in [("", _joined(text))] if continues and found else _parted(text):
+            if not code and found and not found[-1].printed:
+                found[-1] = replace(found[-1], printed=printed)  # set apart from the code that printed it
+            else:
+                found.append(Block(document, len(found) + 1, line, code, printed, _why_not(code)))
+    return found
+
+
+def with_indentation(documents: Sequence[Sequence[Block]]) -> list[list[Block]]:
+    """The documents; a copy that lost its indentation has that of another one, where they differ in nothing else."""
+    whole = {_bare(block.code): block.code for blocks in documents for block in blocks if block.why_not is None}
+    return [
+        [
+            replace(block, code=whole[_bare(block.code)], why_not=None)
+            if block.why_not == LOST_INDENTATION and _bare(block.code) in whole
+            else block
+            for block in blocks
+        ]
+        for blocks in documents
+    ]
+
+
+def _bare(code: str) -> str:
+    """Code without layout, comments, and the commas that close a list."""
+    lines = "".join(re.sub(r"\s+#.*$", "", line).strip() for line in code.splitlines())
+    return re.sub(r",\)", ")", re.sub(r"\s", "", lines))
+
+
+def _raw(lines: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
+    """The number of each block's first line, its lines, and whether they are the output of the block before."""
+    at, ended = 0, -1
+    while at < len(lines):
+        if FENCE.match(lines[at]):
+            end = next((n for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), len(lines))
+            yield at + 2, list(lines[at + 1 : end]), False
+            at = end + 1
+            output = _indented(lines, at)
+            if output:
+                yield at + 1, output, True
+        elif CELL.match(lines[at]):
+            end = next((n for n in range(at + 1, len(lines)) if CELL.match(lines[n])), len(lines))
+            yield at + 2, _without_prose(lines[at + 1 : end]), False
+            at = end
+        elif count := _numbered(lines, at):
+            yield at + count + 1, list(lines[at + count : at + 2 * count]), at == ended
+            at = ended = at + 2 * count
+        else:
+            at += 1
+
+
+def _numbered(lines: Sequence[str], at: int) -> int:
+    """How many line numbers begin here: 1, 2, ... each on a line of its own."""
+    count = 0
+    while at + count < len(lines) and lines[at + count].strip() == str(count + 1):
+        count += 1
+    return count
+
+
+def _indented(lines: Sequence[str], at: int) -> list[str]:
+    """The lines right below a fence that Markdown shows as they are."""
+    end = next((n for n in range(at, len(lines)) if not lines[n].startswith("    ")), len(lines))
+    return [line[4:] for line in lines[at:end]]
+
+
+def _without_prose(lines: Sequence[str]) -> list[str]:
+    """A notebook's cell without the text below it.
+
+    Text begins at a heading, or at a line that has names in another script or does not look like code.
+    """
+    kept: list[str] = []
+    for line in lines:
+        words = line.split("#")[0]
+        outside_strings = re.sub(r"'[^']*'|\"[^\"]*\"", "", words)
+        if re.match(r"^#{3,}", line) or not outside_strings.isascii():
+            break
+        kept.append(line)
+    return kept
+
+
+def _parted(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Code and printed output; several pairs where code follows the output of other code."""
+    if _lost_indentation(lines):
+        yield _joined(lines), ""
+        return
+    rule = next((n for n, line in enumerate(lines) if RULE.match(line)), None)
+    if rule is not None:
+        yield _joined(lines[:rule]), _joined(lines[rule + 1 :])
+        return
+    # The longest beginning that is Python; where there is none, all of it is code that is not.
+    end = next((n for n in range(len(lines), 0, -1) if _statements(lines[:n])), 0)
+    code, printed = lines[: end or len(lines)], lines[end:] if end else []
+    tree = _statements(code) or []
+    for number, statement in enumerate(tree):
+        if _is_output(statement, tree[number - 1] if number else None):
+            first = statement.lineno - 1
+            rest = next((each for each in tree[number + 1 :] if not _is_output(each, None)), None)
+            last = len(code) if rest is None else rest.lineno - 1
+            if number:
+                yield _joined(code[:first]), _joined([*code[first:last], *([] if rest else printed)])
+            else:
+                yield "", _joined([*code[:last], *printed])
+            if rest is not None:
+                yield from _parted([*code[last:], *printed])
+            return
+    if any(line.strip() for line in code):
+        yield _joined(code), _joined(printed)
+
+
+def _is_output(statement: ast.stmt, before: ast.stmt | None) -> bool:
+    """Whether a statement is what was printed: a value that is written out, or the value of the line before."""
+    if not isinstance(statement, ast.Expr):
+        return False
+    value: ast.expr = statement.value
+    calls = 0
+    while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+        value, calls = value.func if isinstance(value, ast.Call) else value.value, calls + 1
+    if isinstance(value, (ast.Dict, ast.List, ast.Tuple, ast.Constant)):
+        return True
+    shown = before.value if isinstance(before, ast.Expr) else None
+    return calls > 0 and isinstance(shown, ast.Name) and isinstance(value, ast.Name) and shown.id == value.id
+
+
+def _statements(lines: Sequence[str]) -> list[ast.stmt] | None:
+    try:
+        return ast.parse("\n".join(lines)).body or None
+    except SyntaxError:
+        return None
+
+
+def _lost_indentation(lines: Sequence[str]) -> bool:
+    try:
+        ast.parse("\n".join(lines))
+    except IndentationError as error:
+        return error.msg.startswith("expected an indented block")
+    except SyntaxError:
+        pass
+    return False
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join(lines).strip("\n")
+
+
+def _why_not(code: str) -> str | None:
+    if not code.strip():
+        return "an output without its code"
+    if re.match(r"^\s*[!！]|^\s*accelerate (config|launch)", code):  # noqa: RUF001
+        return "a command of the shell"
+    if re.search(r"^[+-] ", code, re.MULTILINE):
+        return "a list of changes"
+    try:
+        ast.parse(code)
+    except IndentationError:
+        return LOST_INDENTATION
+    except SyntaxError:
+        return "not Python"
+    return None
+
+
+def _names(code: str) -> list[str]:
+    """What is imported and called, in order, each once."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return _names_of_tokens(code)
+    names: dict[str, None] = {}
+    for node in sorted(ast.walk(tree), key=lambda each: (getattr(each, "lineno", 0), getattr(each, "col_offset", 0))):
+        if isinstance(node, ast.ImportFrom):
+            names |= dict.fromkeys(f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.Import):
+            names |= dict.fromkeys(each.name for each in node.names)
+        elif isinstance(node, ast.Call):
+            names.setdefault(f"{ast.unparse(node.func)}()")
+    return list(names)
+
+
+def _names_of_tokens(code: str) -> list[str]:
+    """The names of code that cannot be parsed."""
+    names: dict[str, None] = {}
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.NAME and token.string not in ("from", "import"):
+                names.setdefault(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    return list(names)

@@ -1,0 +1,94 @@
+"""Run the blocks of one document, one after the other, in one namespace; each result is a line of JSON.
+
+Runs in a process of its own, whose working directory holds what the documents load by name. The documents' notebook
+shows the value of a block's last expression, and so does this.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import traceback
+import warnings
+from types import CodeType
+from typing import Any
+
+DEPRECATED = re.compile(r"deprecat|will be removed|is no longer", re.IGNORECASE)
+
+
+def main() -> None:
+    results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is written past Python is no result
+    sys.argv = ["notebook"]
+    namespace: dict[str, Any] = sys.modules["__main__"].__dict__
+    for line in sys.stdin:
+        task = json.loads(line)
+        results.write(json.dumps(executed(task["code"], task["name"], namespace)) + "\n")
+        results.flush()
+
+
+def executed(code: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """What a block did: the error, deprecation warnings, and what it printed or showed."""
+    printed, logged = io.StringIO(), io.StringIO()
+    error, names, shown = None, set(namespace), None
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(logged), _warnings() as seen:
+        try:
+            body, last = _compiled(code, name)
+            exec(body, namespace)  # noqa: S102  that is what it is for
+            if last is not None:
+                shown = eval(last, namespace)  # noqa: S307
+        except BaseException as raised:
+            error = _told(raised, name)
+    warned = [str(each.message) for each in seen if _is_shown(each, name)]
+    warned += [line for line in logged.getvalue().splitlines() if DEPRECATED.search(line) and "Warning:" not in line]
+    return {
+        "error": error,
+        "warnings": list(
+            dict.fromkeys(_without_paths(each.strip().splitlines()[0]) for each in warned if each.strip())
+        ),
+        "printed": printed.getvalue() + ("" if shown is None else repr(shown)),
+        "made": sorted(set(namespace) - names),
+    }
+
+
+def _compiled(code: str, name: str) -> tuple[CodeType, CodeType | None]:
+    tree = ast.parse(code, name)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    shown = compile(ast.Expression(last.value), name, "eval") if isinstance(last, ast.Expr) else None
+    return compile(tree, name, "exec"), shown
+
+
+@contextlib.contextmanager
+def _warnings() -> Any:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        yield seen
+
+
+def _is_shown(warning: warnings.WarningMessage, name: str) -> bool:
+    """Whether a reader sees it, as a deprecation: Python shows those of a reader's own lines and FutureWarnings."""
+    if issubclass(warning.category, FutureWarning):
+        return True
+    own = warning.filename == name
+    return own and issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning))
+
+
+def _told(error: BaseException, name: str) -> dict[str, Any]:
+    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
+    missing = error.name if isinstance(error, NameError) else None
+    says = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return {"type": type(error).__name__, "says": _without_paths(says), "line": max(lines, default=0), "name": missing}
+
+
+def _without_paths(text: str) -> str:
+    """Where a library lies on one machine says nothing to another."""
+    return re.sub(r"\s*\(?(?:/[^\s:()'\"]+)+/?\)?:?(\d+:)?", " ", text).strip()[:300]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Whether a block printed what the document shows below it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+VARIES = (
+    *("0.5441", "0.8431372549019608", "0.8907849829351535", "0.8578431372549019", "0.8996539792387542"),
+    *("65", "cuda"),
+)
+"""What the documents themselves say varies: losses, metrics, the width of a shuffled batch, the device."""
+
+OF_THE_CORPUS = ("sentence2:", "input_ids:[", "[CLS]", "[50,59", "Size([8,67])")
+"""What is only printed for MRPC with bert-base-uncased's vocabulary."""
+
+SHOWN = 120
+"""So many characters of an output are kept."""
+
+
+def prints_otherwise(expected: str, observed: str, *, as_documented: bool) -> str | None:
+    """What was printed instead; None where it is what the document shows, whatever the layout.
+
+    ``as_documented``: whether corpus and vocabulary are the documents'. Where they are not, outputs that depend on them
+    cannot be compared, and None is returned.
+    """
+    wanted, got = _bare(expected), _bare(observed)
+    if not as_documented and any(each in wanted for each in OF_THE_CORPUS):
+        return None
+    if re.fullmatch(_pattern([wanted]), got):
+        return None
+    parts, observed_parts = _parts(expected), _parts(observed)
+    if (
+        parts is not None
+        and observed_parts is not None
+        and re.fullmatch(_pattern(sorted(parts)), ",".join(sorted(observed_parts)))
+    ):
+        return f"in another order: {', '.join(part.partition(':')[0] for part in observed_parts)}"
+    line = next((line for line in observed.splitlines() if _bare(line) and _bare(line) not in wanted), observed)
+    return _cut(re.sub(r"\d+\.\d+", "...", line.strip()))
+
+
+def _bare(text: str) -> str:
+    """Without comments, layout, quotation marks, and commas that close a list."""
+    text = re.sub(r"#(?!#).*$", "", text, flags=re.MULTILINE)
+    return re.sub(r",(?=[)\]}])", "", re.sub(r"[\s'\"]", "", text))
+
+
+def _pattern(parts: list[str]) -> str:
+    """What matches the parts, one after the other, with whatever stands where the documents' values vary."""
+    pattern = re.escape(",".join(parts))
+    for each in VARIES:
+        pattern = re.sub(rf"(?<![\d.\w]){re.escape(re.escape(each))}(?![\d\w])", r"[\\w.]+", pattern)
+    return pattern
+
+
+def _parts(text: str) -> list[str] | None:
+    """The entries of a list or dictionary that was printed; None where it is neither."""
+    try:
+        value = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        return [_bare(f"{ast.unparse(key)}:{ast.unparse(each)}") for key, each in pairs if key is not None]
+    return [_bare(ast.unparse(each)) for each in value.elts] if isinstance(value, ast.List) else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,0 +1,75 @@
+"""What the documents' code becomes where a version no longer runs it: the replacement that is documented for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """``pattern`` becomes ``by`` (as in :func:`re.sub`)."""
+
+    pattern: str
+    by: str | Callable[[re.Match[str]], str]
+    says: str
+    source: str
+    """Where the change, or its remedy, is documented."""
+
+
+def _adamw_of_torch(found: re.Match[str]) -> str:
+    others = [name.strip() for name in found[1].split(",") if name.strip() not in ("", "AdamW")]
+    imports = f"\nfrom transformers import {', '.join(others)}" if others else ""
+    return f"from torch.optim import AdamW{imports}"
+
+
+REPLACEMENTS = (
+    Replacement(
+        r"from transformers import (.*\bAdamW\b.*)",
+        _adamw_of_torch,
+        "from torch.optim import AdamW",
+        "huggingface/transformers#36177; gone from 4.50 on",
+    ),
+    Replacement(
+        r"\bevaluation_strategy=",
+        "eval_strategy=",
+        "eval_strategy=",
+        "huggingface/transformers#30190; gone from 4.51 on",
+    ),
+    Replacement(
+        r"(?<!\()\btokenizer=tokenizer",
+        "processing_class=tokenizer",
+        "processing_class=",
+        "huggingface/transformers#32385; gone from Trainer from 5.0 on",
+    ),
+    Replacement(
+        r"from datasets import load_metric",
+        "from evaluate import load as load_metric",
+        "evaluate.load",
+        "huggingface/course#285; gone from datasets 3.0 on",
+    ),
+    Replacement(
+        r'raw_datasets\["train"\]\["(sentence[12])"\]',
+        r'raw_datasets["train"]["\1"][:]',
+        'raw_datasets["train"]["sentence1"][:]',
+        "huggingface/course#1181; a Column from datasets 4.0 on",
+    ),
+    Replacement(
+        r'load_dataset\("glue", ',
+        'load_dataset("nyu-mll/glue", ',
+        'load_dataset("nyu-mll/glue", "mrpc")',
+        "huggingface/datasets#8612; the bare name is refused from huggingface_hub 1.16 on",
+    ),
+)
+
+
+def replaced(code: str, wanted: Iterable[Replacement] = REPLACEMENTS) -> tuple[str, list[Replacement]]:
+    """The code with all replacements that apply to it, and which they were."""
+    made = []
+    for each in wanted:
+        new = re.sub(each.pattern, each.by, code)
+        if new != code:
+            code = new
+            made.append(each)
+    return code, made

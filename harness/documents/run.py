@@ -1,0 +1,180 @@
+"""Run the documents' blocks on the installed versions, and say of each how it went."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.claims import DOCUMENTED
+from harness.compat import refused_by_the_hub
+from harness.documents.blocks import Block, blocks_of, with_indentation
+from harness.documents.printed import prints_otherwise
+from harness.documents.replacements import REPLACEMENTS, Replacement, replaced
+from harness.documents.workspace import workspace
+from harness.errors import CannotTry
+from harness.fingerprint import fingerprint, provenance
+from harness.recipe import Recipe
+from harness.record import BlockRecord, DocumentsRecord, Provenance
+
+PATIENCE = 600
+"""Seconds after which a block counts as hung."""
+
+BARE_NAME = REPLACEMENTS[-1]
+"""What a folder of that name in the working directory hides; the hub's client is asked about it instead."""
+
+
+def run_documents(
+    folder: Path, recipe: Recipe, *, on_block: Callable[[BlockRecord], None] = lambda block: None
+) -> DocumentsRecord:
+    """Run every block of every document in a folder (``*.txt``, ``*.md``), each document in a process of its own.
+
+    Corpus and tokenizer are the recipe's; the model is a small random BERT.
+
+    Raises:
+        CannotTry: the folder has no document, one cannot be read, or data or tokenizer are missing.
+    """
+    documents = with_indentation(_documents(folder))
+    blocks: list[BlockRecord] = []
+    with workspace(recipe) as (work, environment):
+        for each in documents:
+            for record in _run(each, work, environment, recipe):
+                blocks.append(record)
+                on_block(record)
+    return DocumentsRecord(
+        recipe={"dataset": recipe.dataset, "vocabulary": recipe.vocabulary},
+        fingerprint=fingerprint("cpu"),
+        provenance=Provenance(**provenance()),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        blocks=blocks,
+    )
+
+
+def _documents(folder: Path) -> list[list[Block]]:
+    paths = sorted(path for path in folder.glob("*") if path.suffix in (".txt", ".md"))
+    if not paths:
+        raise CannotTry(f"no documents in {folder}: expected files *.txt or *.md with blocks of code")
+    found = []
+    for path in paths:
+        try:
+            found.append(blocks_of(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotTry(f"document {path} cannot be read ({error}); expected UTF-8 text") from error
+    return found
+
+
+class _Notebook:
+    """A process that runs one block after the other."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def run(self, code: str, name: str) -> dict[str, Any]:
+        """What the block did; a process that died or hung is an error too."""
+        assert self.process.stdin
+        assert self.process.stdout
+        watchdog = threading.Timer(PATIENCE, self.process.kill)
+        watchdog.start()
+        try:
+            self.process.stdin.write(json.dumps({"code": code, "name": name}) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            watchdog.cancel()
+        if line:
+            done: dict[str, Any] = json.loads(line)
+            return done
+        says = f"the process ended with status {self.process.wait()}"
+        return {"error": {"type": "Died", "says": says, "line": 0, "name": None}, "warnings": [], "printed": ""}
+
+
+@contextmanager
+def _notebook(work: Path, environment: Mapping[str, str]) -> Iterator[_Notebook]:
+    command = [sys.executable, "-m", "harness.documents.execute"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=work, env=dict(environment), text=True, **pipes) as process:  # noqa: S603
+        try:
+            yield _Notebook(process)
+        finally:
+            process.kill()
+
+
+def _run(blocks: Sequence[Block], work: Path, environment: Mapping[str, str], recipe: Recipe) -> Iterator[BlockRecord]:
+    as_documented = (recipe.dataset, recipe.vocabulary) == (DOCUMENTED.dataset, DOCUMENTED.vocabulary)
+    with _notebook(work, environment) as notebook:
+        for at, block in enumerate(blocks):
+            about: dict[str, Any] = {
+                "document": block.document,
+                "number": block.number,
+                "line": block.line,
+                "label": block.label,
+                "key": hashlib.sha256(block.key.encode()).hexdigest()[:12],
+            }
+            if block.why_not is not None:
+                yield BlockRecord(**about, outcome="not applicable", says=block.why_not)
+                continue
+            yield _ran(block, blocks[at + 1 :], notebook, about, as_documented)
+
+
+def _ran(
+    block: Block, later: Sequence[Block], notebook: _Notebook, about: dict[str, Any], as_documented: bool
+) -> BlockRecord:
+    name = f"document {block.document}, block {block.number}"
+    done = notebook.run(block.code, name)
+    for each in later:  # the documents rely on a section before, which some give as a summary further down
+        if done["error"] is None or done["error"]["name"] is None:
+            break
+        if each.why_not is None and done["error"]["name"] in each.assigns:
+            notebook.run(each.code, name)
+            done = notebook.run(block.code, name)
+    error, helped = done["error"], list[Replacement]()
+    if error is not None and error["name"] is not None:
+        return BlockRecord(**about, outcome="not applicable", says=f"needs {error['name']}, which no block makes")
+    if error is not None:
+        done, helped = _repaired(block, notebook, name, done)
+    elif (
+        "load_dataset" in block.code
+        and (refusal := refused_by_the_hub("glue"))
+        and replaced(block.code, [BARE_NAME])[1]
+    ):
+        error, helped = {"type": refusal[0], "says": refusal[1]}, [BARE_NAME]
+    prints = None
+    if block.printed and done["error"] is None:
+        prints = prints_otherwise(block.printed, done["printed"], as_documented=as_documented)
+    said = None if error is None else f"{error['type']}: {error['says']}"
+    return BlockRecord(
+        **about,
+        outcome="fails" if error is not None else "deprecated" if done["warnings"] else "runs",
+        says=said if said is not None else next(iter(done["warnings"]), None),
+        replacement=", ".join(each.says for each in helped) or None,
+        source=", ".join(each.source for each in helped) or None,
+        repaired=None if error is None else done["error"] is None,
+        prints=prints,
+    )
+
+
+def _repaired(
+    block: Block, notebook: _Notebook, name: str, failed: dict[str, Any]
+) -> tuple[dict[str, Any], list[Replacement]]:
+    """The block with the documented replacements that help, one after the other; which they were."""
+    code, done, helped = block.code, failed, list[Replacement]()
+    for each in REPLACEMENTS[:-1]:
+        if done["error"] is None:
+            break
+        new, made = replaced(code, [each])
+        if not made:
+            continue
+        again = notebook.run(new, name)
+        if again["error"] != done["error"]:
+            code, done = new, again
+            helped.append(each)
+    return done, helped
