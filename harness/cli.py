@@ -1,4 +1,4 @@
-"""The command line: ``harness run``, ``harness check``, ``harness baseline`` and ``harness claims``.
+"""The command line: ``harness run``, ``check``, ``baseline``, ``documents``, ``matrix`` and ``claims``.
 
 Exit status: 0 all holds, 1 something was found, 2 it could not be tried, 3 the checked script itself crashed.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,9 @@ RECIPE_OPTIONS = (
 )
 
 
-def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
+def recipe_options(
+    command: Callable[..., None], options: Sequence[Callable[..., Any]] = RECIPE_OPTIONS
+) -> Callable[..., None]:
     """The options that say what to train, for the commands that train; they get the recipe and the timeout."""
 
     @functools.wraps(command)
@@ -92,9 +95,9 @@ def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
         spec: str,
         data: str | None,
         checkpoint: str | None,
-        loop: str | None,
-        processes: int | None,
-        seed: int | None,
+        loop: str | None = None,
+        processes: int | None = None,
+        seed: int | None = None,
         **others: Any,
     ) -> None:
         recipe = load_recipe(spec)
@@ -108,9 +111,13 @@ def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
         command(recipe=recipe, **others)
 
     with_options: Callable[..., None] = with_recipe
-    for option in reversed(RECIPE_OPTIONS):
+    for option in reversed(options):
         with_options = option(with_options)
     return with_options
+
+
+source_options = functools.partial(recipe_options, options=RECIPE_OPTIONS[:3])
+"""Those of them that say where data and checkpoint come from."""
 
 
 baselines_option = click.option(
@@ -134,7 +141,7 @@ def check_json(file: Path) -> None:
     try:
         check_writable(file.absolute().parent)
     except OSError as error:
-        raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another with --json") from error
+        raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another") from error
 
 
 @main.command()
@@ -385,6 +392,79 @@ def accept(name: str, reason: str, baselines: Path) -> None:
     from harness.baseline.review import accept
 
     click.echo(f"accepted as {accept(baselines, name, reason)}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@source_options
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where documents.json goes. [default: runs/documents-TIME]",
+)
+def documents(folder: Path, recipe: Recipe, output: Path | None) -> None:
+    """Run the code blocks of the documents in FOLDER (*.txt, *.md) as they are printed.
+
+    The recipe says with which corpus and tokenizer; the model is a small random BERT, and nothing is fetched. Exit
+    status 1 where a block fails as printed.
+    """
+    from harness.documents.run import run_documents
+    from harness.matrix import DOCUMENTS_FILE
+    from harness.record import write_atomically
+    from harness.report.documents import block_line, outcome_lines
+    from harness.run import quiet_libraries
+
+    output = output or Path("runs") / f"documents-{datetime.now():%Y%m%d-%H%M%S}"
+    with suppress(OSError):  # which check_json says better
+        output.mkdir(parents=True, exist_ok=True)
+    check_json(output / DOCUMENTS_FILE)
+    quiet_libraries()
+    record = run_documents(folder, recipe, on_block=lambda block: click.echo(block_line(block)))
+    write_atomically(output / DOCUMENTS_FILE, record.model_dump_json(indent=1) + "\n")
+    _echo(outcome_lines(record, output))
+    sys.exit(FOUND if any(block.outcome == "fails" for block in record.blocks) else 0)
+
+
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--all", "everything", is_flag=True, help="Also the rows that are as documented on all versions.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write it as Markdown: between the marks of a file that has them, such as README.md, or as a file.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write it as JSON; baselines/matrix.json is the recorded one.",
+)
+@baselines_option
+def matrix(
+    runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path
+) -> None:
+    """Lay run records of several library versions side by side: claims and checks, and the documents' code.
+
+    RUNS are records (run.json, documents.json) or folders that hold some. A cell that is not what baselines/matrix.json
+    has is marked. Exit status 1 where there is one.
+    """
+    from harness.matrix import Matrix, matrix_of, records_below
+    from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
+
+    for file in filter(None, (markdown, json_file)):
+        check_json(file)
+    found = matrix_of(records_below(runs))
+    path = baselines / "matrix.json"
+    recorded = Matrix.read(path) if path.exists() else None
+    _echo(matrix_lines(found, recorded, everything=everything))
+    if markdown is not None:
+        write_markdown(markdown, markdown_lines(found, recorded, everything=everything))
+    if json_file is not None:
+        found.write(json_file)
+    sys.exit(FOUND if recorded is not None and found.changed(recorded) else 0)
 
 
 @main.command()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.version import Version
 
@@ -151,6 +152,96 @@ def join_processes(*, cpu: bool, timeout: timedelta) -> None:
     else:
         os.environ[accelerates_variable("ACCELERATE_USE_CPU")] = str(cpu).lower()
         state.AcceleratorState(cpu=cpu, timeout=timeout, _from_accelerator=True)
+
+
+def has_load_metric() -> bool:
+    """Whether datasets still loads metrics, as the documents' oldest version does; gone from datasets 3.0 on."""
+    import datasets
+
+    return hasattr(datasets, "load_metric")
+
+
+def trainers_optimizer() -> str:
+    """Trainer's default optimizer.
+
+    "adamw_hf", transformers' own, until transformers 4.31; "adamw_torch" from 4.32 on; "adamw_torch_fused" from 4.54.1
+    on, with torch from 2.8 on.
+    """
+    from transformers import TrainingArguments
+
+    default = next(each.default for each in fields(TrainingArguments) if each.name == "optim")
+    return str(getattr(default, "value", default))
+
+
+def reports_to() -> str:
+    """Where Trainer reports by default: to "all" trackers there are until transformers 4.57, to "none" from 5.0 on."""
+    from transformers import TrainingArguments
+
+    default = next(each.default for each in fields(TrainingArguments) if each.name == "report_to")
+    return "all" if default is None else str(default)
+
+
+def attention() -> str:
+    """How BERT computes its attention by default: "eager" until transformers 4.40, "sdpa" from 4.41 on."""
+    from transformers import BertConfig, BertModel
+
+    small = BertConfig(vocab_size=8, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4)
+    return str(getattr(BertModel(small).config, "_attn_implementation", "eager"))
+
+
+def columns() -> str:
+    """What a dataset's column is: a "list", and from datasets 4.0 on a "Column"."""
+    from datasets import Dataset
+
+    return type(Dataset.from_dict({"sentence1": ["a"]})["sentence1"]).__name__
+
+
+class Fact(NamedTuple):
+    """Something that readers meet differently from version to version."""
+
+    says: str
+    documents: str
+    """What holds for the documents' code as printed."""
+    found: Callable[[], str]
+
+
+FACTS = {
+    "adamw": Fact("AdamW can be imported from", "transformers", lambda: _own_name(adamw_classes()[-1])),
+    "load-metric": Fact("metrics are loaded by", "datasets", lambda: "datasets" if has_load_metric() else "evaluate"),
+    "short-name": Fact(
+        'the dataset\'s name "glue" is', "taken", lambda: "refused" if refused_by_the_hub("glue") else "taken"
+    ),
+    "column": Fact("a dataset's column is a", "list", columns),
+    "evaluation-keyword": Fact(
+        "TrainingArguments calls when to evaluate",
+        "evaluation_strategy",
+        lambda: _takes_of("TrainingArguments", "evaluation_strategy", "eval_strategy"),
+    ),
+    "tokenizer-keyword": Fact(
+        "Trainer calls the tokenizer", "tokenizer", lambda: _takes_of("Trainer", "tokenizer", "processing_class")
+    ),
+    "trainers-optimizer": Fact("Trainer's default optimizer is", "adamw_hf", trainers_optimizer),
+    "reports-to": Fact("Trainer reports by default to", "all", reports_to),
+    "attention": Fact("BERT's attention is", "eager", attention),
+    "split-batches": Fact(
+        "Accelerator is told to split batches by", "split_batches", lambda: next(iter(split_batches(True)))
+    ),
+}
+"""By id: what the documents' code relies on, and what the versions have."""
+
+
+def facts() -> dict[str, str]:
+    """What the installed versions have, for each of :data:`FACTS`."""
+    return {name: fact.found() for name, fact in FACTS.items()}
+
+
+def _own_name(kind: type[Any]) -> str:
+    return "torch" if kind.__module__.startswith("torch") else "transformers"
+
+
+def _takes_of(owner: str, *names: str) -> str:
+    """Which of the names a class of transformers takes."""
+    return ", ".join(name for name in names if _takes(getattr(import_module("transformers"), owner), name))
 
 
 def _takes(function: Any, name: str) -> bool:

@@ -81,6 +81,9 @@ class Curves(_Part):
     grad_norm: list[float]
 
 
+BlockOutcome = Literal["runs", "deprecated", "fails", "not applicable"]
+
+
 class BlockRecord(_Part):
     """How one code block of a document went as printed."""
 
@@ -90,7 +93,7 @@ class BlockRecord(_Part):
     label: str
     key: str
     """Equal for equal code."""
-    outcome: Literal["runs", "deprecated", "fails", "not applicable"]
+    outcome: BlockOutcome
     says: str | None = None
     """The error, the deprecation, or why it cannot be run."""
     replacement: str | None = None
@@ -98,6 +101,8 @@ class BlockRecord(_Part):
     source: str | None = None
     repaired: bool | None = None
     """Whether it runs with that; None where it runs as printed."""
+    shows_output: bool = False
+    """Whether the document shows an output that can be compared."""
     prints: str | None = None
     """What it printed, where that is not what the document shows."""
 
@@ -146,6 +151,8 @@ class RunRecord(_Part):
     """How far the loop and the plain loop were apart at most in the updates that were compared, and in how many."""
     differences: list[DifferenceRecord] = []
     """Where Trainer is not the document's own loop."""
+    facts: dict[str, str] = {}
+    """What the installed versions have where the documents' code relies on them (compat.FACTS)."""
 
     @property
     def failed(self) -> bool:

@@ -18,7 +18,7 @@ from datasets import DatasetDict
 from transformers import set_seed
 
 from harness import launch
-from harness.compat import no_progress_bars
+from harness.compat import facts, no_progress_bars
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from harness.loops.accelerated import separate_state
@@ -210,6 +210,7 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         provenance=Provenance(**provenance()),
         weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
         apart=run.apart,
+        facts=facts(),
         differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
     )
 

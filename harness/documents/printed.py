@@ -18,17 +18,19 @@ SHOWN = 120
 """So many characters of an output are kept."""
 
 
-def prints_otherwise(expected: str, observed: str, *, as_documented: bool) -> str | None:
-    """What was printed instead; None where it is what the document shows, whatever the layout.
+def comparable(printed: str, *, as_documented: bool) -> bool:
+    """Whether an output can be compared: some depend on corpus and vocabulary, which may not be the documents' own."""
+    return bool(printed) and (as_documented or not any(each in _bare(printed) for each in OF_THE_CORPUS))
 
-    ``as_documented``: whether corpus and vocabulary are the documents'. Where they are not, outputs that depend on them
-    cannot be compared, and None is returned.
-    """
+
+def prints_otherwise(expected: str, observed: str) -> str | None:
+    """What was printed instead; None where it is what the document shows, whatever the layout."""
     wanted, got = _bare(expected), _bare(observed)
-    if not as_documented and any(each in wanted for each in OF_THE_CORPUS):
+    # A copy may show an output twice, or with more below it.
+    if any(re.fullmatch(_pattern([_bare(each)]), got) for each in (expected, *_expressions(expected))):
         return None
-    if re.fullmatch(_pattern([wanted]), got):
-        return None
+    if _lines(expected) == _lines(observed):
+        return None  # the order of the splits is that of the files they come from
     parts, observed_parts = _parts(expected), _parts(observed)
     if (
         parts is not None
@@ -52,6 +54,17 @@ def _pattern(parts: list[str]) -> str:
     for each in VARIES:
         pattern = re.sub(rf"(?<![\d.\w]){re.escape(re.escape(each))}(?![\d\w])", r"[\\w.]+", pattern)
     return pattern
+
+
+def _expressions(text: str) -> list[str]:
+    try:
+        return [ast.unparse(each) for each in ast.parse(text).body]
+    except SyntaxError:
+        return []
+
+
+def _lines(text: str) -> list[str]:
+    return sorted(_bare(line) for line in text.splitlines())
 
 
 def _parts(text: str) -> list[str] | None:

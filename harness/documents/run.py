@@ -16,7 +16,7 @@ from typing import Any
 from harness.claims import DOCUMENTED
 from harness.compat import refused_by_the_hub
 from harness.documents.blocks import Block, blocks_of, with_indentation
-from harness.documents.printed import prints_otherwise
+from harness.documents.printed import comparable, prints_otherwise
 from harness.documents.replacements import REPLACEMENTS, Replacement, replaced
 from harness.documents.workspace import workspace
 from harness.errors import CannotTry
@@ -147,9 +147,9 @@ def _ran(
         and replaced(block.code, [BARE_NAME])[1]
     ):
         error, helped = {"type": refusal[0], "says": refusal[1]}, [BARE_NAME]
-    prints = None
-    if block.printed and done["error"] is None:
-        prints = prints_otherwise(block.printed, done["printed"], as_documented=as_documented)
+    prints, compared = None, done["error"] is None and comparable(block.printed, as_documented=as_documented)
+    if compared:
+        prints = prints_otherwise(block.printed, done["printed"])
     said = None if error is None else f"{error['type']}: {error['says']}"
     return BlockRecord(
         **about,
@@ -158,6 +158,7 @@ def _ran(
         replacement=", ".join(each.says for each in helped) or None,
         source=", ".join(each.source for each in helped) or None,
         repaired=None if error is None else done["error"] is None,
+        shows_output=compared,
         prints=prints,
     )
 

@@ -599,7 +599,7 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
             expected=f"the gradient of one batch of {TRAINERS_BATCH}{within(tolerance)}",
             observed=f"{updates}a gradient {other / one:.4g} times as large",
             where="Trainer with gradient_accumulation_steps=4",
-            hint="Set trainer.model_accepts_loss_kwargs = False, which makes Trainer divide the loss by the micro-batches.",
+            hint="Set trainer.model_accepts_loss_kwargs = False; Trainer then divides by the number of micro-batches.",
         )
     elif not (difference := largest_difference(ours, theirs)) <= tolerance * one:
         yield Finding(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.compat import evaluation_strategy, processing_class
+
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -56,11 +58,14 @@ class Unseen:
 
 
 def edited(script_name: str, edits: tuple[Edit, ...]) -> str:
-    """The script's text with the edits made one after another."""
+    """The script's text with the edits made one after another, for the installed transformers."""
     text = (SCRIPTS / script_name).read_text(encoding="utf-8")
     for edit in edits:
         assert text.count(edit.old) == 1, f"{script_name}: {text.count(edit.old)} times {edit.old!r}"
         text = text.replace(edit.old, edit.new)
+    if "Trainer(" in text:
+        for name, here in (("eval_strategy", evaluation_strategy("no")), ("processing_class", processing_class(None))):
+            text = text.replace(f" {name}=", f" {next(iter(here))}=")
     return text
 
 
