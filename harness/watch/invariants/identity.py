@@ -147,8 +147,11 @@ class Identity(Invariant):
         for held in self.all_held:
             if held.stepped and held.all:
                 self._reached(held)
-        if self.loose is not None and any(held.stepped for held in self.all_held):
+        stepped = any(held.stepped for held in self.all_held)
+        if self.loose is not None and stepped:
             self._loose(*self.loose)
+        if not stepped and not self.observer.complete:
+            return  # it ended before its first update
         for model in self.all_models:
             forgotten = model.trained - model.held
             if forgotten and not (stale and not model.held):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.compat import evaluation_strategy, processing_class
+from harness.compat import evaluation_strategy, processing_class, weights_dtype
+from tests.versions import TRAINERS_ACCUMULATION, installed
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -32,6 +34,8 @@ class LoopMutant:
     check: str
     update: int | None = None
     case: str | None = None
+    on: tuple[str, ...] = ()
+    """The versions of which one must be there for the bug to be one, as requirements."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Variant:
     script: str
     edits: tuple[Edit, ...]
     warns: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    """The versions of which one must be there for it to run, or to be right."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,29 @@ class Unseen:
     why: str
 
 
+NEEDS = {"accelerated.py": ("accelerate>=0.16",)}
+"""By script, the versions with which it is right: before, Accelerate's prepared schedule made a step for every
+micro-batch (tests/faults/prepared_scheduler.py)."""
+
+
+def applies(case: LoopMutant | Variant | Unseen) -> bool:
+    """Whether the installed versions are those that a case is about."""
+    return installed(*NEEDS.get(case.script, ())) and installed(*getattr(case, "on", ()))
+
+
 def edited(script_name: str, edits: tuple[Edit, ...]) -> str:
     """The script's text with the edits made one after another, for the installed transformers."""
     text = (SCRIPTS / script_name).read_text(encoding="utf-8")
     for edit in edits:
         assert text.count(edit.old) == 1, f"{script_name}: {text.count(edit.old)} times {edit.old!r}"
         text = text.replace(edit.old, edit.new)
-    if "Trainer(" in text:
-        for name, here in (("eval_strategy", evaluation_strategy("no")), ("processing_class", processing_class(None))):
-            text = text.replace(f" {name}=", f" {next(iter(here))}=")
+    named_anew = (
+        (r"( )eval_strategy=", evaluation_strategy),
+        (r"( )processing_class=", processing_class),
+        (r"(from_pretrained\(.*, )dtype=", weights_dtype),
+    )
+    for pattern, keyword in named_anew:
+        text = re.sub(pattern, rf"\1{next(iter(keyword('')))}=", text)
     return text
 
 
@@ -142,6 +162,7 @@ MUTANTS: tuple[LoopMutant, ...] = (
         "gradients::accumulation-scaled",
         update=1,
         case="huggingface/transformers#47688",
+        on=TRAINERS_ACCUMULATION,
     ),
     LoopMutant(
         "trainer_accumulates_a_loss_of_its_own",
@@ -171,6 +192,7 @@ model = AutoModel""",
         "gradients::accumulation-scaled",
         update=1,
         case="huggingface/transformers#43651",
+        on=TRAINERS_ACCUMULATION,
     ),
     LoopMutant(
         "functions_clips_after_the_update",
@@ -1371,6 +1393,7 @@ class MeanPoolingClassifier""",
                 "get_cosine_with_min_lr_schedule_with_warmup(optimizer, 2, num_updates, min_lr_rate=0.1)",
             ),
         ),
+        on=("transformers>=4.40",),
     ),
     Variant(
         "accelerated_schedule_stepped_where_gradients_are_synchronized",
@@ -1869,6 +1892,7 @@ with tempfile.TemporaryDirectory() as distilled:
                 '        report_to="none",\n        train_sampling_strategy="group_by_length",\n',
             ),
         ),
+        on=("transformers>=5",),
     ),
     Variant(
         "functions_drops_the_last_training_batch",

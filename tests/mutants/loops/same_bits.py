@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.loops.corpus import SCRIPTS
+from tests.mutants.loops.corpus import SCRIPTS, edited
 from tests.mutants.loops.detect import CHECKPOINT, import_libraries, in_fork, make_data
 
 
@@ -48,7 +48,9 @@ def main() -> None:
             found[script.name] = []
             for watched in (False, True):
                 output = folder / f"{script.stem}-{watched}.json"
-                in_fork(lambda s=script, o=output, w=watched: checksums(s, folder / "data", o, watched=w))  # type: ignore[misc]
+                here = folder / script.name
+                here.write_text(edited(script.name, ()), encoding="utf-8")
+                in_fork(lambda s=here, o=output, w=watched: checksums(s, folder / "data", o, watched=w))  # type: ignore[misc]
                 found[script.name].append(json.loads(output.read_text()) if output.exists() else [])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

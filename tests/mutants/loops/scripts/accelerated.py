@@ -73,7 +73,6 @@ def training_function(data, checkpoint):
             predictions, references = accelerator.gather_for_metrics((predictions, batch["labels"]))
             metric.add_batch(predictions=predictions, references=references)
         accelerator.print(f"epoch {epoch}:", metric.compute())
-    accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def save(path, model, optimizer, scheduler, epoch):
 
 
 def main(data, checkpoint, folder):
-    set_seed(24)
+    set_seed(25)
     train_loader, eval_loader = prepare_loaders(data, checkpoint)
     steps = EPOCHS * len(train_loader)
     path = folder / "checkpoint.pt"

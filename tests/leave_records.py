@@ -1,0 +1,37 @@
+"""Leave the records of this environment for ``harness matrix``: python -m tests.leave_records FOLDER.
+
+The three loops, and the documents' code where HARNESS_DOCUMENTS names their folder. What they find is for the matrix;
+only what could not be tried fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from harness.recipe import LOOPS
+
+CANNOT_TRY = 2
+
+
+def main(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    options = shlex.split(os.environ.get("HARNESS_RUN_OPTIONS", ""))
+    commands = [["run", *options, "--loop", loop, "--output", str(folder / loop)] for loop in LOOPS]
+    if documents := os.environ.get("HARNESS_DOCUMENTS"):
+        real = ["--recipe", "bert-base"] if "HARNESS_DATA" in os.environ and "HARNESS_CHECKPOINT" in os.environ else []
+        real += ["--checkpoint", os.environ["HARNESS_CHECKPOINT"]] if real else []
+        commands.append(["documents", documents, *real, "--output", str(folder)])
+    for command in commands:
+        print("+ harness", shlex.join(command), flush=True)
+        status = subprocess.run([sys.executable, "-m", "harness", *command]).returncode
+        if status >= CANNOT_TRY:
+            sys.exit(status)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
