@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,14 +80,15 @@ class _Notebook:
         """What the block did; a process that died or hung is an error too."""
         assert self.process.stdin
         assert self.process.stdout
-        watchdog = threading.Timer(PATIENCE, self.process.kill)
+        watchdog, line = threading.Timer(PATIENCE, self.process.kill), ""
         watchdog.start()
         try:
-            self.process.stdin.write(json.dumps({"code": code, "name": name}) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
+            if self.process.poll() is None:
+                self.process.stdin.write(json.dumps({"code": code, "name": name}) + "\n")
+                self.process.stdin.flush()
+                line = self.process.stdout.readline()
         except OSError:
-            line = ""
+            pass  # it has just died
         finally:
             watchdog.cancel()
         if line:
@@ -101,11 +102,13 @@ class _Notebook:
 def _notebook(work: Path, environment: Mapping[str, str]) -> Iterator[_Notebook]:
     command = [sys.executable, "-m", "harness.documents.execute"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=work, env=dict(environment), text=True, **pipes) as process:  # noqa: S603
-        try:
-            yield _Notebook(process)
-        finally:
-            process.kill()
+    process = subprocess.Popen(command, cwd=work, env=dict(environment), text=True, **pipes)  # noqa: S603
+    try:
+        yield _Notebook(process)
+    finally:
+        process.kill()
+        with suppress(OSError):  # of what could not be written to one that died
+            process.communicate()
 
 
 def _run(blocks: Sequence[Block], work: Path, environment: Mapping[str, str], recipe: Recipe) -> Iterator[BlockRecord]:

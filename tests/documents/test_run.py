@@ -1,0 +1,241 @@
+"""Documents of our own writing are run as printed, and judged by the versions that are installed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness import compat
+from harness.documents import run as documents_run
+from harness.documents.replacements import REPLACEMENTS, replaced
+from harness.documents.run import run_documents
+from harness.errors import CannotTry
+from harness.recipe import RECIPES
+from harness.record import BlockRecord, DocumentsRecord
+from tests.versions import installed
+
+FIRST = """
+```python
+lengths = [len(text) for text in raw_datasets["test"]["sentence1"]]
+len(lengths)
+```
+    1725
+```python
+from datasets import load_dataset
+
+raw_datasets = load_dataset("glue", "mrpc")
+sorted(raw_datasets["train"].column_names)
+```
+    ["idx", "label", "sentence1", "sentence2"]
+```python
+from transformers import AutoTokenizer
+
+checkpoint = "bert-base-uncased"
+tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+list(tokenizer("a b"))
+```
+    ['token_type_ids', 'attention_mask', 'input_ids']
+```python
+encoded = tokenizer(raw_datasets["train"]["sentence1"])
+```
+```python
+import torch
+from transformers import AutoModelForSequenceClassification, AdamW
+
+model = AutoModelForSequenceClassification.from_pretrained(checkpoint, num_labels=2)
+optimizer = AdamW(model.parameters(), lr=5e-5)
+```
+```python
+from transformers import Trainer, TrainingArguments
+
+training_args = TrainingArguments("test", evaluation_strategy="epoch")
+trainer = Trainer(
+    model,
+    training_args,
+    eval_dataset=raw_datasets["validation"],
+    tokenizer=tokenizer,
+)
+```
+```python
+import evaluate
+
+metric = evaluate.load("glue", "mrpc")
+metric.compute(predictions=[1, 0], references=[1, 1])["accuracy"]
+```
+    0.5
+```python
+from datasets import load_metric
+
+metric = load_metric("glue", "mrpc")
+metric.compute(predictions=[1, 0], references=[1, 1])["accuracy"]
+```
+    0.25
+```python
+open("absent.txt")
+```
+```python
+training_function()
+```
+"""
+
+SECOND = """
+```python
+lengths
+```
+```python
+import os, sys
+print("said", file=sys.stderr)
+os.write(1, b"written past Python")
+os._exit(3)
+```
+```python
+1 + 1
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> DocumentsRecord:
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "000.md").write_text(FIRST)
+    (folder / "001.md").write_text(SECOND)
+    return run_documents(folder, RECIPES["tiny"])
+
+
+@pytest.fixture
+def blocks(record: DocumentsRecord) -> list[BlockRecord]:
+    return [block for block in record.blocks if block.document == "000"]
+
+
+def test_a_block_may_rely_on_one_further_down(blocks: list[BlockRecord]) -> None:
+    assert (blocks[0].outcome, blocks[0].prints) == ("runs", None)
+
+
+def test_the_short_name_is_refused_where_the_client_refuses_it(blocks: list[BlockRecord]) -> None:
+    if installed("huggingface-hub>=1.16"):
+        assert blocks[1].outcome == "fails"
+        assert "HfUriError" in str(blocks[1].says)
+        assert "nyu-mll/glue" in str(blocks[1].replacement)
+    else:
+        assert blocks[1].outcome == "runs"
+    assert blocks[1].prints is None
+
+
+def test_another_order_is_told(blocks: list[BlockRecord]) -> None:
+    assert blocks[2].outcome == "runs"
+    assert blocks[2].prints == "in another order: input_ids, token_type_ids, attention_mask"
+
+
+@pytest.mark.parametrize(
+    ("number", "fails", "error", "remedy"),
+    [
+        (4, "datasets>=4", "ValueError", "[:]"),
+        (5, "transformers>=4.50", "ImportError: cannot import name 'AdamW'", "torch.optim"),
+        (6, "transformers>=4.51", "TypeError", "eval_strategy="),
+        (8, "datasets>=3", "ImportError: cannot import name 'load_metric'", "evaluate.load"),
+    ],
+)
+def test_what_fails_and_its_remedy(number: int, fails: str, error: str, remedy: str, blocks: list[BlockRecord]) -> None:
+    block = blocks[number - 1]
+    if installed(fails):
+        assert block.outcome == "fails"
+        assert str(block.says).startswith(error)
+        assert remedy in str(block.replacement)
+        assert block.repaired
+        assert block.source
+    else:
+        assert block.outcome in ("runs", "deprecated")
+        assert block.replacement is None
+        assert block.repaired is None
+
+
+def test_a_deprecation_is_told(blocks: list[BlockRecord]) -> None:
+    if installed("transformers<4.50"):
+        assert blocks[4].outcome == "deprecated"
+        assert "AdamW" in str(blocks[4].says)
+    assert blocks[6].outcome == "runs"
+
+
+def test_several_remedies(blocks: list[BlockRecord]) -> None:
+    if installed("transformers>=5"):
+        assert blocks[5].replacement == "eval_strategy=, processing_class="
+
+
+def test_an_output_that_differs_is_told_with_the_remedy_too(blocks: list[BlockRecord]) -> None:
+    assert (blocks[6].shows_output, blocks[6].prints) == (True, None)
+    assert (blocks[7].shows_output, blocks[7].prints) == (True, "...")
+
+
+def test_an_error_without_a_remedy_names_no_path(blocks: list[BlockRecord]) -> None:
+    assert (blocks[8].outcome, blocks[8].repaired) == ("fails", False)
+    assert blocks[8].says == "FileNotFoundError: [Errno 2] No such file or directory: 'absent.txt'"
+    assert blocks[8].replacement is None
+
+
+def test_what_the_reader_is_to_write_is_not_applicable(blocks: list[BlockRecord]) -> None:
+    assert blocks[9].outcome == "not applicable"
+    assert blocks[9].says == "needs training_function, which no block makes"
+
+
+def test_documents_share_nothing_and_a_death_is_told(record: DocumentsRecord) -> None:
+    needs, died, after = (block for block in record.blocks if block.document == "001")
+    assert needs.says == "needs lengths, which no block makes"
+    assert (died.outcome, died.says) == ("fails", "Died: the process ended with status 3")
+    assert after.outcome == "fails"
+
+
+def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
+    text = record.model_dump_json()
+    assert "lr=5e-5" not in text
+    assert str(Path.cwd()) not in text
+
+
+def test_a_hung_block_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents_run, "PATIENCE", 8.0)
+    with documents_run._notebook(tmp_path, os.environ) as notebook:
+        assert notebook.run("1 + 1", "first")["printed"] == "2"
+        assert notebook.run("import time; time.sleep(60)", "second")["error"]["type"] == "Died"
+
+
+def test_a_folder_without_documents(tmp_path: Path) -> None:
+    with pytest.raises(CannotTry, match=r"no documents in .*: expected files"):
+        run_documents(tmp_path, RECIPES["tiny"])
+    (tmp_path / "a.md").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(CannotTry, match="cannot be read"):
+        run_documents(tmp_path, RECIPES["tiny"])
+
+
+@pytest.mark.parametrize(
+    ("code", "new"),
+    [
+        ("from transformers import AdamW", "from torch.optim import AdamW"),
+        (
+            "from transformers import AdamW, get_scheduler",
+            "from torch.optim import AdamW\nfrom transformers import get_scheduler",
+        ),
+        ('TrainingArguments("x", evaluation_strategy="epoch")', 'TrainingArguments("x", eval_strategy="epoch")'),
+        ("Trainer(model, tokenizer=tokenizer)", "Trainer(model, processing_class=tokenizer)"),
+        ("DataCollatorWithPadding(tokenizer=tokenizer)", "DataCollatorWithPadding(tokenizer=tokenizer)"),
+        ("from datasets import load_metric", "from evaluate import load as load_metric"),
+        ('tokenizer(raw_datasets["train"]["sentence1"])', 'tokenizer(raw_datasets["train"]["sentence1"][:])'),
+        ('load_dataset("glue", "mrpc")', 'load_dataset("nyu-mll/glue", "mrpc")'),
+    ],
+)
+def test_replacements(code: str, new: str) -> None:
+    assert replaced(code)[0] == new
+    assert len(replaced(code)[1]) == (code != new)
+
+
+def test_each_replacement_has_a_source() -> None:
+    assert all("#" in each.source and each.says for each in REPLACEMENTS)
+
+
+def test_the_fact_about_the_short_name_is_the_block_s(blocks: list[BlockRecord]) -> None:
+    assert (blocks[1].outcome == "fails") == (compat.refused_by_the_hub("glue") is not None)
+
+
+def test_the_record_is_json(record: DocumentsRecord) -> None:
+    assert json.loads(record.model_dump_json(by_alias=True))["schema"] == 1
