@@ -154,6 +154,10 @@ def matrix_of(records: Iterable[RunRecord | DocumentsRecord]) -> Matrix:
         columns.setdefault(column, Column(name=column, libraries=versions))
         for kind, name, says, cell in _entries(record):
             put(column, kind, name, says, cell)
+    for record, column in zip(records, names, strict=True):
+        for row in rows.values():
+            if column not in row.cells and (cell := _silent(record, row)):  # type: ignore[assignment]
+                row.cells[column] = cell
     ordered = sorted(columns.values(), key=lambda each: _as_numbers(each.name))
     merged = list(_merged(rows.values()))
     return Matrix(columns=ordered, rows=sorted(merged, key=lambda row: list(KINDS).index(row.kind)))
@@ -199,6 +203,17 @@ def _entries(record: RunRecord | DocumentsRecord) -> Iterator[tuple[Kind, str, s
         yield "difference", f"difference::{difference.what}", f"as by hand: {difference.by_hand}", cell
 
 
+def _silent(record: RunRecord | DocumentsRecord, row: Row) -> Cell | None:
+    """What it means that a record says nothing of a row; None where the row is not about it."""
+    if isinstance(record, DocumentsRecord):
+        return None
+    if row.kind == "check" and row.id.endswith(f" [{_loop(record)}]"):
+        return Cell(outcome="not tried")  # the run ended before
+    if row.kind == "difference" and record.differences:
+        return Cell(outcome="holds")
+    return None
+
+
 def _loop(record: RunRecord) -> str:
     processes = record.recipe.get("processes", 1)
     return str(record.recipe["loop"]) + (f", {processes} processes" if processes > 1 else "")
@@ -230,6 +245,11 @@ def _of_block(block: BlockRecord) -> Iterator[tuple[Kind, str, str, Cell]]:
         yield "output", f"output::{block.key}", says, cell
 
 
+def _agree(one: Row, other: Row) -> bool:
+    """Whether two rows say the same wherever both say something."""
+    return all(one.cells[column] == other.cells[column] for column in one.cells.keys() & other.cells.keys())
+
+
 def _merged(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows; those of one check that came out alike with every loop are one."""
     checks: dict[str, list[Row]] = {}
@@ -242,10 +262,11 @@ def _merged(rows: Iterable[Row]) -> Iterator[Row]:
         apart: list[Row] = []
         applies = [row for row in of_loops if any(c.outcome != "not applicable" for c in row.cells.values())]
         for row in applies or of_loops[:1]:
-            same = next((each for each in apart if each.cells == row.cells), None)
+            same = next((each for each in apart if _agree(each, row)), None)
             if same is None:
                 apart.append(row)
             else:
                 same.id = same.id.removesuffix("]") + f", {row.id.partition(' [')[2]}"
+                same.cells |= row.cells
         for row in apart:
             yield row.model_copy(update={"id": check}) if len(apart) == 1 else row
