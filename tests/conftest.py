@@ -33,7 +33,7 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from harness.sources import builtin
 
     folder = tmp_path_factory.mktemp("small")
-    builtin.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(folder)
+    builtin.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
     return folder
 
 

@@ -78,7 +78,7 @@ def test_a_label_of_another_name(small: Recipe, tmp_path) -> None:  # type: igno
     from datasets import load_from_disk
 
     data = load_from_disk(str(small.data)).rename_column("label", "paraphrase")
-    data.save_to_disk(tmp_path)
+    data.save_to_disk(str(tmp_path))
     record = run_recipe(small.with_(loop="trainer", data=str(tmp_path), label_column="paraphrase"), updates=1)
     assert not record.failed, record.findings
 

@@ -112,7 +112,7 @@ def test_original_corpus_has_hugging_faces_idx(tmp_path: Path) -> None:
 
 
 def _saved(folder: Path, rows: DatasetDict) -> None:
-    rows.save_to_disk(folder)
+    rows.save_to_disk(str(folder))
 
 
 def _parquet(folder: Path, rows: DatasetDict) -> None:
@@ -135,7 +135,7 @@ def _csv(folder: Path, rows: DatasetDict) -> None:
 def test_what_datasets_writes(
     save: Callable[[Path, DatasetDict], None], with_idx: bool, small_data: Path, tmp_path: Path
 ) -> None:
-    original = load_from_disk(small_data)
+    original = load_from_disk(str(small_data))
     save(tmp_path, original if with_idx else original.remove_columns("idx"))
     loaded = load_raw_datasets(recipe(tmp_path))
     assert_features(loaded)
@@ -209,7 +209,7 @@ def test_header_only(glue: Path) -> None:
 def saved(folder: Path, **columns: list[object]) -> Path:
     common = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [0, 1]} | columns
     rows = Dataset.from_dict({name: values for name, values in common.items() if values})
-    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(folder)
+    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(str(folder))
     return folder
 
 
@@ -229,25 +229,25 @@ def test_sentence_that_pandas_takes_for_nothing(tmp_path: Path) -> None:
 
 
 def test_saved_with_a_format_and_other_files_beside(tmp_path: Path, small_data: Path) -> None:
-    rows = load_from_disk(small_data)
+    rows = load_from_disk(str(small_data))
     _jsonl(tmp_path, rows)
     write(tmp_path, train_results__jsonl='{"loss": 1}\n')
     assert len(load_raw_datasets(recipe(tmp_path))["train"]) == len(rows["train"])
     rows.set_format("torch")
-    rows.save_to_disk(tmp_path / "saved")
+    rows.save_to_disk(str(tmp_path / "saved"))
     assert_features(load_raw_datasets(recipe(tmp_path / "saved")))
 
 
 def test_labels_of_other_names(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
     rows = rows.cast_column("label", ClassLabel(names=["equivalent", "not_equivalent"]))
-    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(tmp_path)
+    DatasetDict({"train": rows, "validation": rows, "test": rows}).save_to_disk(str(tmp_path))
     refused(tmp_path, "calls its labels equivalent, not_equivalent; the recipe expects not_equivalent, equivalent")
 
 
 def test_missing_split_of_a_saved_dataset(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
-    DatasetDict({"train": rows}).save_to_disk(tmp_path)
+    DatasetDict({"train": rows}).save_to_disk(str(tmp_path))
     refused(tmp_path, "has no validation split; found train")
 
 

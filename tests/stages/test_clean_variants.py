@@ -70,7 +70,7 @@ def test_converged_run(small: Recipe, tmp_path: Path) -> None:
     """Where hardly anything is left to learn, rounding takes the last updates of large weights."""
     rows = load_from_disk(small.data)
     rows["train"] = rows["train"].select(range(16))
-    rows.save_to_disk(tmp_path)
+    rows.save_to_disk(str(tmp_path))
     no_error(small.with_(data=str(tmp_path), lr=1e-3, schedule="cosine", epochs=147))
 
 
@@ -152,7 +152,7 @@ def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:
     rows = load_from_disk(small.data)
     for split in rows:
         rows[split] = rows[split].select([*range(len(rows[split])), 0, 1, 2])
-    rows.save_to_disk(tmp_path)
+    rows.save_to_disk(str(tmp_path))
     no_error(small.with_(data=str(tmp_path)))
 
 

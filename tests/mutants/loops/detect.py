@@ -110,7 +110,7 @@ def import_libraries() -> None:
 def make_data(folder: Path) -> None:
     from harness.sources import builtin
 
-    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(folder)
+    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
 
 
 def _fork(work: Any) -> int:
