@@ -182,6 +182,7 @@ def run(
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME
+    from harness.report import annotations
     from harness.report.baseline import verdict_lines
     from harness.report.terminal import outcome_lines, recipe_line
     from harness.run import quiet_libraries, run_recipe
@@ -196,6 +197,8 @@ def run(
     record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
     if main_process:
         _echo(outcome_lines(record, output))
+        if annotations.wanted():
+            _echo(annotations.of_findings(record.findings))
         try:
             _echo(compared(baselines, record))
             _echo(verdict_lines(record.comparison))
@@ -240,6 +243,7 @@ def check(
         check_json(json_file)
 
     from harness.record import write_atomically
+    from harness.report import annotations
     from harness.report.check import outcome_lines
     from harness.watch.script import check_script
 
@@ -253,6 +257,8 @@ def check(
     if watched.crashed is not None:
         click.echo(watched.crashed, err=True)
     _echo(outcome_lines(watched))
+    if annotations.wanted():
+        _echo(annotations.of_findings(watched.findings))
     if watched.crashed is not None:
         sys.exit(CRASHED)
     sys.exit(FOUND if watched.failed else 0)
@@ -412,6 +418,7 @@ def documents(folder: Path, recipe: Recipe, output: Path | None) -> None:
     from harness.documents.run import run_documents
     from harness.matrix import DOCUMENTS_FILE
     from harness.record import write_atomically
+    from harness.report import annotations
     from harness.report.documents import block_line, outcome_lines
     from harness.run import quiet_libraries
 
@@ -423,6 +430,8 @@ def documents(folder: Path, recipe: Recipe, output: Path | None) -> None:
     record = run_documents(folder, recipe, on_block=lambda block: click.echo(block_line(block)))
     write_atomically(output / DOCUMENTS_FILE, record.model_dump_json(indent=1) + "\n")
     _echo(outcome_lines(record, output))
+    for block in record.blocks if annotations.wanted() else ():
+        _echo(annotations.of_block(block, str(folder / block.file)))
     sys.exit(FOUND if any(block.outcome == "fails" for block in record.blocks) else 0)
 
 
@@ -452,6 +461,7 @@ def matrix(
     has is marked. Exit status 1 where there is one.
     """
     from harness.matrix import Matrix, matrix_of, records_below
+    from harness.report import annotations
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
 
     for file in filter(None, (markdown, json_file)):
@@ -460,6 +470,8 @@ def matrix(
     path = baselines / "matrix.json"
     recorded = Matrix.read(path) if path.exists() else None
     _echo(matrix_lines(found, recorded, everything=everything))
+    if annotations.wanted():
+        _echo(annotations.of_changes(found, recorded))
     if markdown is not None:
         write_markdown(markdown, markdown_lines(found, recorded, everything=everything))
     if json_file is not None:

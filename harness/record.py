@@ -88,6 +88,7 @@ class BlockRecord(_Part):
     """How one code block of a document went as printed."""
 
     document: str
+    file: str
     number: int
     line: int
     label: str

@@ -88,7 +88,15 @@ def documents(version: str, *blocks: dict[str, Any]) -> DocumentsRecord:
         started="now",
         blocks=[
             BlockRecord(
-                **{"document": "000", "number": number, "line": 1, "label": f"f{number}()", "key": f"k{number}"} | each
+                **{
+                    "document": "000",
+                    "file": "000.md",
+                    "number": number,
+                    "line": 1,
+                    "label": f"f{number}()",
+                    "key": f"k{number}",
+                }
+                | each
             )
             for number, each in enumerate(blocks, start=1)
         ],

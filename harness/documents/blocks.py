@@ -33,6 +33,7 @@ class Block:
     """
 
     document: str
+    file: str
     number: int
     """In its document, counted from 1."""
     line: int
@@ -78,7 +79,7 @@ def blocks_of(path: Path) -> list[Block]:
             if not code and found and not found[-1].printed:
                 found[-1] = replace(found[-1], printed=printed)  # set apart from the code that printed it
             else:
-                found.append(Block(document, len(found) + 1, line, code, printed, _why_not(code)))
+                found.append(Block(document, path.name, len(found) + 1, line, code, printed, _why_not(code)))
     return found
 
 

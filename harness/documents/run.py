@@ -117,6 +117,7 @@ def _run(blocks: Sequence[Block], work: Path, environment: Mapping[str, str], re
         for at, block in enumerate(blocks):
             about: dict[str, Any] = {
                 "document": block.document,
+                "file": block.file,
                 "number": block.number,
                 "line": block.line,
                 "label": block.label,

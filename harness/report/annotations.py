@@ -1,0 +1,58 @@
+"""Findings as annotations of GitHub's workflow runs, which shows them at the lines that a pull request changes.
+
+Printed beside the ordinary lines where ``GITHUB_ACTIONS`` is "true" (GitHub's documentation, "Workflow commands").
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from harness.findings import Finding
+from harness.matrix import Matrix
+from harness.record import BlockRecord, FindingRecord
+
+PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)")
+
+
+def wanted() -> bool:
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def of_findings(findings: Iterable[Finding | FindingRecord]) -> Iterator[str]:
+    for finding in findings:
+        text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
+        place = PLACE.match(finding.where or "")
+        where = {"file": place["file"], "line": place["line"]} if place else {}
+        yield annotation(finding.severity, f"{finding.check}: {finding.message}", text, **where)
+
+
+def of_block(block: BlockRecord, file: str) -> Iterator[str]:
+    """A block that fails as printed, or is deprecated, at its first line in its document."""
+    if block.outcome in ("fails", "deprecated"):
+        text = f"{block.says}" + (f"\nwrite {block.replacement} ({block.source})" if block.replacement else "")
+        level = "error" if block.outcome == "fails" else "warning"
+        yield annotation(level, f"{block.label} {block.outcome}", text, file=file, line=str(block.line))
+
+
+def of_changes(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
+    for row, column, before in matrix.changed(recorded) if recorded else ():
+        now = row.cell(column)
+        yield annotation(
+            "warning", f"{row.id} on {column}", f"was {before.outcome}, is {now.outcome} {now.value or ''}"
+        )
+
+
+def annotation(level: str, title: str, text: str, **where: str) -> str:
+    """One workflow command.
+
+    >>> annotation("error", "loss::finite: ...", "100 %", file="train.py", line="3")
+    '::error file=train.py,line=3,title=loss%3A%3Afinite%3A ...::100 %25'
+    """
+    properties = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in (where | {"title": title}).items())
+    return f"::{level} {properties}::{_escaped(text)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(each):02X}" if each in f"%\r\n{more}" else each for each in text)

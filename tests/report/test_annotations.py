@@ -1,0 +1,62 @@
+"""Findings become annotations of GitHub's workflow runs, where one is going on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.findings import Finding
+from harness.record import BlockRecord
+from harness.report import annotations
+
+SILENT = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(model.parameters())
+for inputs, labels in DataLoader(TensorDataset(torch.randn(32, 4), torch.arange(32) % 2), batch_size=4, shuffle=True):
+    torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
+"""
+
+
+def test_a_finding_is_shown_at_its_line() -> None:
+    finding = Finding("a, b", "50 %", "do this", "train.py:61, the loop", 2, "loss::finite", "error", "It is: so.")
+    assert list(annotations.of_findings([finding])) == [
+        "::error file=train.py,line=61,title=loss%3A%3Afinite%3A It is%3A so.::expected a, b; observed 50 %25%0Ado this"
+    ]
+
+
+def test_a_finding_without_a_line_has_none() -> None:
+    (line,) = annotations.of_findings([Finding("e", "o", "h", "split train", None, "c", "warning", "m")])
+    assert line == "::warning title=c%3A m::expected e; observed o%0Ah"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "lines"),
+    [
+        ("fails", ["::error file=docs/a.md,line=7,title=f() fails::it broke%0Awrite g() (s#1)"]),
+        ("deprecated", ["::warning file=docs/a.md,line=7,title=f() deprecated::it broke%0Awrite g() (s#1)"]),
+        ("runs", []),
+    ],
+)
+def test_a_block_is_shown_in_its_document(outcome: str, lines: list[str]) -> None:
+    about = {"document": "a", "file": "a.md", "number": 1, "line": 7, "label": "f()", "key": "k", "outcome": outcome}
+    block = BlockRecord(**about, says="it broke", replacement="g()", source="s#1")  # type: ignore[arg-type]
+    assert list(annotations.of_block(block, "docs/a.md")) == lines
+
+
+@pytest.mark.parametrize("github", [True, False])
+def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SILENT)
+    environment = {name: value for name, value in os.environ.items() if name != "GITHUB_ACTIONS"}
+    environment |= {"GITHUB_ACTIONS": "true"} if github else {}
+    command = [sys.executable, "-m", "harness", "check", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert ("::error file=train.py,line=8,title=gradients%3A%3Acleared" in done.stdout) == github
