@@ -53,6 +53,29 @@ def no_progress_bars() -> None:
         datasets.disable_progress_bar()
 
 
+def configuration(name: str | None) -> dict[str, Any]:
+    """``load_dataset``'s keywords for one configuration of a dataset on the hub.
+
+    datasets reads the configurations of a dataset's card from 2.14 on. Before, it took the files of all of them without
+    a word: all of GLUE for MRPC.
+    """
+    if name is None:
+        return {}
+    if Version(version("datasets")) >= Version("2.14"):
+        return {"name": name}
+    return {"data_files": {split: f"{name}/{split}-*.parquet" for split in ("train", "validation", "test")}}
+
+
+def offline_setting() -> str:
+    """The setting of ``datasets.config`` that keeps it off the network.
+
+    ``HF_HUB_OFFLINE`` from datasets 2.21 on, ``HF_DATASETS_OFFLINE`` before.
+    """
+    from datasets import config
+
+    return "HF_HUB_OFFLINE" if hasattr(config, "HF_HUB_OFFLINE") else "HF_DATASETS_OFFLINE"
+
+
 def evaluation_strategy(strategy: str) -> dict[str, Any]:
     """TrainingArguments' keyword for when to evaluate.
 

@@ -141,6 +141,13 @@ def test_bars_are_switched_off_before_and_after(monkeypatch: pytest.MonkeyPatch)
     assert called == ["disable_progress_bars", "disable_progress_bar"]
 
 
+def test_the_offline_setting_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False, raising=False)
+    assert compat.offline_setting() == "HF_HUB_OFFLINE"
+    monkeypatch.delattr(datasets.config, "HF_HUB_OFFLINE")
+    assert compat.offline_setting() == "HF_DATASETS_OFFLINE"
+
+
 def test_positions_are_no_weights() -> None:
     state = {"embeddings.position_ids": 0, "embeddings.position_embeddings.weight": 1}
     assert compat.without_position_ids(state) == {"embeddings.position_embeddings.weight": 1}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from harness.compat import configuration, offline_setting
 from harness.errors import CannotTry
 from harness.recipe import Recipe
 
@@ -52,15 +53,18 @@ def path_and_configuration(dataset: str) -> tuple[str, str | None]:
 @contextmanager
 def _offline() -> Iterator[None]:
     """What HF_HUB_OFFLINE=1 sets when Python starts: only the cache, and no 23 seconds of retries (hub 2.4)."""
-    import datasets
+    from datasets import config
     from huggingface_hub import constants
 
-    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
-    datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    settings = [(config, offline_setting()), (constants, "HF_HUB_OFFLINE")]
+    before = [getattr(module, name) for module, name in settings]
+    for module, name in settings:
+        setattr(module, name, True)
     try:
         yield
     finally:
-        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
+        for (module, name), value in zip(settings, before, strict=True):
+            setattr(module, name, value)
 
 
 def raw_datasets(recipe: Recipe) -> DatasetDict:
@@ -73,11 +77,11 @@ def raw_datasets(recipe: Recipe) -> DatasetDict:
 
     from harness.sources.local import as_raw_features
 
-    path, configuration = path_and_configuration(recipe.dataset)
+    path, name = path_and_configuration(recipe.dataset)
     online = reachable()
     try:
         with nullcontext() if online else _offline():
-            loaded = load_dataset(path, configuration)
+            loaded = load_dataset(path, **configuration(name))
     except Exception as error:
         if online:
             message = f"the hub did not give the data {recipe.dataset} ({type(error).__name__}: {error}); {REMEDY}"

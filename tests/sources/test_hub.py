@@ -7,7 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from datasets import ClassLabel, Dataset
 
+from harness import compat
 from harness.errors import CannotTry
 from harness.recipe import MINILM, Recipe
 from harness.sources import find_checkpoint, hub, load_raw_datasets, minilm
@@ -69,6 +71,32 @@ def test_names_on_the_hub(dataset: str, expected: tuple[str, str | None]) -> Non
 def test_reachable_hub_is_given_the_full_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: True)
     assert find_checkpoint(Recipe(), weights=True) == "google-bert/bert-base-uncased"
+
+
+def test_one_configuration_of_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laid out as the hub's GLUE is, in a folder: older versions of datasets would mix the configurations."""
+    card = ["---", "configs:"]
+    for name, rows in (("mrpc", 3), ("sst2", 5)):
+        (tmp_path / "owner" / "glue" / name).mkdir(parents=True)
+        card += [f"- config_name: {name}", "  data_files:"]
+        for split in ("train", "validation", "test"):
+            card += [f"  - split: {split}", f"    path: {name}/{split}-*"]
+            pairs = {"sentence1": ["a"] * rows, "sentence2": ["b"] * rows, "label": [0] * rows, "idx": [*range(rows)]}
+            labels = ClassLabel(names=["not_equivalent", "equivalent"])
+            path = tmp_path / "owner" / "glue" / name / f"{split}-00000-of-00001.parquet"
+            Dataset.from_dict(pairs).cast_column("label", labels).to_parquet(str(path))
+    (tmp_path / "owner" / "glue" / "README.md").write_text("\n".join([*card, "---\n"]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "reachable", lambda: False)
+    loaded = load_raw_datasets(Recipe(dataset="owner/glue/mrpc"))
+    assert {split: len(rows) for split, rows in loaded.items()} == {"train": 3, "validation": 3, "test": 3}
+
+
+@pytest.mark.parametrize(("number", "keyword"), [("2.13.2", "data_files"), ("2.14.0", "name")])
+def test_the_keyword_of_a_configuration(number: str, keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compat, "version", lambda name: number)
+    assert list(compat.configuration("mrpc")) == [keyword]
+    assert compat.configuration(None) == {}
 
 
 @pytest.mark.hub
