@@ -26,6 +26,8 @@ KINDS: dict[Kind, str] = {
 }
 """The parts of a matrix, in order."""
 
+WORST_FIRST = ("fails", "deprecated", "runs", "not applicable")
+
 BESIDES = ("accelerate", "datasets", "huggingface-hub", "evaluate", "tokenizers", "torch")
 """The libraries that a column tells beside transformers."""
 
@@ -53,6 +55,13 @@ class Row(_Part):
 
     def cell(self, column: str) -> Cell:
         return self.cells.get(column, Cell(outcome="not tried"))
+
+    @property
+    def title(self) -> str:
+        """What a reader knows it by."""
+        if self.kind == "check":
+            return self.id
+        return self.id.removeprefix("difference::") if self.kind == "difference" else self.says
 
     @property
     def varies(self) -> bool:
@@ -185,8 +194,8 @@ def _as_numbers(name: str) -> list[int]:
 
 def _entries(record: RunRecord | DocumentsRecord) -> Iterator[tuple[Kind, str, str, Cell]]:
     if isinstance(record, DocumentsRecord):
-        for block in record.blocks:
-            yield from _of_block(block)
+        for key in dict.fromkeys(block.key for block in record.blocks):
+            yield from _of_blocks([block for block in record.blocks if block.key == key])
         return
     for name, found in record.facts.items():
         fact = FACTS.get(name)
@@ -226,22 +235,25 @@ def _of_check(check: CheckRecord, record: RunRecord) -> Cell:
     return Cell(outcome="fails", value=finding.observed)
 
 
-def _of_block(block: BlockRecord) -> Iterator[tuple[Kind, str, str, Cell]]:
-    place = f"{block.document}:{block.number}"
+def _of_blocks(blocks: Sequence[BlockRecord]) -> Iterator[tuple[Kind, str, str, Cell]]:
+    """The rows of one piece of code, which several documents may have: as it went where it went worst."""
+    block = min(blocks, key=lambda each: WORST_FIRST.index(each.outcome))
     name = f"code::{block.key}"
-    says = f"{place} {block.label}"
+    says = f"{block.label} ({', '.join(f'{each.document}:{each.number}' for each in blocks)})"
     if block.outcome == "not applicable":
         yield "code", name, says, Cell(outcome="not applicable", value=block.says)
         return
     if block.outcome == "fails":
-        helps = f"; {block.replacement}" if block.repaired and block.replacement else "; no remedy known"
-        yield "code", name, says, Cell(outcome="fails", value=f"{block.says}{helps}")
+        helps = f"write {block.replacement}" if block.repaired and block.replacement else "no remedy known"
+        yield "code", name, says, Cell(outcome="fails", value=f"{helps} ({block.says})")
     elif block.outcome == "deprecated":
         yield "code", name, says, Cell(outcome="differs", value=f"deprecated: {block.says}")
     else:
         yield "code", name, says, Cell(outcome="holds")
-    if block.shows_output and block.repaired is not False:
-        cell = Cell(outcome="differs", value=block.prints) if block.prints else Cell(outcome="holds")
+    shown = [each for each in blocks if each.shows_output]
+    if shown:
+        otherwise = next((each.prints for each in shown if each.prints is not None), None)
+        cell = Cell(outcome="holds") if otherwise is None else Cell(outcome="differs", value=otherwise or "nothing")
         yield "output", f"output::{block.key}", says, cell
 
 

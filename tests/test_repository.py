@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from harness.matrix import Matrix
+from harness.report.matrix import markdown_lines
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,3 +51,64 @@ def test_no_gpu_test_of_ours_lacks_the_fixture_benchmark() -> None:
 def test_built_in_checkpoint_is_small() -> None:
     folder = ROOT / "harness" / "assets" / "tiny-bert"
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 4_000_000
+
+
+def _environments() -> list[str]:
+    """The environments of tox that stand for library versions."""
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^env_list = (.*)$", tox, re.MULTILINE)
+    names: list[str] = []
+    for name in re.split(r",\s*(?![^{]*})", listed):
+        before, _, factors = name.partition("{")
+        names += [before + factor for factor in factors.rstrip("}").split(",")] if factors else [name]
+    return [name for name in names if name.startswith("tf")]
+
+
+def _pins(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return {name.lower().replace("_", "-"): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def test_each_environment_has_its_pins() -> None:
+    chosen = {path.stem for path in (ROOT / "constraints").glob("*.in")}
+    assert set(_environments()) == chosen
+    for name in chosen:
+        made = ROOT / ("constraints.txt" if name == "tf523" else f"constraints/{name}.txt")
+        pins = _pins(made)
+        for library, version in _pins(ROOT / "constraints" / f"{name}.in").items():
+            assert pins[library] == version, f"{made.name} is older than {name}.in: run tox -e pins -- {name}"
+
+
+def test_the_package_asks_for_no_more_than_its_environments_have() -> None:
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [Requirement(each) for each in metadata["dependencies"]]
+    pins = [_pins(path) for path in (ROOT / "constraints").glob("*.txt")]
+    for each in wanted:
+        versions = [Version(pin[each.name]) for pin in pins]
+        assert all(each.specifier.contains(version) for version in versions), each
+        if each.name in ("accelerate", "datasets", "evaluate", "transformers"):
+            lowest = next(iter(each.specifier)).version
+            assert Version(lowest) == min(versions), f"{each.name} {lowest} is not what the oldest environment has"
+
+
+def test_the_workflow_runs_every_environment() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert sorted(jobs["versions"]["strategy"]["matrix"]["tox"]) == sorted(_environments())
+    assert jobs["matrix"]["needs"] == "versions"
+
+
+def test_ci_runs_the_oldest_and_the_last_of_4() -> None:
+    assert re.search(r"tox -e tf423,tf457$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+
+
+def test_the_readme_shows_the_recorded_matrix() -> None:
+    recorded = Matrix.read(ROOT / "baselines" / "matrix.json")
+    assert "\n".join(markdown_lines(recorded, None)) in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [column.libraries["transformers"] for column in recorded.columns] == sorted(
+        (
+            pins["transformers"]
+            for pins in map(_pins, [*(ROOT / "constraints").glob("*.txt"), ROOT / "constraints.txt"])
+        ),
+        key=Version,
+    )

@@ -15,7 +15,7 @@ from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.recipe import RECIPES
 
-NO_BASELINES = ("documented.json", "detection.json")
+NO_BASELINES = ("documented.json", "detection.json", "matrix.json")
 """The documents' own figures, and how well silent bugs are told from right loops: read by people, and held against the
 claims and the corpus by tests."""
 

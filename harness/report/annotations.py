@@ -40,7 +40,7 @@ def of_changes(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
     for row, column, before in matrix.changed(recorded) if recorded else ():
         now = row.cell(column)
         yield annotation(
-            "warning", f"{row.id} on {column}", f"was {before.outcome}, is {now.outcome} {now.value or ''}"
+            "warning", f"{row.title} on {column}", f"was {before.outcome}, is {now.outcome} {now.value or ''}"
         )
 
 

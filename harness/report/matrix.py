@@ -17,8 +17,8 @@ SIGNS = {"holds": "holds", "differs": "differs", "fails": "FAILS", "not applicab
 CHANGED = "*"
 """After a cell that is not what was recorded."""
 
-LENGTH = 160
-"""So many characters of a value are shown."""
+INLINE, LENGTH = 20, 160
+"""Values of so many characters are shown in their cell, longer ones below the table and cut to the second."""
 
 
 def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
@@ -33,15 +33,12 @@ def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = 
         yield ""
         yield f"{title}:"
         notes: dict[str, int] = {}
-        lines = [
-            (row.id if kind != "library" else row.says, *(_sign(row, name, changed, notes) for name in names))
-            for row in rows
-        ]
+        lines = [(row.title, *(_sign(row, name, changed, notes) for name in names)) for row in rows]
         if lines:
             yield from (f"  {line}" for line in table(lines))
         if alike:
             yield f"  {alike} more as documented, or not applicable, on all versions"
-        yield from (f"    {number}. {note}" for note, number in notes.items())
+        yield from (f"    ({number}) {note}" for note, number in notes.items())
     yield from changed_lines(matrix, recorded)
 
 
@@ -52,7 +49,7 @@ def changed_lines(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
     yield ""
     yield f"{len(changed)} cells are not what was recorded" if changed else "every cell is as recorded"
     for row, column, before in changed:
-        yield f"  {row.id} on {column}: was {_told(before)}, is {_told(row.cell(column))}"
+        yield f"  {row.title} on {column}: was {_told(before)}, is {_told(row.cell(column))}"
 
 
 def _besides(matrix: Matrix) -> list[tuple[str, ...]]:
@@ -68,9 +65,11 @@ def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], int
 def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str, int]) -> str:
     cell = row.cell(column)
     sign = SIGNS[cell.outcome] + (CHANGED if (row.id, column) in changed else "")
-    if cell.value and cell.outcome in ("differs", "fails"):
-        sign += f" {notes.setdefault(_short(cell.value), len(notes) + 1)}"
-    return sign
+    if cell.value is None or cell.outcome not in ("differs", "fails"):
+        return sign
+    if len(cell.value) <= INLINE:
+        return f"{sign}: {cell.value}"
+    return f"{sign} ({notes.setdefault(_short(cell.value), len(notes) + 1)})"
 
 
 def _told(cell: Cell) -> str:
@@ -93,8 +92,7 @@ def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool 
             continue
         notes: dict[str, int] = {}
         lines = [
-            (_code(row, kind), *(_sign(row, name, changed, notes).replace(CHANGED, r"\*") for name in names))
-            for row in rows
+            (_title(row), *(_sign(row, name, changed, notes).replace(CHANGED, r"\*") for name in names)) for row in rows
         ]
         yield ""
         if lines:
@@ -108,13 +106,11 @@ def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool 
             yield from (f"{number}. {_escaped(note)}" for note, number in notes.items())
 
 
-def _code(row: Row, kind: Kind) -> str:
-    if kind == "library":
-        return _escaped(row.says)
-    if kind in ("code", "output"):
-        place, _, label = row.says.partition(" ")
-        return f"{place} `{label}`"
-    return f"`{row.id}`"
+def _title(row: Row) -> str:
+    if row.kind in ("library", "difference"):
+        return _escaped(row.title)
+    name, _, places = row.title.partition(" (" if row.kind in ("code", "output") else " [")
+    return f"`{name}`" + (f" ({places.rstrip(')]')})" if places else "")
 
 
 def _escaped(text: str) -> str:
