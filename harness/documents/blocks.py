@@ -13,9 +13,18 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-FENCE = re.compile(r"^\s*```\s*(\w*)\s*$")
+FENCE = re.compile(r"^(?P<indent> *)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+"""CommonMark's: closed by as many of the same marks, with nothing behind them."""
+
+LANGUAGES = ("", "py", "python", "python3", "pycon", "ipython")
+OUTPUT = ("python out", "output", "out", "text", "txt")
+"""What is written behind an opening fence: of code to be run, and of what it printed."""
+
 CELL = re.compile(r"^In \[(None|\d*| )\]:\s*$")
+CODE = re.compile(r"^\s*(import |from \w+ import|def |class |for .*:$|while .*:$|if .*:$|with .*:$|\w+ = |!|%)")
+
 RULE = re.compile(r"^-{5,}\s*$")
 """Some readers draw a line between code and output."""
 
@@ -51,6 +60,8 @@ class Block:
     @property
     def assigns(self) -> set[str]:
         """The names that it gives a value."""
+        if _statements(self.code.splitlines()) is None:
+            return set()
         return {
             each.id
             for each in ast.walk(ast.parse(self.code))
@@ -72,14 +83,14 @@ def blocks_of(path: Path) -> list[Block]:
     Raises:
         OSError, UnicodeDecodeError: it cannot be read.
     """
-    document, lines = path.stem.partition("_")[0], path.read_text(encoding="utf-8").splitlines()
+    document, lines = path.stem.partition("_")[0], path.read_text(encoding="utf-8-sig").splitlines()
     found: list[Block] = []
-    for line, text, continues in _raw(lines):
+    for line, text, continues, is_python in _raw(lines):
         for code, printed in [("", _joined(text))] if continues and found else _parted(text):
             if not code and found and not found[-1].printed:
                 found[-1] = replace(found[-1], printed=printed)  # set apart from the code that printed it
             else:
-                found.append(Block(document, path.name, len(found) + 1, line, code, printed, _why_not(code)))
+                found.append(Block(document, path.name, len(found) + 1, line, code, printed, _why_not(code, is_python)))
     return found
 
 
@@ -103,26 +114,44 @@ def _bare(code: str) -> str:
     return re.sub(r",\)", ")", re.sub(r"\s", "", lines))
 
 
-def _raw(lines: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """The number of each block's first line, its lines, and whether they are the output of the block before."""
+class _Raw(NamedTuple):
+    line: int
+    """Of its first line."""
+    lines: list[str]
+    continues: bool = False
+    """Whether it is the output of the block before."""
+    is_python: bool = True
+    """Whether the document says so."""
+
+
+def _raw(lines: Sequence[str]) -> Iterator[_Raw]:
+    """The blocks as they stand in the document."""
     at, ended = 0, -1
     while at < len(lines):
-        if FENCE.match(lines[at]):
-            end = next((n for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), len(lines))
-            yield at + 2, list(lines[at + 1 : end]), False
+        if fence := FENCE.match(lines[at]):
+            end = next((n for n in range(at + 1, len(lines)) if _closes(lines[n], fence)), len(lines))
+            info = " ".join(re.sub(r"[{}]|\btitle=.*", " ", fence["info"]).lower().split())
+            block = [line[min(len(fence["indent"]), len(line) - len(line.lstrip())) :] for line in lines[at + 1 : end]]
+            if info in LANGUAGES or info in OUTPUT:
+                yield _Raw(at + 2, block, info in OUTPUT, is_python=bool(info))
             at = end + 1
             output = _indented(lines, at)
-            if output:
-                yield at + 1, output, True
+            if output and info in LANGUAGES:
+                yield _Raw(at + 1, output, continues=True)
         elif CELL.match(lines[at]):
             end = next((n for n in range(at + 1, len(lines)) if CELL.match(lines[n])), len(lines))
-            yield at + 2, _without_prose(lines[at + 1 : end]), False
+            yield _Raw(at + 2, _without_prose(lines[at + 1 : end]))
             at = end
         elif count := _numbered(lines, at):
-            yield at + count + 1, list(lines[at + count : at + 2 * count]), at == ended
+            yield _Raw(at + count + 1, list(lines[at + count : at + 2 * count]), continues=at == ended)
             at = ended = at + 2 * count
         else:
             at += 1
+
+
+def _closes(line: str, fence: re.Match[str]) -> bool:
+    marks = line.strip()
+    return len(marks) >= len(fence["marks"]) and set(marks) == {fence["marks"][0]}
 
 
 def _numbered(lines: Sequence[str], at: int) -> int:
@@ -163,8 +192,10 @@ def _parted(lines: list[str]) -> Iterator[tuple[str, str]]:
     if rule is not None:
         yield _joined(lines[:rule]), _joined(lines[rule + 1 :])
         return
-    # The longest beginning that is Python; where there is none, all of it is code that is not.
+    # The longest beginning that is Python, where what follows is no code; otherwise all of it is code that is not.
     end = next((n for n in range(len(lines), 0, -1) if _statements(lines[:n])), 0)
+    if any(CODE.match(line) for line in lines[end:]):
+        end = 0
     code, printed = lines[: end or len(lines)], lines[end:] if end else []
     tree = _statements(code) or []
     for number, statement in enumerate(tree):
@@ -184,17 +215,30 @@ def _parted(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_output(statement: ast.stmt, before: ast.stmt | None) -> bool:
-    """Whether a statement is what was printed: a value that is written out, or the value of the line before."""
+    """Whether a statement is what was printed: a value written out below an expression, or that expression's repr."""
     if not isinstance(statement, ast.Expr):
         return False
-    value: ast.expr = statement.value
-    calls = 0
-    while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
-        value, calls = value.func if isinstance(value, ast.Call) else value.value, calls + 1
-    if isinstance(value, (ast.Dict, ast.List, ast.Tuple, ast.Constant)):
-        return True
-    shown = before.value if isinstance(before, ast.Expr) else None
-    return calls > 0 and isinstance(shown, ast.Name) and isinstance(value, ast.Name) and shown.id == value.id
+    if before is not None and not isinstance(before, ast.Expr):
+        return False
+    value = statement.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Tuple):
+        return True  # "(408, 2) (408,)"
+    if _is_literal(value):
+        return not (isinstance(value, ast.Constant) and (value.value is ... or isinstance(value.value, str)))
+    if isinstance(value, (ast.Dict, ast.List)):  # of other reprs, such as torch.Size([8, 65])
+        names = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+        return names <= {"torch", "Value", "ClassLabel", "tensor", "array"}
+    shown = before.value if before is not None else None
+    called = value.func if isinstance(value, ast.Call) else None
+    return isinstance(shown, ast.Name) and isinstance(called, ast.Name) and shown.id == called.id
+
+
+def _is_literal(value: ast.expr) -> bool:
+    try:
+        ast.literal_eval(value)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _statements(lines: Sequence[str]) -> list[ast.stmt] | None:
@@ -218,7 +262,7 @@ def _joined(lines: Sequence[str]) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def _why_not(code: str) -> str | None:
+def _why_not(code: str, is_python: bool) -> str | None:
     if not code.strip():
         return "an output without its code"
     if re.match(r"^\s*[!！]|^\s*accelerate (config|launch)", code):  # noqa: RUF001
@@ -230,7 +274,7 @@ def _why_not(code: str) -> str | None:
     except IndentationError:
         return LOST_INDENTATION
     except SyntaxError:
-        return "not Python"
+        return None if is_python else "not Python"  # a reader who copies it meets the error
     return None
 
 

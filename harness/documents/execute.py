@@ -18,15 +18,20 @@ import warnings
 from types import CodeType
 from typing import Any
 
+LOGGED = io.StringIO()
+"""The process's stderr: handlers of the libraries' loggers keep the one that they find when they are made."""
+
 DEPRECATED = re.compile(r"deprecat|will be removed|is no longer", re.IGNORECASE)
 
 
 def main() -> None:
-    results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is written past Python is no result
-    sys.argv = ["notebook"]
+    # What is read and written past Python is no task and no result.
+    tasks, results = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.argv, sys.stderr = ["notebook"], LOGGED
     namespace: dict[str, Any] = sys.modules["__main__"].__dict__
-    for line in sys.stdin:
+    for line in tasks:
         task = json.loads(line)
         results.write(json.dumps(executed(task["code"], task["name"], namespace)) + "\n")
         results.flush()
@@ -34,9 +39,10 @@ def main() -> None:
 
 def executed(code: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """What a block did: the error, deprecation warnings, and what it printed or showed."""
-    printed, logged = io.StringIO(), io.StringIO()
-    error, names, shown = None, set(namespace), None
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(logged), _warnings() as seen:
+    printed, error, shown = io.StringIO(), None, None
+    LOGGED.seek(0)
+    LOGGED.truncate()
+    with contextlib.redirect_stdout(printed), _warnings() as seen:
         try:
             body, last = _compiled(code, name)
             exec(body, namespace)  # noqa: S102  that is what it is for
@@ -45,14 +51,13 @@ def executed(code: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
         except BaseException as raised:
             error = _told(raised, name)
     warned = [str(each.message) for each in seen if _is_shown(each, name)]
-    warned += [line for line in logged.getvalue().splitlines() if DEPRECATED.search(line) and "Warning:" not in line]
+    warned += [line for line in LOGGED.getvalue().splitlines() if DEPRECATED.search(line) and "Warning:" not in line]
     return {
         "error": error,
         "warnings": list(
             dict.fromkeys(_without_paths(each.strip().splitlines()[0]) for each in warned if each.strip())
         ),
         "printed": printed.getvalue() + ("" if shown is None else repr(shown)),
-        "made": sorted(set(namespace) - names),
     }
 
 
@@ -74,20 +79,22 @@ def _is_shown(warning: warnings.WarningMessage, name: str) -> bool:
     """Whether a reader sees it, as a deprecation: Python shows those of a reader's own lines and FutureWarnings."""
     if issubclass(warning.category, FutureWarning):
         return True
-    own = warning.filename == name
-    return own and issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning))
+    if issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning)):
+        return warning.filename == name
+    return bool(DEPRECATED.search(str(warning.message)))
 
 
 def _told(error: BaseException, name: str) -> dict[str, Any]:
-    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
-    missing = error.name if isinstance(error, NameError) else None
+    frames = traceback.extract_tb(error.__traceback__)
+    own = bool(frames) and frames[-1].filename == name
+    missing = error.name if isinstance(error, NameError) and own else None
     says = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return {"type": type(error).__name__, "says": _without_paths(says), "line": max(lines, default=0), "name": missing}
+    return {"type": type(error).__name__, "says": _without_paths(says), "name": missing}
 
 
 def _without_paths(text: str) -> str:
     """Where a library lies on one machine says nothing to another."""
-    return re.sub(r"\s*\(?(?:/[^\s:()'\"]+)+/?\)?:?(\d+:)?", " ", text).strip()[:300]
+    return re.sub(r"\s*\(/[^\s()]*\)|(?<![\w.:/])(/[\w.+-]+){2,}/?", "", text).strip()[:300]
 
 
 if __name__ == "__main__":

@@ -18,16 +18,24 @@ class Replacement:
     """Where the change, or its remedy, is documented."""
 
 
-def _adamw_of_torch(found: re.Match[str]) -> str:
-    others = [name.strip() for name in found[1].split(",") if name.strip() not in ("", "AdamW")]
-    imports = f"\nfrom transformers import {', '.join(others)}" if others else ""
-    return f"from torch.optim import AdamW{imports}"
+def _from_elsewhere(module: str, name: str, line: str) -> Callable[[re.Match[str]], str]:
+    """An import of several names, without one that is elsewhere now."""
+
+    def imports(found: re.Match[str]) -> str:
+        others = [each.strip() for each in found[1].strip("()").split(",") if each.strip() not in ("", name)]
+        return line + (f"\nfrom {module} import {', '.join(others)}" if others else "")
+
+    return imports
+
+
+def _import_of(module: str, name: str) -> str:
+    return rf"from {module} import (\([^)]*\b{name}\b[^)]*\)|[^(\n]*\b{name}\b[^(\n]*)"
 
 
 REPLACEMENTS = (
     Replacement(
-        r"from transformers import (.*\bAdamW\b.*)",
-        _adamw_of_torch,
+        _import_of("transformers", "AdamW"),
+        _from_elsewhere("transformers", "AdamW", "from torch.optim import AdamW"),
         "from torch.optim import AdamW",
         "huggingface/transformers#36177; gone from 4.50 on",
     ),
@@ -38,26 +46,26 @@ REPLACEMENTS = (
         "huggingface/transformers#30190; gone from 4.51 on",
     ),
     Replacement(
-        r"(?<!\()\btokenizer=tokenizer",
-        "processing_class=tokenizer",
+        r"(\bTrainer\((?:[^()]|\([^()]*\))*?)\btokenizer=",
+        r"\1processing_class=",
         "processing_class=",
         "huggingface/transformers#32385; gone from Trainer from 5.0 on",
     ),
     Replacement(
-        r"from datasets import load_metric",
-        "from evaluate import load as load_metric",
+        _import_of("datasets", "load_metric"),
+        _from_elsewhere("datasets", "load_metric", "from evaluate import load as load_metric"),
         "evaluate.load",
         "huggingface/course#285; gone from datasets 3.0 on",
     ),
     Replacement(
-        r'raw_datasets\["train"\]\["(sentence[12])"\]',
-        r'raw_datasets["train"]["\1"][:]',
+        r"""raw_datasets\[(["'])train\1\]\[(["'])(sentence[12])\2\](?!\[)""",
+        r'raw_datasets["train"]["\3"][:]',
         'raw_datasets["train"]["sentence1"][:]',
         "huggingface/course#1181; a Column from datasets 4.0 on",
     ),
     Replacement(
-        r'load_dataset\("glue", ',
-        'load_dataset("nyu-mll/glue", ',
+        r"""load_dataset\((["'])glue\1""",
+        'load_dataset("nyu-mll/glue"',
         'load_dataset("nyu-mll/glue", "mrpc")',
         "huggingface/datasets#8612; the bare name is refused from huggingface_hub 1.16 on",
     ),

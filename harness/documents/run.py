@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -27,8 +28,15 @@ from harness.record import BlockRecord, DocumentsRecord, Provenance
 PATIENCE = 600
 """Seconds after which a block counts as hung."""
 
-BARE_NAME = REPLACEMENTS[-1]
-"""What a folder of that name in the working directory hides; the hub's client is asked about it instead."""
+SHORT_NAME = REPLACEMENTS[-1]
+"""Of what a folder of that name in the working directory hides; the hub's client is asked about it instead."""
+
+OFFLINE = re.compile(
+    r"offline|ConnectionError|couldn't (connect|reach)|LocalEntryNotFound|DatasetNotFound|on the (Hugging Face )?Hub|"
+    r"huggingface\.co|is not a local folder",
+    re.IGNORECASE,
+)
+"""The errors of what would be fetched: only the corpus, the checkpoint and the metric of MRPC are here."""
 
 
 def run_documents(
@@ -42,6 +50,10 @@ def run_documents(
         CannotTry: the folder has no document, one cannot be read, or data or tokenizer are missing.
     """
     documents = with_indentation(_documents(folder))
+    if not any(documents):
+        raise CannotTry(
+            f"no blocks of Python in the documents of {folder}; expected fences, notebook cells or listings"
+        )
     blocks: list[BlockRecord] = []
     with workspace(recipe) as (work, environment):
         for each in documents:
@@ -75,12 +87,13 @@ class _Notebook:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
+        self.died = self.hung = False
 
     def run(self, code: str, name: str) -> dict[str, Any]:
         """What the block did; a process that died or hung is an error too."""
         assert self.process.stdin
         assert self.process.stdout
-        watchdog, line = threading.Timer(PATIENCE, self.process.kill), ""
+        watchdog, line = threading.Timer(PATIENCE, self._hung), ""
         watchdog.start()
         try:
             if self.process.poll() is None:
@@ -94,8 +107,14 @@ class _Notebook:
         if line:
             done: dict[str, Any] = json.loads(line)
             return done
-        says = f"the process ended with status {self.process.wait()}"
-        return {"error": {"type": "Died", "says": says, "line": 0, "name": None}, "warnings": [], "printed": ""}
+        self.died = True
+        status = self.process.wait()
+        says = f"no end after {PATIENCE:g} s" if self.hung else f"the process ended with status {status}"
+        return {"error": {"type": "Died", "says": says, "name": None}, "warnings": [], "printed": ""}
+
+    def _hung(self) -> None:
+        self.hung = True
+        self.process.kill()
 
 
 @contextmanager
@@ -113,6 +132,8 @@ def _notebook(work: Path, environment: Mapping[str, str]) -> Iterator[_Notebook]
 
 def _run(blocks: Sequence[Block], work: Path, environment: Mapping[str, str], recipe: Recipe) -> Iterator[BlockRecord]:
     as_documented = (recipe.dataset, recipe.vocabulary) == (DOCUMENTED.dataset, DOCUMENTED.vocabulary)
+    lost: dict[str, str] = {}
+    """Names that a block would have given a value, had it run."""
     with _notebook(work, environment) as notebook:
         for at, block in enumerate(blocks):
             about: dict[str, Any] = {
@@ -125,35 +146,38 @@ def _run(blocks: Sequence[Block], work: Path, environment: Mapping[str, str], re
             }
             if block.why_not is not None:
                 yield BlockRecord(**about, outcome="not applicable", says=block.why_not)
-                continue
-            yield _ran(block, blocks[at + 1 :], notebook, about, as_documented)
+            elif notebook.died:
+                yield BlockRecord(**about, outcome="not applicable", says="a block before it ended the process")
+            else:
+                record = _ran(block, blocks[at + 1 :], notebook, lost, about, as_documented)
+                if record.outcome == "not applicable" or record.repaired is False:
+                    lost |= dict.fromkeys(block.assigns, f"block {block.number}, which does not run")
+                yield record
 
 
 def _ran(
-    block: Block, later: Sequence[Block], notebook: _Notebook, about: dict[str, Any], as_documented: bool
+    block: Block,
+    later: Sequence[Block],
+    notebook: _Notebook,
+    lost: Mapping[str, str],
+    about: dict[str, Any],
+    as_documented: bool,
 ) -> BlockRecord:
     name = f"document {block.document}, block {block.number}"
     done = notebook.run(block.code, name)
     for each in later:  # the documents rely on a section before, which some give as a summary further down
-        if done["error"] is None or done["error"]["name"] is None:
+        if done["error"] is None or done["error"]["name"] is None or done["error"]["name"] in lost:
             break
         if each.why_not is None and done["error"]["name"] in each.assigns:
             notebook.run(each.code, name)
             done = notebook.run(block.code, name)
     error, helped = done["error"], list[Replacement]()
-    if error is not None and error["name"] is not None:
-        return BlockRecord(**about, outcome="not applicable", says=f"needs {error['name']}, which no block makes")
+    if error is not None and (missing := _missing(error, lost)):
+        return BlockRecord(**about, outcome="not applicable", says=missing)
+    error = error or _refused(block.code)
     if error is not None:
-        done, helped = _repaired(block, notebook, name, done)
-    elif (
-        "load_dataset" in block.code
-        and (refusal := refused_by_the_hub("glue"))
-        and replaced(block.code, [BARE_NAME])[1]
-    ):
-        error, helped = {"type": refusal[0], "says": refusal[1]}, [BARE_NAME]
-    prints, compared = None, done["error"] is None and comparable(block.printed, as_documented=as_documented)
-    if compared:
-        prints = prints_otherwise(block.printed, done["printed"])
+        done, helped = _repaired(block.code, notebook, name, error)
+    compared = done["error"] is None and comparable(block.printed, as_documented=as_documented)
     said = None if error is None else f"{error['type']}: {error['says']}"
     return BlockRecord(
         **about,
@@ -163,23 +187,42 @@ def _ran(
         source=", ".join(each.source for each in helped) or None,
         repaired=None if error is None else done["error"] is None,
         shows_output=compared,
-        prints=prints,
+        prints=prints_otherwise(block.printed, done["printed"]) if compared else None,
     )
 
 
+def _missing(error: Mapping[str, Any], lost: Mapping[str, str]) -> str | None:
+    """What a block needs and cannot have here; None where the error is its own."""
+    if error["name"] is not None:
+        return f"needs {error['name']} of {lost.get(error['name'], 'no block')}"
+    if OFFLINE.search(f"{error['type']}: {error['says']}"):
+        return f"needs something that is fetched ({error['type']})"
+    return None
+
+
+def _refused(code: str) -> dict[str, Any] | None:
+    """The error with which the hub's client refuses the short name, which the folder in its place does not."""
+    refusal = refused_by_the_hub("glue") if replaced(code, [SHORT_NAME])[1] else None
+    return None if refusal is None else {"type": refusal[0], "says": refusal[1], "name": None}
+
+
 def _repaired(
-    block: Block, notebook: _Notebook, name: str, failed: dict[str, Any]
+    code: str, notebook: _Notebook, name: str, error: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Replacement]]:
     """The block with the documented replacements that help, one after the other; which they were."""
-    code, done, helped = block.code, failed, list[Replacement]()
-    for each in REPLACEMENTS[:-1]:
-        if done["error"] is None:
+    done: dict[str, Any] = {"error": error, "warnings": [], "printed": ""}
+    helped: list[Replacement] = []
+    while done["error"] is not None:
+        for each in REPLACEMENTS:
+            new, made = replaced(code, [each])
+            if not made:
+                continue
+            again = notebook.run(new, name)
+            again["error"] = again["error"] or _refused(new)
+            if again["error"] != done["error"]:
+                code, done = new, again
+                helped.append(each)
+                break
+        else:
             break
-        new, made = replaced(code, [each])
-        if not made:
-            continue
-        again = notebook.run(new, name)
-        if again["error"] != done["error"]:
-            code, done = new, again
-            helped.append(each)
     return done, helped

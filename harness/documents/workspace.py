@@ -35,12 +35,13 @@ HIDDEN, LAYERS = 16, 1
 def workspace(recipe: Recipe) -> Iterator[tuple[Path, dict[str, str]]]:
     """The folder, and the environment in which libraries look nowhere else.
 
-    ``./glue`` holds the recipe's corpus, ``./bert-base-uncased`` its tokenizer with a small random BERT, and the metric
-    lies where Evaluate (and datasets, until 2.21) keep what they fetched before.
+    ``./glue``, also as ``./nyu-mll/glue``, holds the recipe's corpus, ``./bert-base-uncased`` its tokenizer with a
+    small random BERT, and the metric lies where Evaluate (and datasets, until 2.21) keep what they fetched before.
     """
     with TemporaryDirectory(prefix="harness-documents-") as name:
         folder = Path(name)
         _corpus(recipe, folder / "work" / "glue")
+        (folder / "work" / "nyu-mll").symlink_to(folder / "work", target_is_directory=True)
         _checkpoint(recipe, folder / "work" / "bert-base-uncased")
         modules = folder / "modules"
         _metric(modules / "evaluate_modules" / "metrics" / "evaluate-metric--glue", "evaluate")
@@ -48,6 +49,7 @@ def workspace(recipe: Recipe) -> Iterator[tuple[Path, dict[str, str]]]:
         offline = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
         places = {"HF_HOME": folder / "home", "HF_MODULES_CACHE": modules, "HF_DATASETS_CACHE": folder / "cache"}
         environment = os.environ | offline | {name: str(place) for name, place in places.items()}
+        environment.pop("TRANSFORMERS_VERBOSITY", None)  # a reader sees the libraries' own
         yield folder / "work", environment | {"WANDB_MODE": "disabled", "CUDA_VISIBLE_DEVICES": ""}
 
 

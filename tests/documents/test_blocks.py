@@ -162,6 +162,53 @@ def test_outputs_below_their_code(code: str, printed: str, tmp_path: Path) -> No
     assert found.code == code[: code.index(printed)].rstrip("\n")
 
 
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("```py", "```"),
+        ('```python title="train.py"', "```"),
+        ("```{python}", "```"),
+        ("~~~python", "~~~"),
+        ("````python", "````"),
+        ("\ufeff```python", "```"),
+    ],
+)
+def test_fences_as_they_are_written(opening: str, closing: str, tmp_path: Path) -> None:
+    (found,) = blocks(f"{opening}\nf(1)\n{closing}\nprose\n", tmp_path)
+    assert (found.code, found.why_not) == ("f(1)", None)
+
+
+def test_other_languages_are_left_alone(tmp_path: Path) -> None:
+    text = "```bash\nls\n```\n```yaml\nlr: 5e-5\n```\n```c++\nint a;\n```\n```json\n[1]\n```\n```python\nf(1)\n```\n"
+    assert [each.code for each in blocks(text, tmp_path)] == ["f(1)"]
+
+
+def test_an_output_in_a_fence_of_its_own(tmp_path: Path) -> None:
+    (found,) = blocks("```python\nf(1)\n```\n```python out\n[1]\n```\n", tmp_path)
+    assert (found.code, found.printed) == ("f(1)", "[1]")
+
+
+def test_a_fence_in_a_list_keeps_its_indentation(tmp_path: Path) -> None:
+    (found,) = blocks("- a point\n\n  ```python\n  for x in y:\n      f(x)\n  ```\n", tmp_path)
+    assert found.code == "for x in y:\n    f(x)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["x = f()\nx.shape, x.dtype", "model\nmodel.eval()", '"""What it does."""\nf(1)', "...\nf(1)", "f(x)\n(a, b)"],
+)
+def test_code_that_is_no_output(code: str, tmp_path: Path) -> None:
+    (found,) = blocks(f"```python\n{code}\n```\n", tmp_path)
+    assert (found.code, found.printed) == (code, "")
+
+
+def test_code_behind_what_is_no_python_is_run_too(tmp_path: Path) -> None:
+    code = "f(\n   a=5 b=6,\n)\nx = 1"
+    tagged, untagged = blocks(f"```python\n{code}\n```\n```\n{code}\n```\n", tmp_path)
+    assert (tagged.code, tagged.printed, tagged.why_not) == (code, "", None)
+    assert untagged.why_not == "not Python"
+
+
 def test_code_after_an_output_is_a_block_of_its_own(tmp_path: Path) -> None:
     first, second = blocks("```python\nx\n[1]\nf(x)\n[2]\n```\n", tmp_path)
     assert [(each.code, each.printed) for each in (first, second)] == [("x", "[1]"), ("f(x)", "[2]")]

@@ -20,7 +20,7 @@ from harness.documents.printed import SHOWN, comparable, prints_otherwise
         ),
         ("device(type='cuda')", "device(type='cpu')"),
         ("['a']\n['a']\n[0, 1]", "['a']"),
-        ("D({\n train: 1\n test: 2\n})", "D({\n test: 2\n train: 1\n})"),
+        ("DatasetDict({\n train: 1\n test: 2\n})", "DatasetDict({\n test: 2\n train: 1\n})"),
     ],
 )
 def test_as_documented(expected: str, observed: str) -> None:
@@ -36,10 +36,16 @@ def test_as_documented(expected: str, observed: str) -> None:
         ('["b", "a"]', "['a', 'b']", "in another order: a, b"),
         ("{'b': torch.Size([8, 65]), 'a': 1}", "{'a': 1, 'b': torch.Size([8, 9])}", "in another order: a, b"),
         ("{'a': 1}", "{'a': 2}", "{'a': 2}"),
-        ("tensor(0.5441, grad_fn=<Nll>)", "tensor(0.69, grad_fn=<Nll0>)", "tensor(..., grad_fn=<Nll0>)"),
+        ("tensor(0.5441, grad_fn=<Nll>)", "tensor(0.6912, grad_fn=<Nll0>)", "tensor(..., grad_fn=<Nll0>)"),
         ("D({\n features: ['a', 'b'],\n})", "D({\n features: ['b', 'a'],\n})", "features: ['b', 'a'],"),
         ("x", "y" * 500, "y" * (SHOWN - 3) + "..."),
-        ("x", "", ""),
+        ("x", "", "nothing"),
+        ("0.5", "0.25", "0.25"),
+        ("['hu', '##gging']", "['hu', '##ggg']", "['hu', '##ggg']"),
+        ("1377\n459", "459", "459"),
+        ("[1, 2]", "['1', '2']", "['1', '2']"),
+        ("65", "64", "64"),
+        ("a\nb", "b\na", "b\na"),
     ],
 )
 def test_otherwise(expected: str, observed: str, instead: str) -> None:

@@ -79,6 +79,26 @@ open("absent.txt")
 ```python
 training_function()
 ```
+```python
+unmade = absent_name
+```
+```python
+unmade + 1
+```
+```python
+import logging
+from transformers.utils import logging as of_transformers
+of_transformers.get_logger("transformers.x").warning("`a` is deprecated")
+```
+```python
+of_transformers.get_logger("transformers.x").warning("`b` is deprecated")
+```
+```python
+load_dataset("glue", "mrpc")["train"].num_rows + absent.attribute
+```
+```python
+AutoTokenizer.from_pretrained("distilbert-base-uncased")
+```
 """
 
 SECOND = """
@@ -166,7 +186,7 @@ def test_several_remedies(blocks: list[BlockRecord]) -> None:
 
 def test_an_output_that_differs_is_told_with_the_remedy_too(blocks: list[BlockRecord]) -> None:
     assert (blocks[6].shows_output, blocks[6].prints) == (True, None)
-    assert (blocks[7].shows_output, blocks[7].prints) == (True, "...")
+    assert (blocks[7].shows_output, blocks[7].prints) == (True, "0.5")
 
 
 def test_an_error_without_a_remedy_names_no_path(blocks: list[BlockRecord]) -> None:
@@ -177,14 +197,30 @@ def test_an_error_without_a_remedy_names_no_path(blocks: list[BlockRecord]) -> N
 
 def test_what_the_reader_is_to_write_is_not_applicable(blocks: list[BlockRecord]) -> None:
     assert blocks[9].outcome == "not applicable"
-    assert blocks[9].says == "needs training_function, which no block makes"
+    assert blocks[9].says == "needs training_function of no block"
+
+
+def test_what_a_block_that_does_not_run_would_have_made(blocks: list[BlockRecord]) -> None:
+    assert blocks[10].says == "needs absent_name of no block"
+    assert blocks[11].says == "needs unmade of block 11, which does not run"
+
+
+def test_a_logged_deprecation_is_told_in_every_block(blocks: list[BlockRecord]) -> None:
+    for block, name in zip(blocks[12:14], "ab", strict=True):
+        assert block.outcome == "deprecated"
+        assert str(block.says).endswith(f"`{name}` is deprecated")
+
+
+def test_what_would_be_fetched_is_not_applicable(blocks: list[BlockRecord]) -> None:
+    assert blocks[15].outcome == "not applicable"
+    assert str(blocks[15].says).startswith("needs something that is fetched")
 
 
 def test_documents_share_nothing_and_a_death_is_told(record: DocumentsRecord) -> None:
     needs, died, after = (block for block in record.blocks if block.document == "001")
-    assert needs.says == "needs lengths, which no block makes"
+    assert needs.says == "needs lengths of no block"
     assert (died.outcome, died.says) == ("fails", "Died: the process ended with status 3")
-    assert after.outcome == "fails"
+    assert (after.outcome, after.says) == ("not applicable", "a block before it ended the process")
 
 
 def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
@@ -197,7 +233,9 @@ def test_a_hung_block_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(documents_run, "PATIENCE", 8.0)
     with documents_run._notebook(tmp_path, os.environ) as notebook:
         assert notebook.run("1 + 1", "first")["printed"] == "2"
-        assert notebook.run("import time; time.sleep(60)", "second")["error"]["type"] == "Died"
+        assert notebook.run("input()", "second")["error"]["type"] == "EOFError"
+        assert notebook.run("import time; time.sleep(60)", "third")["error"]["says"] == "no end after 8 s"
+        assert notebook.died
 
 
 def test_a_folder_without_documents(tmp_path: Path) -> None:
@@ -222,6 +260,20 @@ def test_a_folder_without_documents(tmp_path: Path) -> None:
         ("from datasets import load_metric", "from evaluate import load as load_metric"),
         ('tokenizer(raw_datasets["train"]["sentence1"])', 'tokenizer(raw_datasets["train"]["sentence1"][:])'),
         ('load_dataset("glue", "mrpc")', 'load_dataset("nyu-mll/glue", "mrpc")'),
+        ("load_dataset('glue', 'mrpc')", "load_dataset(\"nyu-mll/glue\", 'mrpc')"),
+        (
+            "from transformers import (\n    AdamW,\n    get_scheduler,\n)",
+            "from torch.optim import AdamW\nfrom transformers import get_scheduler",
+        ),
+        (
+            "from datasets import load_dataset, load_metric",
+            "from evaluate import load as load_metric\nfrom datasets import load_dataset",
+        ),
+        (
+            "DataCollatorWithPadding(padding=True, tokenizer=tok)",
+            "DataCollatorWithPadding(padding=True, tokenizer=tok)",
+        ),
+        ("Trainer(m, f(x), tokenizer=tok)", "Trainer(m, f(x), processing_class=tok)"),
     ],
 )
 def test_replacements(code: str, new: str) -> None:

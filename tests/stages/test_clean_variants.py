@@ -29,6 +29,7 @@ from harness.run import run_recipe
 from harness.sources import local
 from harness.sources.builtin import CHECKPOINT
 from harness.stages import Run, load
+from tests.versions import installed
 
 WORDS = json.loads((CHECKPOINT / "config.json").read_text())["vocab_size"]
 
@@ -101,14 +102,15 @@ def test_an_older_run_hides_nothing(small: Recipe, monkeypatch: pytest.MonkeyPat
     from transformers import PreTrainedTokenizerFast
 
     no_error(small, updates=1)
-    original = PreTrainedTokenizerFast._encode_plus
+    encodes = "_encode_plus" if installed("transformers>=5") else "_batch_encode_plus"
+    original = getattr(PreTrainedTokenizerFast, encodes)
 
     def without_segments(self: object, *args: object, **kwargs: object) -> object:
         encoded = original(self, *args, **kwargs)
         encoded["token_type_ids"] = [[0] * len(ids) for ids in encoded["input_ids"]]
         return encoded
 
-    monkeypatch.setattr(PreTrainedTokenizerFast, "_encode_plus", without_segments)
+    monkeypatch.setattr(PreTrainedTokenizerFast, encodes, without_segments)
     found = {finding.check for finding in run_recipe(small, until="tokenize").findings}
     assert "tokenize::pairs-carry-token-type-ids" in found
 
