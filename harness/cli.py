@@ -466,6 +466,8 @@ def matrix(
 
     for file in filter(None, (markdown, json_file)):
         check_json(file)
+    if json_file is not None and json_file.exists():
+        Matrix.read(json_file)  # anything else is not overwritten
     found = matrix_of(records_below(runs))
     path = baselines / "matrix.json"
     recorded = Matrix.read(path) if path.exists() else None
@@ -476,7 +478,7 @@ def matrix(
         write_markdown(markdown, markdown_lines(found, recorded, everything=everything))
     if json_file is not None:
         found.write(json_file)
-    sys.exit(FOUND if recorded is not None and found.changed(recorded) else 0)
+    sys.exit(FOUND if recorded is not None and any(found.changed(recorded)) else 0)
 
 
 @main.command()

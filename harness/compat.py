@@ -259,8 +259,15 @@ FACTS = {
 
 
 def facts() -> dict[str, str]:
-    """What the installed versions have, for each of :data:`FACTS`."""
-    return {name: fact.found() for name, fact in FACTS.items()}
+    """What the installed versions have, for each of :data:`FACTS`; a version to come may not tell in the same way."""
+
+    def told(fact: Fact) -> str:
+        try:
+            return fact.found()
+        except Exception as error:  # a run is worth more than this
+            return f"unknown ({type(error).__name__})"
+
+    return {name: told(fact) for name, fact in FACTS.items()}
 
 
 def _own_name(kind: type[Any]) -> str:

@@ -115,7 +115,8 @@ def process_group(patience: float) -> Iterator[None]:
     """This rank's place among the others, from the launcher's environment; left again at the end."""
     from torch import distributed
 
-    cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on")
+    names = {"ACCELERATE_USE_CPU", accelerates_variable("ACCELERATE_USE_CPU")}
+    cpu = any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on", "y", "t") for name in names)
     join_processes(cpu=cpu, timeout=timedelta(seconds=patience + 2 * GRACE))
     try:
         yield

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from harness.compat import FACTS
 from harness.errors import CannotTry
@@ -38,6 +40,10 @@ class Cell(_Part):
     outcome: CellOutcome
     value: str | None = None
 
+    @property
+    def comparable(self) -> tuple[str, str]:
+        return self.outcome, re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", "...", self.value or "")
+
 
 class Column(_Part):
     """One set of library versions."""
@@ -45,16 +51,28 @@ class Column(_Part):
     name: str
     libraries: dict[str, str | None]
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for equal versions, whichever build of torch."""
+        return tuple(str(self.libraries.get(name)).partition("+")[0] for name in ("transformers", *BESIDES))
+
 
 class Row(_Part):
+    """``id`` names a check with its loop, a difference, a library's fact, or a piece of code by its hash."""
+
     id: str
     kind: Kind
     says: str
     cells: dict[str, Cell]
-    """By column; "not tried" where there is none."""
+    """By column; none where no record is about it."""
 
     def cell(self, column: str) -> Cell:
         return self.cells.get(column, Cell(outcome="not tried"))
+
+    @property
+    def group(self) -> str:
+        """What must have been recorded for the row to have a cell: a kind, for checks of one loop."""
+        return self.kind + self.id.partition(" [")[2]
 
     @property
     def title(self) -> str:
@@ -69,31 +87,46 @@ class Row(_Part):
         return any(cell.outcome in ("differs", "fails") for cell in self.cells.values())
 
 
+@dataclass(frozen=True)
+class Change:
+    """A cell that is not what was recorded; None where there is none any more."""
+
+    row: Row
+    column: str
+    before: Cell
+    now: Cell | None
+
+
 class Matrix(_Part):
     """Schema 1 of baselines/matrix.json."""
 
-    schema_: Literal[1] = 1
+    schema_: Literal[1] = Field(default=1, alias="schema")
     columns: list[Column]
     rows: list[Row]
 
     def row(self, name: str) -> Row | None:
         return next((row for row in self.rows if row.id == name), None)
 
-    def changed(self, recorded: Matrix) -> list[tuple[Row, str, Cell]]:
-        """The cells that are not what was recorded: row, column, and the recorded cell.
+    def compared(self, recorded: Matrix) -> dict[str, str]:
+        """The columns whose libraries a recorded column has, with that column's name."""
+        there = {column.key: column.name for column in recorded.columns}
+        return {column.name: there[column.key] for column in self.columns if column.key in there}
 
-        A row or column that one of the two does not have is not compared.
+    def changed(self, recorded: Matrix) -> Iterator[Change]:
+        """The cells that are not what was recorded, those that vanished included.
+
+        A column with other libraries is not compared, nor what no record was given for: the documents' code, a loop.
+        Long decimals are not compared: they are another machine's.
         """
-        known = {column.name for column in recorded.columns}
-        found = []
-        for row in self.rows:
-            before = recorded.row(row.id)
-            for column in self.columns:
-                if before is None or column.name not in known or column.name not in before.cells:
+        for column, recorded_column in self.compared(recorded).items():
+            given = {row.group for row in self.rows if column in row.cells}
+            for before in recorded.rows:
+                if recorded_column not in before.cells or before.group not in given:
                     continue
-                if column.name in row.cells and row.cells[column.name] != before.cells[column.name]:
-                    found.append((row, column.name, before.cells[column.name]))
-        return found
+                now = self.row(before.id)
+                cell = now.cells.get(column) if now else None
+                if cell is None or cell.comparable != before.cells[recorded_column].comparable:
+                    yield Change(now or before, column, before.cells[recorded_column], cell)
 
     def write(self, path: Path) -> None:
         write_atomically(path, self.model_dump_json(indent=1, by_alias=True, exclude_none=True) + "\n")
@@ -146,30 +179,42 @@ def _first(error: OSError | ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
 
 
-def matrix_of(records: Iterable[RunRecord | DocumentsRecord]) -> Matrix:
-    """The matrix of some records. Of several records of one loop on the same versions, the last one counts."""
+def matrix_of(records: Sequence[RunRecord | DocumentsRecord]) -> Matrix:
+    """The matrix of some records. Of several records of one loop on the same versions, the last one counts.
+
+    Raises:
+        CannotTry: they are of several recipes, or a record lacks what every run writes.
+    """
+    recipes = {str(record.recipe.get("name")) for record in records if isinstance(record, RunRecord)}
+    if len(recipes) > 1:
+        raise CannotTry(f"runs of several recipes ({', '.join(sorted(recipes))}); give those of one")
+    try:
+        names = column_names([record.fingerprint["libraries"] for record in records])
+        last = {(column, _about(record)): record for record, column in zip(records, names, strict=True)}
+        entries = {key: list(_entries(record)) for key, record in last.items()}
+    except (KeyError, AttributeError) as error:
+        raise CannotTry(f"a record lacks {error}; make it again") from error
     columns: dict[str, Column] = {}
     rows: dict[str, Row] = {}
-
-    def put(column: str, kind: Kind, name: str, says: str, cell: Cell) -> None:
-        row = rows.setdefault(name, Row(id=name, kind=kind, says=says, cells={}))
-        row.cells[column] = cell
-
-    records = list(records)
-    names = column_names([record.fingerprint["libraries"] for record in records])
-    for record, column in zip(records, names, strict=True):
+    for (column, about), record in last.items():
         libraries = record.fingerprint["libraries"]
         versions = {name: libraries.get(name) for name in ("transformers", *BESIDES)}
         columns.setdefault(column, Column(name=column, libraries=versions))
-        for kind, name, says, cell in _entries(record):
-            put(column, kind, name, says, cell)
-    for record, column in zip(records, names, strict=True):
+        for kind, name, says, cell in entries[column, about]:
+            row = rows.setdefault(name, Row(id=name, kind=kind, says=says, cells={}))
+            row.cells[column] = cell
+    for (column, _), record in last.items():
         for row in rows.values():
-            if column not in row.cells and (cell := _silent(record, row)):  # type: ignore[assignment]
-                row.cells[column] = cell
-    ordered = sorted(columns.values(), key=lambda each: _as_numbers(each.name))
-    merged = list(_merged(rows.values()))
-    return Matrix(columns=ordered, rows=sorted(merged, key=lambda row: list(KINDS).index(row.kind)))
+            if column not in row.cells and (silence := _silent(record, row)):
+                row.cells[column] = silence
+    return Matrix(
+        columns=sorted(columns.values(), key=lambda each: _as_numbers(each.name)),
+        rows=sorted(rows.values(), key=lambda row: list(KINDS).index(row.kind)),
+    )
+
+
+def _about(record: RunRecord | DocumentsRecord) -> str:
+    return "documents" if isinstance(record, DocumentsRecord) else _loop(record)
 
 
 def column_names(libraries: Sequence[dict[str, Any]]) -> list[str]:
@@ -231,8 +276,8 @@ def _loop(record: RunRecord) -> str:
 def _of_check(check: CheckRecord, record: RunRecord) -> Cell:
     if check.outcome != "fails":
         return Cell(outcome=check.outcome)
-    finding = next(each for each in record.findings if each.check == check.check)
-    return Cell(outcome="fails", value=finding.observed)
+    found = {each.check: each.observed for each in record.findings}
+    return Cell(outcome="fails", value=found[check.check])
 
 
 def _of_blocks(blocks: Sequence[BlockRecord]) -> Iterator[tuple[Kind, str, str, Cell]]:
@@ -257,13 +302,8 @@ def _of_blocks(blocks: Sequence[BlockRecord]) -> Iterator[tuple[Kind, str, str, 
         yield "output", f"output::{block.key}", says, cell
 
 
-def _agree(one: Row, other: Row) -> bool:
-    """Whether two rows say the same wherever both say something."""
-    return all(one.cells[column] == other.cells[column] for column in one.cells.keys() & other.cells.keys())
-
-
-def _merged(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows; those of one check that came out alike with every loop are one."""
+def merged(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows to be shown: those of one check that came out alike with every loop are one."""
     checks: dict[str, list[Row]] = {}
     for row in rows:
         if row.kind != "check":
@@ -271,14 +311,19 @@ def _merged(rows: Iterable[Row]) -> Iterator[Row]:
         else:
             checks.setdefault(row.id.partition(" [")[0], []).append(row)
     for check, of_loops in checks.items():
-        apart: list[Row] = []
         applies = [row for row in of_loops if any(c.outcome != "not applicable" for c in row.cells.values())]
+        apart: list[Row] = []
         for row in applies or of_loops[:1]:
             same = next((each for each in apart if _agree(each, row)), None)
             if same is None:
-                apart.append(row)
+                apart.append(row.model_copy(deep=True))
             else:
                 same.id = same.id.removesuffix("]") + f", {row.id.partition(' [')[2]}"
                 same.cells |= row.cells
         for row in apart:
             yield row.model_copy(update={"id": check}) if len(apart) == 1 else row
+
+
+def _agree(one: Row, other: Row) -> bool:
+    """Whether two rows say the same wherever both say something."""
+    return all(one.cells[column] == other.cells[column] for column in one.cells.keys() & other.cells.keys())

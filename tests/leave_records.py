@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.recipe import LOOPS
 
-CANNOT_TRY = 2
+FOUND = 1
 
 
 def main(folder: Path) -> None:
@@ -29,8 +29,11 @@ def main(folder: Path) -> None:
     for command in commands:
         print("+ harness", shlex.join(command), flush=True)
         status = subprocess.run([sys.executable, "-m", "harness", *command]).returncode
-        if status >= CANNOT_TRY:
-            sys.exit(status)
+        left = Path(command[-1], "documents.json" if command[0] == "documents" else "run.json")
+        if status not in (0, FOUND) or not left.exists():
+            sys.exit(
+                f"harness {command[0]} ended with status {status} and left {'a' if left.exists() else 'no'} record"
+            )
 
 
 if __name__ == "__main__":

@@ -55,7 +55,15 @@ def _transformers(versions: str) -> bool:
 
 def test_every_fact_is_found_and_tested() -> None:
     assert compat.facts().keys() == compat.FACTS.keys() == NEW.keys() | {"evaluation-keyword", "trainers-optimizer"}
-    assert all(compat.facts().values())
+    assert not any("unknown" in found for found in compat.facts().values())
+
+
+def test_a_fact_that_cannot_be_found_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def moved() -> str:
+        raise ImportError("it is elsewhere now")
+
+    monkeypatch.setitem(compat.FACTS, "column", compat.Fact("says", "list", moved))
+    assert compat.facts()["column"] == "unknown (ImportError)"
 
 
 # --------------------------------------------------------------------------------------------- played on the other side

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from harness.cli import main
 from harness.errors import CannotTry
-from harness.matrix import Cell, Matrix, matrix_of, records_below
+from harness.matrix import Matrix, matrix_of, merged, records_below
 from harness.record import (
     BlockRecord,
     CheckRecord,
@@ -136,8 +136,8 @@ def matrix(records: list[RunRecord | DocumentsRecord]) -> Matrix:
 
 
 def cells(matrix: Matrix, row: str) -> list[tuple[str, str | None]]:
-    found = matrix.row(row)
-    assert found is not None, [each.id for each in matrix.rows]
+    """Of a row as it is shown."""
+    found = next(each for each in merged(matrix.rows) if each.id == row)
     return [(found.cell(column.name).outcome, found.cell(column.name).value) for column in matrix.columns]
 
 
@@ -179,11 +179,13 @@ def test_a_difference_that_is_not_listed_is_none() -> None:
     assert cells(matrix_of([listed, not_listed]), "difference::AdamW's fused") == [("holds", None), ("differs", "True")]
 
 
-def test_loops_that_come_out_alike_are_one_row_and_others_are_not() -> None:
-    alike = matrix_of([run(OLD, {"load::a": "holds"}, loop=loop) for loop in ("plain", "trainer")])
-    assert [row.id for row in alike.rows if row.kind == "check"] == ["load::a"]
-    apart = matrix_of([run(OLD, {"load::a": each}, loop=loop) for loop, each in (("plain", "holds"), ("trainer", "x"))])
-    assert [row.id for row in apart.rows if row.kind == "check"] == ["load::a [plain]", "load::a [trainer]"]
+def test_loops_that_come_out_alike_are_shown_as_one_row_and_others_are_not() -> None:
+    def shown(outcomes: dict[str, str]) -> list[str]:
+        found = matrix_of([run(OLD, {"load::a": outcome}, loop=loop) for loop, outcome in outcomes.items()])
+        return [row.id for row in merged(found.rows) if row.kind == "check"]
+
+    assert shown({"plain": "holds", "trainer": "holds"}) == ["load::a"]
+    assert shown({"plain": "holds", "trainer": "x"}) == ["load::a [plain]", "load::a [trainer]"]
 
 
 def test_versions_of_another_library_tell_columns_apart() -> None:
@@ -191,25 +193,105 @@ def test_versions_of_another_library_tell_columns_apart() -> None:
     assert [column.name for column in found.columns] == [f"{OLD}, accelerate 0.25.0", f"{OLD}, accelerate 0.29.3"]
 
 
+def changes(now: Matrix, recorded: Matrix) -> list[tuple[str, str, str, str | None]]:
+    found = now.changed(recorded)
+    return [(each.row.id, each.column, each.before.outcome, each.now.outcome if each.now else None) for each in found]
+
+
 def test_a_cell_that_changed_is_marked_and_told(matrix: Matrix, records: list[RunRecord | DocumentsRecord]) -> None:
     now = matrix_of([run(NEW, {ACCUMULATION: "holds", "load::split-sizes": "holds"}, facts={"column": "Column"})])
-    changed = now.changed(matrix)
-    assert [(row.id, column, before.outcome) for row, column, before in changed] == [(ACCUMULATION, NEW, "fails")]
+    assert changes(now, matrix) == [(f"{ACCUMULATION} [trainer]", NEW, "fails", "holds")]
     lines = "\n".join(matrix_lines(now, matrix, everything=True))
     assert "holds*" in lines
-    assert f"{ACCUMULATION} on {NEW}: was fails (4 times), is holds" in lines
+    assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is holds" in lines
     assert "1 cells are not what was recorded" in lines
-    assert matrix_of(records).changed(matrix) == []
+    assert changes(matrix_of(records), matrix) == []
 
 
-def test_a_changed_value_is_a_change(matrix: Matrix) -> None:
-    now = matrix_of([run(NEW, {ACCUMULATION: "2 times"}, facts={"column": "Column"})])
-    assert [before for _, _, before in now.changed(matrix)] == [Cell(outcome="fails", value="4 times")]
+def test_a_regression_in_one_of_several_loops_is_a_change() -> None:
+    loops = ("plain", "accelerate", "trainer")
+    recorded = matrix_of([run(OLD, {"load::a": "holds"}, loop=loop) for loop in loops])
+    now = matrix_of([run(OLD, {"load::a": "x" if loop == "plain" else "holds"}, loop=loop) for loop in loops])
+    assert changes(now, recorded) == [("load::a [plain]", OLD, "holds", "fails")]
 
 
-def test_what_is_new_is_not_changed(matrix: Matrix) -> None:
-    assert matrix_of([run("6.0.0", {ACCUMULATION: "9 times"})]).changed(matrix) == []
-    assert matrix_of([run(NEW, {"load::new": "holds"}, facts={})]).changed(matrix) == []
+def test_a_cell_that_vanished_is_a_change(matrix: Matrix) -> None:
+    now = matrix_of([run(NEW, {"load::split-sizes": "holds"}, facts={"column": "Column"})])
+    assert changes(now, matrix) == [(f"{ACCUMULATION} [trainer]", NEW, "fails", None)]
+    assert "is gone" in "\n".join(matrix_lines(now, matrix))
+
+
+def test_a_changed_value_is_a_change_and_another_machine_s_decimals_are_none(matrix: Matrix) -> None:
+    now = matrix_of([run(NEW, {ACCUMULATION: "2 times", "load::split-sizes": "holds"}, facts={"column": "Column"})])
+    assert changes(now, matrix) == [(f"{ACCUMULATION} [trainer]", NEW, "fails", "fails")]
+    one, other = (matrix_of([run(OLD, {"a::b": f"loss {each}"})]) for each in ("0.7439973950", "0.7439973951"))
+    assert changes(one, other) == []
+
+
+def test_columns_are_compared_by_their_libraries(matrix: Matrix) -> None:
+    both = matrix_of([run(OLD, {"load::a": "holds"}, accelerate=each) for each in ("0.29.3", "0.25.0")])
+    one = matrix_of([run(OLD, {"load::a": "x"}, accelerate="0.25.0", torch="2.13.0+cpu")])
+    assert changes(one, both) == []
+    assert f"not compared: {OLD}, which was not recorded" in "\n".join(matrix_lines(one, both))
+    one = matrix_of([run(OLD, {"load::a": "x"}, accelerate="0.25.0")])
+    assert changes(one, both) == [("load::a [trainer]", OLD, "holds", "fails")]
+
+
+def test_what_is_new_or_was_not_given_is_not_changed(matrix: Matrix) -> None:
+    assert changes(matrix_of([run("6.0.0", {ACCUMULATION: "9 times"})]), matrix) == []
+    assert (
+        changes(
+            matrix_of(
+                [documents(OLD, {"outcome": "deprecated", "says": "old"}, {"outcome": "runs", "shows_output": True})]
+            ),
+            matrix,
+        )
+        == []
+    )
+    assert "no matrix was recorded" in "\n".join(matrix_lines(matrix, None))
+
+
+def test_what_a_run_did_not_reach_is_said() -> None:
+    found = matrix_of([run(OLD, {"load::a": "x"}), run(NEW, {"load::a": "holds", "train::b": "holds"})])
+    assert f"of these 1 not tried on {OLD}: a run stopped before" in "\n".join(matrix_lines(found, None))
+
+
+def test_the_last_of_several_records_counts_alone() -> None:
+    found = matrix_of([run(OLD, {"load::a": "x", "train::b": "x"}), run(OLD, {"load::a": "holds"})])
+    assert {row.id: row.cell(OLD).outcome for row in found.rows if row.kind == "check"} == {
+        "load::a [trainer]": "holds"
+    }
+
+
+def test_the_same_code_is_as_it_went_where_it_went_worst() -> None:
+    again = FAILS | {"key": "k"}
+    found = matrix_of([documents(OLD, again, {"outcome": "not applicable", "says": "needs x", "key": "k"})])
+    assert cells(found, "code::k")[0][0] == "fails"
+
+
+def test_an_output_that_is_nothing_differs() -> None:
+    found = matrix_of([documents(OLD, {"outcome": "runs", "shows_output": True, "prints": ""})])
+    assert cells(found, "output::k1") == [("differs", "nothing")]
+
+
+def test_runs_of_several_recipes_are_refused() -> None:
+    records = [run(OLD, {}), run(OLD, {})]
+    records[0].recipe["name"] = "other"
+    with pytest.raises(CannotTry, match="runs of several recipes"):
+        matrix_of(records)
+
+
+@pytest.mark.parametrize("broken", ["libraries", "loop", "finding"])
+def test_a_record_that_lacks_something_is_refused(broken: str) -> None:
+    record = run(OLD, {"load::a": "x"})
+    if broken == "libraries":
+        record.fingerprint = {}
+    elif broken == "loop":
+        record.recipe = {}
+    else:
+        record.findings = []
+    with pytest.raises(CannotTry, match=r"a record lacks .*; make it again"):
+        matrix_of([record])
 
 
 def test_the_terminal_shows_what_varies_and_counts_the_rest(matrix: Matrix) -> None:
@@ -233,14 +315,32 @@ def test_markdown(matrix: Matrix) -> None:
 
 def test_markdown_goes_between_the_marks(tmp_path: Path) -> None:
     file = tmp_path / "README.md"
-    file.write_text(f"before\n{MARK}\nold\n{END}\nafter\n")
-    write_markdown(file, iter(["new", "lines"]))
-    assert file.read_text() == f"before\n{MARK}\nnew\nlines\n{END}\nafter\n"
-    file.write_text(f"before\n{MARK}\nold\n")
-    with pytest.raises(CannotTry, match="has only one of the lines"):
-        write_markdown(file, iter(["new"]))
+    for ending in ("", "\nafter\n"):
+        file.write_text(f"before\n{MARK}\nold\n{END}{ending}")
+        write_markdown(file, iter(["new", "lines"]))
+        assert file.read_text() == f"before\n{MARK}\nnew\nlines\n{END}{ending}"
     write_markdown(tmp_path / "other.md", iter(["new"]))
-    assert (tmp_path / "other.md").read_text() == "new\n"
+    write_markdown(tmp_path / "other.md", iter(["newer"]))
+    assert (tmp_path / "other.md").read_text() == f"{MARK}\nnewer\n{END}\n"
+
+
+@pytest.mark.parametrize("content", [b"notes\n", f"before\n{MARK}\nold\n".encode(), b"\xff\xfe"])
+def test_no_other_file_is_overwritten(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "notes.md"
+    file.write_bytes(content)
+    with pytest.raises(CannotTry, match="choose another file"):
+        write_markdown(file, iter(["new"]))
+    assert file.read_bytes() == content
+
+
+def test_markdown_keeps_backticks_and_bars(matrix: Matrix) -> None:
+    for row in matrix.rows:
+        row.says = row.says.replace("f1()", "a_b() | c")
+        for cell in row.cells.values():
+            cell.value = cell.value and f"{cell.value}: `a_b` or a_b | <c>, and so on"
+    text = "\n".join(markdown_lines(matrix, None))
+    assert "`a_b` or a\\_b \\| \\<c>" in text
+    assert "`a_b() \\| c`" in text
 
 
 def test_a_matrix_is_read_as_it_was_written(matrix: Matrix, tmp_path: Path) -> None:
@@ -271,7 +371,8 @@ def test_the_command(folder: Path, matrix: Matrix) -> None:
     assert result.exit_code == 0, result.output
     assert ACCUMULATION in result.output
     assert Matrix.read(folder / "matrix.json").rows == matrix.rows
-    assert markdown.read_text().startswith("| transformers |")
+    assert "| transformers |" in markdown.read_text()
+    assert json.loads((folder / "matrix.json").read_text())["schema"] == 1
     again = invoke(folder)
     assert again.exit_code == 0
     assert "every cell is as recorded" in again.output
@@ -280,12 +381,12 @@ def test_the_command(folder: Path, matrix: Matrix) -> None:
 def test_a_change_exits_with_1(folder: Path) -> None:
     invoke(folder, "--json", str(folder / "matrix.json"))
     recorded = json.loads((folder / "matrix.json").read_text())
-    row = next(each for each in recorded["rows"] if each["id"] == ACCUMULATION)
+    row = next(each for each in recorded["rows"] if each["id"] == f"{ACCUMULATION} [trainer]")
     row["cells"][NEW] = {"outcome": "holds"}
     (folder / "matrix.json").write_text(json.dumps(recorded))
     result = invoke(folder)
     assert result.exit_code == 1
-    assert f"{ACCUMULATION} on {NEW}: was holds, is fails (4 times)" in result.output
+    assert f"{ACCUMULATION} [trainer] on {NEW}: was holds, is fails (4 times)" in result.output
 
 
 @pytest.mark.parametrize(
@@ -303,6 +404,13 @@ def test_a_broken_file_is_named(name: str, content: str, says: str, folder: Path
     assert name.rpartition("/")[2] in result.output
     assert says in result.output
     assert "Traceback" not in result.output
+
+
+def test_json_overwrites_nothing_but_a_matrix(folder: Path) -> None:
+    record = folder / "runs" / "0" / "run.json"
+    before = record.read_text()
+    assert invoke(folder, "--json", str(record)).exit_code == 2
+    assert record.read_text() == before
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

@@ -37,11 +37,9 @@ def of_block(block: BlockRecord, file: str) -> Iterator[str]:
 
 
 def of_changes(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
-    for row, column, before in matrix.changed(recorded) if recorded else ():
-        now = row.cell(column)
-        yield annotation(
-            "warning", f"{row.title} on {column}", f"was {before.outcome}, is {now.outcome} {now.value or ''}"
-        )
+    for change in matrix.changed(recorded) if recorded else ():
+        now = f"{change.now.outcome} {change.now.value or ''}" if change.now else "gone"
+        yield annotation("warning", f"{change.row.title} on {change.column}", f"was {change.before.outcome}, is {now}")
 
 
 def annotation(level: str, title: str, text: str, **where: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import CannotTry
-from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row
+from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
 from harness.record import write_atomically
 from harness.report.terminal import table
 
@@ -23,12 +25,12 @@ INLINE, LENGTH = 20, 160
 
 def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
     """The matrix, the values that are not as documented, and what changed against the recorded one."""
-    changed = {(row.id, column) for row, column, _ in matrix.changed(recorded)} if recorded else set()
+    changed = _changed(matrix, recorded)
     names = [column.name for column in matrix.columns]
     yield from table([("transformers", *names), *_besides(matrix)])
     for kind, title in KINDS.items():
-        rows, alike = _shown(matrix, kind, everything)
-        if not rows and not alike:
+        rows, summary = _shown(matrix, kind, everything)
+        if not rows and not summary:
             continue
         yield ""
         yield f"{title}:"
@@ -36,35 +38,54 @@ def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = 
         lines = [(row.title, *(_sign(row, name, changed, notes) for name in names)) for row in rows]
         if lines:
             yield from (f"  {line}" for line in table(lines))
-        if alike:
-            yield f"  {alike} more as documented, or not applicable, on all versions"
+        yield from (f"  {line}" for line in summary)
         yield from (f"    ({number}) {note}" for note, number in notes.items())
+    yield ""
     yield from changed_lines(matrix, recorded)
 
 
 def changed_lines(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
     if recorded is None:
+        yield "no matrix was recorded: nothing is compared"
         return
-    changed = matrix.changed(recorded)
-    yield ""
-    yield f"{len(changed)} cells are not what was recorded" if changed else "every cell is as recorded"
-    for row, column, before in changed:
-        yield f"  {row.title} on {column}: was {_told(before)}, is {_told(row.cell(column))}"
+    changes, known = list(matrix.changed(recorded)), matrix.compared(recorded)
+    for column in matrix.columns:
+        if column.name not in known:
+            yield f"not compared: {column.name}, which was not recorded with these libraries"
+    if known:
+        yield f"{len(changes)} cells are not what was recorded" if changes else "every cell is as recorded"
+    for change in changes:
+        now = _told(change.now) if change.now else "gone"
+        yield f"  {change.row.title} on {change.column}: was {_told(change.before)}, is {now}"
+
+
+def _changed(matrix: Matrix, recorded: Matrix | None) -> set[tuple[str, str]]:
+    """Row and column of the cells that changed; of a check with and without its loops, as it is shown."""
+    return {(each.row.id.partition(" [")[0], each.column) for each in (matrix.changed(recorded) if recorded else ())}
 
 
 def _besides(matrix: Matrix) -> list[tuple[str, ...]]:
     return [(name, *(column.libraries.get(name) or "-" for column in matrix.columns)) for name in BESIDES]
 
 
-def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], int]:
-    rows = [row for row in matrix.rows if row.kind == kind]
+def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], list[str]]:
+    """The rows of a kind that say something, and what the others come to."""
+    rows = [row for row in merged(matrix.rows) if row.kind == kind]
     shown = [row for row in rows if everything or row.varies]
-    return shown, len(rows) - len(shown)
+    left = [row for row in rows if not everything and not row.varies]
+    stopped: Counter[str] = Counter()
+    for row in left:
+        stopped.update(column for column, cell in row.cells.items() if cell.outcome == "not tried")
+    summary = (
+        [f"{len(left)} {'more ' if shown else ''}as documented, or not applicable, on all versions"] if left else []
+    )
+    summary += [f"of these {count} not tried on {column}: a run stopped before" for column, count in stopped.items()]
+    return shown, summary
 
 
 def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str, int]) -> str:
     cell = row.cell(column)
-    sign = SIGNS[cell.outcome] + (CHANGED if (row.id, column) in changed else "")
+    sign = SIGNS[cell.outcome] + (CHANGED if (row.id.partition(" [")[0], column) in changed else "")
     if cell.value is None or cell.outcome not in ("differs", "fails"):
         return sign
     if len(cell.value) <= INLINE:
@@ -83,24 +104,21 @@ def _short(value: str) -> str:
 
 def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
     """The same as Markdown; values below the tables."""
-    changed = {(row.id, column) for row, column, _ in matrix.changed(recorded)} if recorded else set()
+    changed = _changed(matrix, recorded)
     names = [column.name for column in matrix.columns]
     yield from _markdown_table(("transformers", *names), _besides(matrix))
     for kind, title in KINDS.items():
-        rows, alike = _shown(matrix, kind, everything)
-        if not rows and not alike:
+        rows, summary = _shown(matrix, kind, everything)
+        if not rows and not summary:
             continue
         notes: dict[str, int] = {}
-        lines = [
-            (_title(row), *(_sign(row, name, changed, notes).replace(CHANGED, r"\*") for name in names)) for row in rows
-        ]
+        lines = [(_title(row), *(_escaped(_sign(row, name, changed, notes)) for name in names)) for row in rows]
         yield ""
         if lines:
             yield from _markdown_table((title, *names), lines)
-        if alike:
             yield ""
-            more = f"{alike} more rows" if lines else f"{alike} rows"
-            yield f"{title}: {more} are as documented, or not applicable, on all versions."
+        if summary:
+            yield f"{title}: {'; '.join(summary)}."
         if notes:
             yield ""
             yield from (f"{number}. {_escaped(note)}" for note, number in notes.items())
@@ -110,11 +128,15 @@ def _title(row: Row) -> str:
     if row.kind in ("library", "difference"):
         return _escaped(row.title)
     name, _, places = row.title.partition(" (" if row.kind in ("code", "output") else " [")
-    return f"`{name}`" + (f" ({places.rstrip(')]')})" if places else "")
+    return _escaped(f"`{name}`") + (f" ({places.rstrip(')]')})" if places else "")
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", r"\|").replace("<", r"\<").replace("*", r"\*").replace("_", r"\_")
+    """Markdown for a text in which some parts are between backticks, which stay as they are."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part.replace("|", r"\|") if part.startswith("`") else re.sub(r"([|<*_\[\]])", r"\\\1", part) for part in parts
+    )
 
 
 def _markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -124,18 +146,20 @@ def _markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Itera
 
 
 def write_markdown(path: Path, lines: Iterator[str]) -> None:
-    """Between the marks of a file that has them; otherwise the file is the matrix.
+    """Between the marks of a file that has them, or as a new file.
 
     Raises:
-        CannotTry: only one of the two marks is there.
+        CannotTry: there is a file without both marks, which is never overwritten, or one that is no text.
     """
-    text = "\n".join(lines)
-    if path.exists() and (MARK in (there := path.read_text(encoding="utf-8")) or END in there):
-        before, mark, rest = there.partition(MARK + "\n")
-        _, end, after = rest.partition(END + "\n")
+    text = "\n".join(lines) + "\n"
+    if path.exists():
+        try:
+            before, mark, rest = path.read_text(encoding="utf-8").partition(MARK)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotTry(f"{path} cannot be read ({error}); choose another file for --markdown") from error
+        _, end, after = rest.partition(END)
         if not mark or not end:
-            raise CannotTry(f"{path} has only one of the lines {MARK} and {END}; give both or none")
-        text = f"{before}{MARK}\n{text}\n{END}\n{after}"
+            raise CannotTry(f"{path} is there and has not both lines {MARK} and {END}; choose another file")
     else:
-        text += "\n"
-    write_atomically(path, text)
+        before, after = "", "\n"
+    write_atomically(path, f"{before}{MARK}\n{text}{END}{after}")

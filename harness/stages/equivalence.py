@@ -582,7 +582,7 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
     """Under Trainer four accumulated micro-batches of 4 give the gradients of one batch of 16.
 
     A warning, because no recipe accumulates: it says what gradient_accumulation_steps does on these versions. Wrong for
-    models whose forward takes any keyword, such as BERT's, in transformers 4.46 and from 5.0 on
+    all models in transformers 4.46 and 4.47, and from 5.0 on for those whose forward takes any keyword, such as BERT's
     (huggingface/transformers#47688).
     """
     if run.recipe.loop != "trainer":
@@ -599,7 +599,8 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
             expected=f"the gradient of one batch of {TRAINERS_BATCH}{within(tolerance)}",
             observed=f"{updates}a gradient {other / one:.4g} times as large",
             where="Trainer with gradient_accumulation_steps=4",
-            hint="Set trainer.model_accepts_loss_kwargs = False; Trainer then divides by the number of micro-batches.",
+            hint="On transformers 5 set trainer.model_accepts_loss_kwargs = False, and Trainer divides; 4.46 and 4.47 "
+            "never do: use another version.",
         )
     elif not (difference := largest_difference(ours, theirs)) <= tolerance * one:
         yield Finding(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.compat import evaluation_strategy, processing_class, weights_dtype
-from tests.versions import TRAINERS_ACCUMULATION, installed
+from tests.versions import TRAINER_DIVIDES_IF_TOLD, TRAINERS_ACCUMULATION, installed
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -2131,6 +2131,7 @@ for batch in eval_dataloader:
             ),
             Edit("    trainer.train()\n", "    trainer.model_accepts_loss_kwargs = False\n    trainer.train()\n"),
         ),
+        on=TRAINER_DIVIDES_IF_TOLD,
     ),
 )
 
