@@ -19,7 +19,7 @@ SIGNS = {"holds": "holds", "differs": "differs", "fails": "FAILS", "not applicab
 CHANGED = "*"
 """After a cell that is not what was recorded."""
 
-INLINE, LENGTH = 20, 160
+INLINE, LENGTH = 28, 160
 """Values of so many characters are shown in their cell, longer ones below the table and cut to the second."""
 
 
