@@ -7,6 +7,7 @@ numbers were copied in front of them.
 from __future__ import annotations
 
 import ast
+import doctest
 import io
 import re
 import tokenize
@@ -185,6 +186,10 @@ def _without_prose(lines: Sequence[str]) -> list[str]:
 
 def _parted(lines: list[str]) -> Iterator[tuple[str, str]]:
     """Code and printed output; several pairs where code follows the output of other code."""
+    if any(line.startswith(">>> ") for line in lines):
+        for example in doctest.DocTestParser().get_examples("\n".join(lines)):
+            yield example.source.rstrip("\n"), example.want.rstrip("\n")
+        return
     if _lost_indentation(lines):
         yield _joined(lines), ""
         return

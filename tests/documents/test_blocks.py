@@ -178,6 +178,12 @@ def test_fences_as_they_are_written(opening: str, closing: str, tmp_path: Path) 
     assert (found.code, found.why_not) == ("f(1)", None)
 
 
+def test_prompts(tmp_path: Path) -> None:
+    first, second = blocks("```python\n>>> x = f(\n...     1)\n>>> x\n[1]\n```\n", tmp_path)
+    assert (first.code, first.printed) == ("x = f(\n    1)", "")
+    assert (second.code, second.printed) == ("x", "[1]")
+
+
 def test_other_languages_are_left_alone(tmp_path: Path) -> None:
     text = "```bash\nls\n```\n```yaml\nlr: 5e-5\n```\n```c++\nint a;\n```\n```json\n[1]\n```\n```python\nf(1)\n```\n"
     assert [each.code for each in blocks(text, tmp_path)] == ["f(1)"]
