@@ -99,7 +99,7 @@ def test_the_workflow_runs_every_environment() -> None:
 
 
 def test_ci_runs_the_oldest_and_the_last_of_4() -> None:
-    assert re.search(r"tox -e tf423,tf457$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert " -e tf423,tf457 " in (ROOT / ".ci" / "run").read_text()
 
 
 def test_the_readme_shows_the_recorded_matrix() -> None:

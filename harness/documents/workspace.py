@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from harness.compat import as_safetensors
 from harness.metrics import MODULE
 from harness.recipe import Recipe
 from harness.sources import find_checkpoint, load_raw_datasets
@@ -71,7 +72,7 @@ def _checkpoint(recipe: Recipe, folder: Path) -> None:
         num_attention_heads=2,
         intermediate_size=2 * HIDDEN,
     )
-    BertForPreTraining(config).save_pretrained(folder)
+    BertForPreTraining(config).save_pretrained(folder, **as_safetensors())
     tokenizer.save_pretrained(folder)
 
 

@@ -33,6 +33,8 @@ def test_differences_are_stated_and_measured(record: RunRecord) -> None:
     set_otherwise = {each.what: (each.there, each.by_hand) for each in adamw}
     fused = set_otherwise.pop("AdamW's fused", ("True", "None"))  # from transformers 4.54 on, with torch 2.8 or newer
     assert fused == ("True", "None")
+    of_transformers = ("transformers.AdamW", "torch.optim.AdamW")  # until 4.31
+    assert set_otherwise.pop("AdamW's class", of_transformers) == of_transformers
     assert set_otherwise == {"AdamW's eps": ("1e-08", "1e-08"), "AdamW's weight_decay": ("0.0", "0.01")}
     assert groups.there.startswith("2; ")
     assert (order.what, then.by_hand) == ("data order", "epsilon 1e-08, decay 0.01")

@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from harness.claims import CLAIMS
+from harness.compat import as_safetensors
 from harness.recipe import BUILT_IN, LOOPS, RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
@@ -178,7 +179,7 @@ def _electra(folder: Path) -> None:
 
 
 def _sharded(folder: Path) -> None:
-    BertModel.from_pretrained(CHECKPOINT).save_pretrained(folder, max_shard_size="500KB")
+    BertModel.from_pretrained(CHECKPOINT).save_pretrained(folder, max_shard_size="500KB", **as_safetensors())
     _save_tokenizer(folder)
     assert len(list(folder.glob("*.safetensors"))) > 1
 
