@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.compat import accelerates_variable
 from tests.versions import TRAINERS_ACCUMULATION, installed
 
 HERE = Path(__file__).parent
@@ -23,7 +24,7 @@ FAULTS = {
 def found(script: str, folder: Path, *launcher: str) -> list[str]:
     """The checks that found something."""
     command = [sys.executable, "-m", *(launcher or ("harness",)), "check", "--json", "found.json", str(HERE / script)]
-    cpu = {"ACCELERATE_USE_CPU": "true", "USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    cpu = {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=os.environ | cpu)
     assert (folder / "found.json").exists(), done.stderr
     return [each["check"] for each in json.loads((folder / "found.json").read_text())["findings"]]
