@@ -17,9 +17,6 @@ the device."""
 OF_THE_CORPUS = ("'sentence2':", "'input_ids':[", "[CLS]", "[50,59", "Size([8,67])")
 """What is only printed for MRPC with bert-base-uncased's vocabulary."""
 
-SHOWN = 120
-"""So many characters of an output are kept."""
-
 
 def comparable(printed: str, *, as_documented: bool) -> bool:
     """Whether an output can be compared: some depend on corpus and vocabulary, which may not be the documents' own."""
@@ -43,7 +40,7 @@ def prints_otherwise(expected: str, observed: str) -> str | None:
         names = [part.partition(":")[0].strip("'") for part in observed_parts]
         return f"in another order: {', '.join(names)}"
     line = next((line for line in observed.splitlines() if _bare(line) and _bare(line) not in wanted), observed)
-    return _cut(re.sub(r"\d+\.\d{4,}", "...", line.strip())) or "nothing"
+    return re.sub(r"\d+\.\d{4,}", "...", line.strip()) or "nothing"
 
 
 def _bare(text: str) -> str:
@@ -81,7 +78,3 @@ def _parts(text: str) -> list[str] | None:
         pairs = zip(value.keys, value.values, strict=True)
         return [_bare(f"{ast.unparse(key)}:{ast.unparse(each)}") for key, each in pairs if key is not None]
     return [_bare(ast.unparse(each)) for each in value.elts] if isinstance(value, ast.List) else None
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
+from harness.report.terminal import shortened
 
 SAYS: dict[BlockOutcome, str] = {
     "runs": "runs",
@@ -21,12 +22,12 @@ def block_line(block: BlockRecord) -> str:
     place = f"{block.document}:{block.number} (line {block.line})"
     lines = [f"{place:<20} {SAYS[block.outcome]:<17} {block.label}"]
     if block.says:
-        lines.append(f"    {block.says}")
+        lines.append(f"    {shortened(block.says)}")
     if block.replacement:
         helps = "" if block.repaired else "; it still fails"
         lines.append(f"    write  {block.replacement}  ({block.source}){helps}")
     if block.prints:
-        lines.append(f"    prints {block.prints}")
+        lines.append(f"    prints {shortened(block.prints)}")
     return "\n".join(lines)
 
 

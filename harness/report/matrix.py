@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.errors import CannotTry
 from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
 from harness.record import write_atomically
-from harness.report.terminal import table
+from harness.report.terminal import shortened, table
 
 MARK, END = "<!-- matrix -->", "<!-- end of matrix -->"
 
@@ -90,16 +90,11 @@ def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str,
         return sign
     if len(cell.value) <= INLINE:
         return f"{sign}: {cell.value}"
-    return f"{sign} ({notes.setdefault(_short(cell.value), len(notes) + 1)})"
+    return f"{sign} ({notes.setdefault(shortened(" ".join(cell.value.split()), LENGTH), len(notes) + 1)})"
 
 
 def _told(cell: Cell) -> str:
-    return f"{cell.outcome} ({_short(cell.value)})" if cell.value else cell.outcome
-
-
-def _short(value: str) -> str:
-    text = " ".join(value.split())
-    return text if len(text) <= LENGTH else f"{text[: LENGTH - 3]}..."
+    return f"{cell.outcome} ({shortened(" ".join(cell.value.split()), LENGTH)})" if cell.value else cell.outcome
 
 
 def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:

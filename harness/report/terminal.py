@@ -40,13 +40,13 @@ def finding_lines(finding: Finding | FindingRecord) -> Iterator[str]:
         place.append(f"update {finding.update}")
     yield f"  {finding.severity}: {finding.check}: {finding.message}"
     yield f"    expected  {finding.expected}"
-    yield f"    observed  {_shortened(finding.observed)}"
+    yield f"    observed  {shortened(finding.observed)}"
     if place:
         yield f"    where     {', '.join(place)}"
     yield f"    to do     {finding.hint}"
 
 
-def _shortened(text: str, limit: int = 400) -> str:
+def shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
@@ -104,9 +104,9 @@ def claims_lines(checks_of: dict[str, list[str]]) -> Iterator[str]:
         expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
         source = " ".join(claim.documents)
         checks = " ".join(checks_of[claim.id])
-        rows.append((claim.id, claim.stage, claim.kind, source, _shortened(f"{expected}", 48), checks, claim.says))
+        rows.append((claim.id, claim.stage, claim.kind, source, shortened(f"{expected}", 48), checks, claim.says))
     for name, sentence in INVARIANTS.items():
-        rows.append((name, "-", "invariant", "-", "-", _shortened(" ".join(checks_of[name]), 48), sentence))
+        rows.append((name, "-", "invariant", "-", "-", shortened(" ".join(checks_of[name]), 48), sentence))
     yield from table(rows)
 
 

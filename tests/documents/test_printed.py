@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.documents.printed import SHOWN, comparable, prints_otherwise
+from harness.documents.printed import comparable, prints_otherwise
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,6 @@ def test_as_documented(expected: str, observed: str) -> None:
         ("{'a': 1}", "{'a': 2}", "{'a': 2}"),
         ("tensor(0.5441, grad_fn=<Nll>)", "tensor(0.6912, grad_fn=<Nll0>)", "tensor(..., grad_fn=<Nll0>)"),
         ("D({\n features: ['a', 'b'],\n})", "D({\n features: ['b', 'a'],\n})", "features: ['b', 'a'],"),
-        ("x", "y" * 500, "y" * (SHOWN - 3) + "..."),
         ("x", "", "nothing"),
         ("0.5", "0.25", "0.25"),
         ("['hu', '##gging']", "['hu', '##ggg']", "['hu', '##ggg']"),
