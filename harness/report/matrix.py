@@ -90,11 +90,15 @@ def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str,
         return sign
     if len(cell.value) <= INLINE:
         return f"{sign}: {cell.value}"
-    return f"{sign} ({notes.setdefault(shortened(" ".join(cell.value.split()), LENGTH), len(notes) + 1)})"
+    return f"{sign} ({notes.setdefault(_on_a_line(cell.value), len(notes) + 1)})"
+
+
+def _on_a_line(value: str) -> str:
+    return shortened(" ".join(value.split()), LENGTH)
 
 
 def _told(cell: Cell) -> str:
-    return f"{cell.outcome} ({shortened(" ".join(cell.value.split()), LENGTH)})" if cell.value else cell.outcome
+    return f"{cell.outcome} ({_on_a_line(cell.value)})" if cell.value else cell.outcome
 
 
 def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
