@@ -177,16 +177,6 @@ def join_processes(*, cpu: bool, timeout: timedelta) -> None:
         state.AcceleratorState(cpu=cpu, timeout=timeout, _from_accelerator=True)
 
 
-def as_safetensors() -> dict[str, bool]:
-    """``save_pretrained``'s keywords for a file that needs no unpickling.
-
-    The default from transformers 4.35 on; ``safe_serialization`` is gone from 5.0 on, where there is nothing else.
-    """
-    from transformers import PreTrainedModel
-
-    return {"safe_serialization": True} if _takes(PreTrainedModel.save_pretrained, "safe_serialization") else {}
-
-
 def weights_dtype(dtype: Any) -> dict[str, Any]:
     """``from_pretrained``'s keyword for the type of the weights: ``dtype`` from transformers 4.56 on."""
     return {"dtype" if Version(version("transformers")) >= Version("4.56") else "torch_dtype": dtype}

@@ -18,7 +18,7 @@ from datasets import DatasetDict
 from transformers import set_seed
 
 from harness import launch
-from harness.compat import as_safetensors, facts, no_progress_bars
+from harness.compat import facts, no_progress_bars
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from harness.loops.accelerated import separate_state
@@ -248,7 +248,7 @@ def _save_model(run: Run, folder: Path) -> None:
     """Save model and tokenizer as ``from_pretrained`` reads them; the folder appears when it is complete."""
     unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
-        run.model.save_pretrained(unfinished, **as_safetensors())
+        run.model.save_pretrained(unfinished)
         run.tokenizer.save_pretrained(unfinished)
         os.replace(unfinished, folder)
     except OSError as error:

@@ -149,20 +149,6 @@ def test_bars_are_switched_off_before_and_after(monkeypatch: pytest.MonkeyPatch)
     assert called == ["disable_progress_bars", "disable_progress_bar"]
 
 
-@pytest.mark.parametrize("takes", [True, False])
-def test_what_is_saved_needs_no_unpickling(takes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Before:
-        def save_pretrained(self, folder: str, safe_serialization: bool = False) -> None: ...
-
-    class After:
-        def save_pretrained(self, folder: str) -> None: ...
-
-    module: Any = ModuleType("transformers")
-    module.PreTrainedModel = Before if takes else After
-    monkeypatch.setitem(sys.modules, "transformers", module)
-    assert compat.as_safetensors() == ({"safe_serialization": True} if takes else {})
-
-
 def test_the_offline_setting_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False, raising=False)
     assert compat.offline_setting() == "HF_HUB_OFFLINE"

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.compat import as_safetensors
 from harness.metrics import MODULE
 from harness.recipe import Recipe
 from harness.sources import find_checkpoint, load_raw_datasets
@@ -72,7 +71,7 @@ def _checkpoint(recipe: Recipe, folder: Path) -> None:
         num_attention_heads=2,
         intermediate_size=2 * HIDDEN,
     )
-    BertForPreTraining(config).save_pretrained(folder, **as_safetensors())
+    BertForPreTraining(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
