@@ -175,7 +175,7 @@ def test_what_fails_and_its_remedy(number: int, fails: str, error: str, remedy: 
 def test_a_deprecation_is_told(blocks: list[BlockRecord]) -> None:
     if installed("transformers<4.50"):
         assert blocks[4].outcome == "deprecated"
-        assert "AdamW" in str(blocks[4].says)
+        assert "deprecated" in str(blocks[4].says)  # with accelerate 0.20 that of pkg_resources comes first
     assert blocks[6].outcome == "runs"
 
 
