@@ -145,7 +145,7 @@ def test_interrupt(tmp_path: Path) -> None:
         for line in process.stdout:
             if line.startswith("schedule"):
                 break
-        time.sleep(2)
+        time.sleep(5)  # some updates, also on a busy machine
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
