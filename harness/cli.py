@@ -130,6 +130,12 @@ baselines_option = click.option(
 )
 
 
+def json_option(says: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=says
+    )
+
+
 def check_json(file: Path) -> None:
     """Whether ``--json`` can be written: known before the time is spent.
 
@@ -158,13 +164,7 @@ def check_json(file: Path) -> None:
     metavar="DIR",
     help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]",
 )
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the run record to this file.",
-)
+@json_option("Also write the run record to this file.")
 @baselines_option
 def run(
     recipe: Recipe,
@@ -216,13 +216,7 @@ def run(
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @click.option("--ignore", multiple=True, metavar="CHECK", help="Leave this check out; can be given several times.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write what was found to this file.",
-)
+@json_option("Also write what was found to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def check(
@@ -444,13 +438,7 @@ def documents(folder: Path, recipe: Recipe, output: Path | None) -> None:
     metavar="FILE",
     help="Also write it as Markdown: between the marks of a file that has them, such as README.md, or as a file.",
 )
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write it as JSON; baselines/matrix.json is the recorded one.",
-)
+@json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
 @baselines_option
 def matrix(
     runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path

@@ -104,9 +104,6 @@ class Matrix(_Part):
     columns: list[Column]
     rows: list[Row]
 
-    def row(self, name: str) -> Row | None:
-        return next((row for row in self.rows if row.id == name), None)
-
     def compared(self, recorded: Matrix) -> dict[str, str]:
         """The columns whose libraries a recorded column has, with that column's name."""
         there = {column.key: column.name for column in recorded.columns}
@@ -118,12 +115,13 @@ class Matrix(_Part):
         A column with other libraries is not compared, nor what no record was given for: the documents' code, a loop.
         Long decimals are not compared: they are another machine's.
         """
+        rows = {row.id: row for row in self.rows}
         for column, recorded_column in self.compared(recorded).items():
             given = {row.group for row in self.rows if column in row.cells}
             for before in recorded.rows:
                 if recorded_column not in before.cells or before.group not in given:
                     continue
-                now = self.row(before.id)
+                now = rows.get(before.id)
                 cell = now.cells.get(column) if now else None
                 if cell is None or cell.comparable != before.cells[recorded_column].comparable:
                     yield Change(now or before, column, before.cells[recorded_column], cell)
