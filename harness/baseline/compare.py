@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.baseline.stored import METRICS, Baseline, SeedRun, name_of, seed_run, without_seed
 from harness.claims import BALL_PARK, CLAIMS
 from harness.errors import CannotTry
-from harness.findings import Finding, Outcome
+from harness.findings import Finding
 from harness.recipe import Recipe
-from harness.record import FindingRecord, RunRecord, VerdictRecord
-
-Lane = Literal["exact", "quality", "documented", "throughput"]
+from harness.record import RunRecord, Verdict
 
 EARLY = 20
 """The first updates, which a run on another fingerprint still shares with the recorded one."""
@@ -32,16 +29,6 @@ SAME_KERNELS = ("device", "device_name", "machine", "cpu")
 
 NOT_COMPARED = ("full-training-harness", "python", "cpus")
 """Of a fingerprint: no reason to expect other losses."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What one lane says, and on what grounds."""
-
-    lane: Lane
-    outcome: Outcome
-    grounds: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
 
 
 def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
@@ -83,21 +70,9 @@ def compared(folder: Path, record: RunRecord) -> list[str]:
         return ["not compared with the baseline: only whole runs are"]
     baseline = Baseline.read(path)
     try:
-        verdicts = compare(baseline, [record])
+        record.comparison = compare(baseline, [record])
     except CannotTry as reason:
         return [f"not compared with the baseline: {reason}"]
-    record.comparison = [
-        VerdictRecord(
-            lane=verdict.lane,
-            outcome=verdict.outcome,
-            grounds=list(verdict.grounds),
-            findings=[
-                FindingRecord(**{**finding.as_dict(), "check": f"baseline::{verdict.lane}"})
-                for finding in verdict.findings
-            ],
-        )
-        for verdict in verdicts
-    ]
     return []
 
 

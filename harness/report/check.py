@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.report.terminal import finding_lines
 from harness.watch.script import Watched
 
 
 def outcome_lines(watched: Watched) -> Iterator[str]:
     """What was found, and what was looked at."""
     for finding in watched.findings:
-        yield from finding_lines(finding)
+        yield from finding.lines()
     for check in watched.ignored:
         yield f"  ignored: {check} found something (--ignore)"
     for note in watched.notes:

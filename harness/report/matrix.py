@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.findings import shortened
 from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
-from harness.record import write_atomically
-from harness.report.terminal import shortened, table
+from harness.report.terminal import table
 
 MARK, END = "<!-- matrix -->", "<!-- end of matrix -->"
 

@@ -24,7 +24,7 @@ from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
 from harness.compat import evaluation_strategy, processing_class
-from harness.findings import Finding, NotApplicable
+from harness.findings import Difference, Finding, NotApplicable
 from harness.loops import accelerated, plain
 from harness.loops.adamw import TransformersAdamW
 from harness.loops.trainer import quiet_trainer
@@ -68,17 +68,6 @@ class Replay:
     """The 2-norm over all gradients, as each update used them."""
     parameters: dict[str, torch.Tensor]
     """After the last update, on the CPU."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One thing in which another way to train is not the document's own loop."""
-
-    what: str
-    there: str
-    by_hand: str
-    effect: float
-    """The largest difference of any parameter after the replayed updates, where this alone is switched on."""
 
 
 @STAGE.step_of("accelerate")

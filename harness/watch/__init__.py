@@ -65,7 +65,6 @@ def watch(*, ignore: Collection[str] = (), every: int = 50, raise_errors: bool =
         SilentBug: something was found that is an error.
         CannotTry: ``ignore`` names a check that does not exist.
     """
-    from harness.report.terminal import finding_lines
     from harness.watch.hooks import looking
     from harness.watch.invariants import INVARIANTS, known
     from harness.watch.observer import Observer
@@ -79,12 +78,12 @@ def watch(*, ignore: Collection[str] = (), every: int = 50, raise_errors: bool =
         observer.complete = False
         observer.ends()
         for finding in wanted(observer, ignore):
-            error.add_note("\n".join(finding_lines(finding)))
+            error.add_note("\n".join(finding.lines()))
         raise
     observer.ends()
     errors = [finding for finding in wanted(observer, ignore) if finding.severity == "error"]
     if errors and raise_errors:
-        raise SilentBug("\n".join(line for finding in errors for line in ("", *finding_lines(finding))))
+        raise SilentBug("\n".join(line for finding in errors for line in ("", *finding.lines())))
 
 
 def wanted(observer: Observer, ignore: Collection[str]) -> list[Finding]:

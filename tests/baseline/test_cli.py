@@ -61,7 +61,7 @@ def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, 
     assert done.exit_code == 0, done.output
     assert f"\nexact       {exact}\n" in done.output
     record = RunRecord.read(tmp_path / "run")
-    assert [verdict.lane for verdict in record.comparison] == ["exact", "quality", "documented"]
+    assert [verdict.comparison for verdict in record.comparison] == ["exact", "quality", "documented"]
     again = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
     assert again.exit_code == 0, again.output
     assert f"exact       {exact}\n" in again.output
