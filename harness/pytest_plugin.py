@@ -105,7 +105,7 @@ def _no_hub() -> str | None:
 
 
 def _failure(error: Exception) -> BaseException:
-    """What could not be tried, as pytest shows it: one line without a traceback."""
+    """What could not run, as pytest shows it: one line without a traceback."""
     return pytest.fail.Exception(f"harness: {error}", pytrace=False)
 
 

@@ -224,7 +224,7 @@ def _save_model(run: Run, folder: Path) -> None:
 
 @contextmanager
 def _output_folder(folder: Path | None) -> Iterator[None]:
-    """The folder exists and can be written while the block runs; it is removed again if the run could not be tried.
+    """The folder exists and can be written while the block runs; it is removed again if nothing could run.
 
     Raises:
         CannotTry: it cannot be created or written, or holds another run, which is never overwritten.

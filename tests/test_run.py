@@ -67,7 +67,7 @@ def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> No
     assert right / rows == pytest.approx(RunRecord.read(finished).metrics["accuracy"])
 
 
-def _stages():  # type: ignore[no-untyped-def]
+def _stages():
     from harness.stages import STAGES
 
     return STAGES

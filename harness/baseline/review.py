@@ -53,7 +53,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def candidate_verdicts(folder: Path, path: Path) -> list[Verdict]:
-    """What is said of a candidate beside the baseline that it would replace.
+    """Compare a candidate with the baseline that it would replace.
 
     Raises:
         CannotTry: either is broken, there is no such baseline, or the candidate is of something else.

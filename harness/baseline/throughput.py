@@ -160,7 +160,7 @@ def compare(
         limit, observed = spread.interval(runs, alpha)[0], found.get(name, math.nan)
         grounds.append(
             f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
-            f"runs; a loss of {spread.smallest_drop(runs, alpha) / spread.mean:.1%} would show in {POWER:.0%} of cases"
+            f"runs; smallest detectable loss {spread.smallest_drop(runs, alpha) / spread.mean:.1%} ({POWER:.0%} power)"
         )
         if not observed >= limit:  # nothing measured, or NaN, fails too
             findings.append(

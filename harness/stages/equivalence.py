@@ -88,7 +88,7 @@ def equivalence(run: Run) -> None:
         run.replays["float32"] = replayed_in(run, "no")
         try:
             run.replays["bf16"] = replayed_in(run, "bf16")
-        except Exception as error:  # a device or a model that cannot; the recipe does not ask for it
+        except Exception as error:  # noqa: BLE001 - a device or a model that cannot; the recipe does not ask for it
             run.no_bf16 = f"{type(error).__name__}: {error}"
     run.apart = measured(run)
 

@@ -94,7 +94,7 @@ def test_new_seeds_are_trained_for_the_comparison(
     done = harness(*arguments, "--seeds", "2")
     assert done.exit_code == 0, done.output
     assert [int(path.name.split("-")[2]) for path in sorted(tmp_path.glob("runs/small-plain-*"))] == [45, 46]
-    assert "2 runs would show a drop of" in done.output
+    assert "smallest detectable drop with 2 runs" in done.output
     again = harness("baseline", "compare", *sorted(tmp_path.glob("runs/*")), "--baselines", recorded)
     assert done.stdout.endswith(again.stdout)
 

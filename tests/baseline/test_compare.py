@@ -46,7 +46,7 @@ def test_a_new_seed_is_of_the_recorded_quality(baseline: Baseline) -> None:
     found = verdicts(baseline, make_record(seed=60), make_record(seed=61))
     assert (found["exact"].outcome, found["quality"].outcome) == ("not applicable", "holds")
     assert "no run has a recorded seed (42, 43," in found["exact"].grounds[0]
-    assert "2 runs would show a drop of 0.0" in found["quality"].grounds[0]
+    assert "smallest detectable drop with 2 runs 0.0" in found["quality"].grounds[0]
 
 
 def shifted(losses: list[float]) -> list[float]:
@@ -166,7 +166,7 @@ def test_lines(baseline: Baseline) -> None:
     shown = list(verdict_lines(compare(baseline, [make_record(metrics={"accuracy": 0.8, "f1": 0.95})])))
     assert "quality     fails" in shown
     assert any(line.startswith("    expected  accuracy from 0.") for line in shown)
-    assert any("sd; 1 run would show a drop of 0.0" in line and "in 80% of cases" in line for line in shown)
+    assert any("; smallest detectable drop with 1 run 0.0" in line and "(80% power)" in line for line in shown)
     lines = list(baseline_lines(baseline))
     assert lines[0] == "tiny-plain-cpu: 10 seeds, the first one"
     assert len(lines) == 1 + 1 + 10 + 2
