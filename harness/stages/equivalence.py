@@ -23,6 +23,7 @@ from transformers import PreTrainedModel, Trainer, set_seed
 from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
+from harness.claims import PREPARING, UNDER_ACCELERATE, WITH_ACCELERATE, WITH_TRAINER, Claim, Invariant
 from harness.compat import evaluation_strategy, processing_class
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain
@@ -484,7 +485,15 @@ def apart(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("accelerate-same-training")
+@STAGE.check(
+    Claim(
+        "accelerate-same-training",
+        "The loop under Accelerate is the plain loop with just a few adjustments.",
+        ("002", "003"),
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+    )
+)
 def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     """From one state the loop under Accelerate and the plain loop make the same updates: bit for bit on one CPU.
 
@@ -493,7 +502,12 @@ def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     yield from apart(run)
 
 
-@STAGE.check("accumulation")
+ACCUMULATION = Invariant(
+    "accumulation", "Micro-batches that are accumulated are one batch, at the end of an epoch too."
+)
+
+
+@STAGE.check(ACCUMULATION)
 def accumulated_micro_batches_are_one_batch(run: Run) -> Iterator[Finding]:
     """Four micro-batches of 2 under accelerator.accumulate give the clipped gradients of one batch of 8.
 
@@ -571,13 +585,22 @@ def needs(run: Run, replay: str) -> None:
         raise NotApplicable(f"not on {run.device.type}: {run.no_bf16 or 'it has no float64'}")
 
 
-@STAGE.check("trainer-same-defaults")
+@STAGE.check(
+    Claim(
+        "trainer-same-defaults",
+        'The loop by hand uses "the same defaults" as Trainer (so it is once the differences that are listed are '
+        "switched off).",
+        ("002", "004"),
+        PREPARING,
+        only=WITH_TRAINER,
+    )
+)
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:
     """With the listed differences switched off, Trainer makes the plain loop's updates: bit for bit on a CPU."""
     yield from apart(run)
 
 
-@STAGE.check("accumulation", severity="warning")
+@STAGE.check(ACCUMULATION, severity="warning")
 def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
     """Under Trainer four accumulated micro-batches of 4 give the gradients of one batch of 16.
 
