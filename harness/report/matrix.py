@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import CannotTry
-from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
+from harness.matrix import BESIDES, KINDS, Cell, Comparison, Kind, Matrix, Row, merged
 from harness.record import write_atomically
 from harness.report.terminal import shortened, table
 
@@ -23,49 +24,76 @@ INLINE, LENGTH = 28, 160
 """Values of so many characters are shown in their cell, longer ones below the table and cut to the second."""
 
 
-def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
-    """The matrix, the values that are not as documented, and what changed against the recorded one."""
-    changed = _changed(matrix, recorded)
-    names = [column.name for column in matrix.columns]
-    yield from table([("transformers", *names), *_besides(matrix)])
-    for kind, title in KINDS.items():
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one kind as they are shown."""
+
+    title: str
+    beside: str
+    """The heading of what is beside a row's summary."""
+    rows: list[tuple[Row, list[str]]]
+    """Each with its cells."""
+    notes: dict[str, int]
+    """Values that are too long for a cell, with the number that the cell has instead."""
+    summary: list[str]
+    """What the rows that are left out come to."""
+
+
+def _parts(matrix: Matrix, comparison: Comparison | None, everything: bool) -> Iterator[_Part]:
+    changes = comparison.changes if comparison else ()
+    # Of a check with and without its loops, as it is shown.
+    changed = {(each.row.kind, each.row.subject, each.column) for each in changes}
+    for kind, (title, beside) in KINDS.items():
         rows, summary = _shown(matrix, kind, everything)
         if not rows and not summary:
             continue
-        yield ""
-        yield f"{title}:"
         notes: dict[str, int] = {}
-        lines = [(row.title, *(_sign(row, name, changed, notes) for name in names)) for row in rows]
-        if lines:
-            yield from (f"  {line}" for line in table(lines))
-        yield from (f"  {line}" for line in summary)
-        yield from (f"    ({number}) {note}" for note, number in notes.items())
+        signs = [
+            [_sign(row.cell(each.name), (kind, row.subject, each.name) in changed, notes) for each in matrix.columns]
+            for row in rows
+        ]
+        yield _Part(title, beside, list(zip(rows, signs, strict=True)), notes, summary)
+
+
+def matrix_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
+    """The matrix, the values that are not as documented, and what changed against the recorded one.
+
+    A check has its claim's sentence below it.
+    """
+    yield from table(_versions(matrix))
+    for part in _parts(matrix, comparison, everything):
+        yield ""
+        yield f"{part.title}:"
+        lines = table([(row.title, row.documented or "", *signs) for row, signs in part.rows])
+        for (row, _), line in zip(part.rows, lines, strict=True):
+            yield f"  {line}"
+            if row.kind == "check":
+                yield f"      {row.summary}"
+        yield from (f"  {line}" for line in part.summary)
+        yield from (f"    ({number}) {note}" for note, number in part.notes.items())
     yield ""
-    yield from changed_lines(matrix, recorded)
+    yield from _comparison_lines(matrix, comparison)
 
 
-def changed_lines(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
-    if recorded is None:
+def _comparison_lines(matrix: Matrix, comparison: Comparison | None) -> Iterator[str]:
+    if comparison is None:
         yield "no matrix was recorded: nothing is compared"
         return
-    changes, known = list(matrix.changed(recorded)), matrix.compared(recorded)
     for column in matrix.columns:
-        if column.name not in known:
+        if column.name not in comparison.compared:
             yield f"not compared: {column.name}, which was not recorded with these libraries"
-    if known:
+    changes = comparison.changes
+    if comparison.compared:
         yield f"{len(changes)} cells are not what was recorded" if changes else "every cell is as recorded"
     for change in changes:
         now = _told(change.now) if change.now else "gone"
         yield f"  {change.row.title} on {change.column}: was {_told(change.before)}, is {now}"
 
 
-def _changed(matrix: Matrix, recorded: Matrix | None) -> set[tuple[str, str]]:
-    """Row and column of the cells that changed; of a check with and without its loops, as it is shown."""
-    return {(each.row.id.partition(" [")[0], each.column) for each in (matrix.changed(recorded) if recorded else ())}
-
-
-def _besides(matrix: Matrix) -> list[tuple[str, ...]]:
-    return [(name, *(column.libraries.get(name) or "-" for column in matrix.columns)) for name in BESIDES]
+def _versions(matrix: Matrix) -> list[tuple[str, ...]]:
+    """What each column is of, with its name on top."""
+    names = ("transformers", *(column.name for column in matrix.columns))
+    return [names, *((name, *(column.libraries.get(name) or "-" for column in matrix.columns)) for name in BESIDES)]
 
 
 def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], list[str]]:
@@ -83,9 +111,8 @@ def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], lis
     return shown, summary
 
 
-def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str, int]) -> str:
-    cell = row.cell(column)
-    sign = SIGNS[cell.outcome] + (CHANGED if (row.id.partition(" [")[0], column) in changed else "")
+def _sign(cell: Cell, changed: bool, notes: dict[str, int]) -> str:
+    sign = SIGNS[cell.outcome] + (CHANGED if changed else "")
     if cell.value is None or cell.outcome not in ("differs", "fails"):
         return sign
     if len(cell.value) <= INLINE:
@@ -101,33 +128,29 @@ def _told(cell: Cell) -> str:
     return f"{cell.outcome} ({_on_a_line(cell.value)})" if cell.value else cell.outcome
 
 
-def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
+def markdown_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
     """The same as Markdown; values below the tables."""
-    changed = _changed(matrix, recorded)
-    names = [column.name for column in matrix.columns]
-    yield from _markdown_table(("transformers", *names), _besides(matrix))
-    for kind, title in KINDS.items():
-        rows, summary = _shown(matrix, kind, everything)
-        if not rows and not summary:
-            continue
-        notes: dict[str, int] = {}
-        lines = [(_title(row), *(_escaped(_sign(row, name, changed, notes)) for name in names)) for row in rows]
+    head, *versions = _versions(matrix)
+    yield from _markdown_table(head, versions)
+    for part in _parts(matrix, comparison, everything):
         yield ""
-        if lines:
-            yield from _markdown_table((title, *names), lines)
+        if part.rows:
+            lines = [(*_titles(row), *map(_escaped, signs)) for row, signs in part.rows]
+            yield from _markdown_table((part.title, part.beside, *head[1:]), lines)
             yield ""
-        if summary:
-            yield f"{title}: {'; '.join(summary)}."
-        if notes:
+        if part.summary:
+            yield f"{part.title}: {'; '.join(part.summary)}."
+        if part.notes:
             yield ""
-            yield from (f"{number}. {_escaped(note)}" for note, number in notes.items())
+            yield from (f"{number}. {_escaped(note)}" for note, number in part.notes.items())
 
 
-def _title(row: Row) -> str:
-    if row.kind in ("library", "difference"):
-        return _escaped(row.title)
-    name, _, places = row.title.partition(" (" if row.kind in ("code", "output") else " [")
-    return _escaped(f"`{name}`") + (f" ({places.rstrip(')]')})" if places else "")
+def _titles(row: Row) -> tuple[str, str]:
+    """A row's summary, and what is beside it; ids and code in code font."""
+    if row.kind == "check":
+        return _escaped(row.summary), _escaped(f"`{row.subject}`") + (f" ({row.loop})" if row.loop else "")
+    summary = f"`{row.summary}`" if row.kind in ("code", "output") else row.summary
+    return _escaped(summary), _escaped(row.documented or "")
 
 
 def _escaped(text: str) -> str:

@@ -45,12 +45,29 @@ CLAIMS = {name: each for name, each in _STAND_FOR.items() if isinstance(each, Cl
 INVARIANTS = {name: each for name, each in _STAND_FOR.items() if isinstance(each, Invariant)}
 
 
+def sentences() -> dict[str, str]:
+    """What each claim and invariant says, by id."""
+    return {name: each.sentence for name, each in _STAND_FOR.items()}
+
+
 def checks_of_claims() -> Iterator[tuple[Claim | Invariant, str, list[str]]]:
     """Each claim with its stage, then each invariant with "-", and the ids of the checks that stand for it."""
-    for one in (*CLAIMS.values(), *INVARIANTS.values()):
+    both: list[Claim | Invariant] = [*CLAIMS.values(), *INVARIANTS.values()]
+    for one in both:
         checks = [check.id for check in CHECKS.values() if one.id in (check.claim, check.otherwise)]
         stage = next(stage.name for stage in STAGES if one.id in stage.stands_for)
         yield one, stage if isinstance(one, Claim) else "-", checks
 
 
-__all__ = ["CHECKS", "CLAIMS", "INVARIANTS", "STAGES", "Run", "Stage", "StageResult", "checks_of_claims", "run_stages"]
+__all__ = [
+    "CHECKS",
+    "CLAIMS",
+    "INVARIANTS",
+    "STAGES",
+    "Run",
+    "Stage",
+    "StageResult",
+    "checks_of_claims",
+    "run_stages",
+    "sentences",
+]
