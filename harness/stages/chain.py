@@ -18,6 +18,7 @@ from harness.errors import CannotTry
 from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
+from harness.stages.replays.results import Replays
 from harness.watch.observer import unchanged_random_state
 
 if TYPE_CHECKING:
@@ -69,14 +70,8 @@ class Run:
     lr_scheduler: LRScheduler = field(init=False)
     planned_lrs: list[float] = field(init=False)
     """What the schedule gives: before the first update, then after each."""
-    replays: dict[str, Any] = field(default_factory=dict)
-    """Short trainings from one state, by name: what the stage equivalence compares."""
-    no_bf16: str | None = None
-    """Why no replay could be made in bf16."""
-    differences: list[Any] = field(default_factory=list)
-    """Where Trainer is not the document's own loop."""
-    apart: dict[str, float] = field(default_factory=dict)
-    """How far the loop and the plain loop were apart at most, by what was compared."""
+    replays: Replays = field(default_factory=Replays)
+    """Short trainings from one state: what the stage equivalence compares."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""

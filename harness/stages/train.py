@@ -41,7 +41,7 @@ UNUSED = ("mask_emb",)
 
 @STAGE.step
 def train(run: Run) -> None:
-    run.replays.clear()  # several times the model's size
+    run.replays.trainings.clear()  # several times the model's size
     run.progress_bar = progress_bar(run.num_training_steps)
     run.planned_lrs = rehearsed_lrs(run)
     metric = load_metric()
