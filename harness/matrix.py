@@ -86,10 +86,10 @@ class Row(_Part):
 
     @property
     def title(self) -> str:
-        """What a line of text calls it: a check by its id and loop, anything else by its summary."""
-        if self.kind != "check":
-            return self.summary
-        return f"{self.subject} [{self.loop}]" if self.loop else self.subject
+        """What a line of text calls it."""
+        if self.kind == "check":
+            return f"{self.subject} [{self.loop}]" if self.loop else self.subject
+        return f"{self.summary} ({self.documented})" if self.kind in ("code", "output") else self.summary
 
     @property
     def varies(self) -> bool:

@@ -181,6 +181,9 @@ def test_what_a_row_is_known_by(matrix: Matrix) -> None:
     assert summaries["difference", "AdamW's fused"] == ("AdamW's fused", "None")
     assert summaries["code", "k1"] == ("f1()", "000:1")
     assert summaries["output", "k2"] == ("f2()", "000:2")
+    titles = {(row.kind, row.subject): row.title for row in matrix.rows if row.loop != "plain"}
+    assert titles["check", ACCUMULATION] == f"{ACCUMULATION} [trainer]"
+    assert titles["code", "k1"] == "f1() (000:1)", "two pieces of code may have one label"
 
 
 def test_what_was_not_reached_is_not_tried() -> None:

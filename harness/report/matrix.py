@@ -28,9 +28,7 @@ INLINE, LENGTH = 28, 160
 class _Part:
     """The rows of one kind as they are shown."""
 
-    title: str
-    beside: str
-    """The heading of what is beside a row's summary."""
+    kind: Kind
     rows: list[tuple[Row, list[str]]]
     """Each with its cells."""
     notes: dict[str, int]
@@ -43,7 +41,7 @@ def _parts(matrix: Matrix, comparison: Comparison | None, everything: bool) -> I
     changes = comparison.changes if comparison else ()
     # Of a check with and without its loops, as it is shown.
     changed = {(each.row.kind, each.row.subject, each.column) for each in changes}
-    for kind, (title, beside) in KINDS.items():
+    for kind in KINDS:
         rows, summary = _shown(matrix, kind, everything)
         if not rows and not summary:
             continue
@@ -52,7 +50,7 @@ def _parts(matrix: Matrix, comparison: Comparison | None, everything: bool) -> I
             [_sign(row.cell(each.name), (kind, row.subject, each.name) in changed, notes) for each in matrix.columns]
             for row in rows
         ]
-        yield _Part(title, beside, list(zip(rows, signs, strict=True)), notes, summary)
+        yield _Part(kind, list(zip(rows, signs, strict=True)), notes, summary)
 
 
 def matrix_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
@@ -63,11 +61,13 @@ def matrix_lines(matrix: Matrix, comparison: Comparison | None, *, everything: b
     yield from table(_versions(matrix))
     for part in _parts(matrix, comparison, everything):
         yield ""
-        yield f"{part.title}:"
-        lines = table([(row.title, row.documented or "", *signs) for row, signs in part.rows])
+        yield f"{KINDS[part.kind][0]}:"
+        checks = part.kind == "check"
+        heads = [(row.title,) if checks else (row.summary, row.documented or "") for row, _ in part.rows]
+        lines = table([(*head, *signs) for head, (_, signs) in zip(heads, part.rows, strict=True)])
         for (row, _), line in zip(part.rows, lines, strict=True):
             yield f"  {line}"
-            if row.kind == "check":
+            if checks:
                 yield f"      {row.summary}"
         yield from (f"  {line}" for line in part.summary)
         yield from (f"    ({number}) {note}" for note, number in part.notes.items())
@@ -133,13 +133,14 @@ def markdown_lines(matrix: Matrix, comparison: Comparison | None, *, everything:
     head, *versions = _versions(matrix)
     yield from _markdown_table(head, versions)
     for part in _parts(matrix, comparison, everything):
+        title, beside = KINDS[part.kind]
         yield ""
         if part.rows:
             lines = [(*_titles(row), *map(_escaped, signs)) for row, signs in part.rows]
-            yield from _markdown_table((part.title, part.beside, *head[1:]), lines)
+            yield from _markdown_table((title, beside, *head[1:]), lines)
             yield ""
         if part.summary:
-            yield f"{part.title}: {'; '.join(part.summary)}."
+            yield f"{title}: {'; '.join(part.summary)}."
         if part.notes:
             yield ""
             yield from (f"{number}. {_escaped(note)}" for note, number in part.notes.items())
