@@ -227,32 +227,34 @@ def columns() -> str:
 class Fact(NamedTuple):
     """Something that readers meet differently from version to version."""
 
-    says: str
-    documents: str
+    name: str
+    documented: str
     """What holds for the documents' code as printed."""
     found: Callable[[], str]
 
 
 FACTS = {
-    "adamw": Fact("AdamW can be imported from", "transformers", lambda: _own_name(adamw_classes()[-1])),
-    "load-metric": Fact("metrics are loaded by", "datasets", lambda: "datasets" if has_load_metric() else "evaluate"),
+    "adamw": Fact("package of AdamW", "transformers", lambda: _own_name(adamw_classes()[-1])),
+    "load-metric": Fact("package of the metrics", "datasets", lambda: "datasets" if has_load_metric() else "evaluate"),
     "short-name": Fact(
-        'the dataset\'s name "glue" is', "taken", lambda: "refused" if refused_by_the_hub("glue") else "taken"
+        'the dataset\'s name "glue"', "taken", lambda: "refused" if refused_by_the_hub("glue") else "taken"
     ),
-    "column": Fact("a dataset's column is a", "list", columns),
+    "column": Fact("type of a dataset's column", "list", columns),
     "evaluation-keyword": Fact(
-        "TrainingArguments calls when to evaluate",
+        "keyword for the evaluation strategy (TrainingArguments)",
         "evaluation_strategy",
         lambda: _takes_of("TrainingArguments", "evaluation_strategy", "eval_strategy"),
     ),
     "tokenizer-keyword": Fact(
-        "Trainer calls the tokenizer", "tokenizer", lambda: _takes_of("Trainer", "tokenizer", "processing_class")
+        "keyword for the tokenizer (Trainer)",
+        "tokenizer",
+        lambda: _takes_of("Trainer", "tokenizer", "processing_class"),
     ),
-    "trainers-optimizer": Fact("Trainer's default optimizer is", "adamw_hf", trainers_optimizer),
-    "reports-to": Fact("Trainer reports by default to", "all", reports_to),
-    "attention": Fact("BERT's attention is", "eager", attention),
+    "trainers-optimizer": Fact("Trainer's default optimizer", "adamw_hf", trainers_optimizer),
+    "reports-to": Fact("where Trainer reports by default", "all", reports_to),
+    "attention": Fact("implementation of BERT's attention", "eager", attention),
     "split-batches": Fact(
-        "Accelerator is told to split batches by", "split_batches", lambda: next(iter(split_batches(True)))
+        "keyword for splitting batches (Accelerator)", "split_batches", lambda: next(iter(split_batches(True)))
     ),
 }
 """By id: what the documents' code relies on, and what the versions have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,14 +21,14 @@ DOCUMENTS_FILE = "documents.json"
 CellOutcome = Literal["holds", "differs", "fails", "not applicable", "not tried"]
 Kind = Literal["library", "check", "difference", "code", "output"]
 
-KINDS: dict[Kind, str] = {
-    "library": "What the documents rely on",
-    "check": "Claims and checks",
-    "difference": "Where Trainer is not the loop by hand",
-    "code": "The documents' code, as printed",
-    "output": "What it prints",
+KINDS: dict[Kind, tuple[str, str]] = {
+    "library": ("What the documents rely on", "documented"),
+    "check": ("Claims and checks", "check"),
+    "difference": ("Where Trainer is not the loop by hand", "by hand"),
+    "code": ("The documents' code, as printed", "where"),
+    "output": ("What it prints", "where"),
 }
-"""The parts of a matrix, in order."""
+"""The parts of a matrix, in order: the title, and what is beside a row's summary."""
 
 WORST_FIRST = ("fails", "deprecated", "runs", "not applicable")
 
@@ -60,28 +60,38 @@ class Column(StrictModel):
 
 
 class Row(StrictModel):
-    """``id`` names a check with its loop, a difference, a library's fact, or a piece of code by its hash."""
+    """One thing that versions are compared by."""
 
-    id: str
     kind: Kind
-    says: str
-    cells: dict[str, Cell]
+    subject: str
+    """The id of a library's fact or of a check, the name of a difference, the hash of a piece of code."""
+    loop: str | None = None
+    """Of a check: the loop, with the number of processes, whose runs the cells are of."""
+    summary: str
+    """What a reader knows it by; of a check the sentence of the claim or invariant that it stands for."""
+    documented: str | None = None
+    """What the documents have: a fact's value, that of the loop by hand, the document and number of each block."""
+    cells: dict[str, Cell] = Field(default_factory=dict)
     """By column; none where no record is about it."""
 
     def cell(self, column: str) -> Cell:
         return self.cells.get(column, Cell(outcome="not tried"))
 
     @property
-    def group(self) -> str:
+    def key(self) -> tuple[str, str, str | None]:
+        return self.kind, self.subject, self.loop
+
+    @property
+    def group(self) -> tuple[str, str | None]:
         """What must have been recorded for the row to have a cell: a kind, for checks of one loop."""
-        return self.kind + self.id.partition(" [")[2]
+        return self.kind, self.loop
 
     @property
     def title(self) -> str:
-        """What a reader knows it by."""
+        """What a line of text calls it."""
         if self.kind == "check":
-            return self.id
-        return self.id.removeprefix("difference::") if self.kind == "difference" else self.says
+            return f"{self.subject} [{self.loop}]" if self.loop else self.subject
+        return f"{self.summary} ({self.documented})" if self.kind in ("code", "output") else self.summary
 
     @property
     def varies(self) -> bool:
@@ -99,31 +109,41 @@ class Change:
     now: Cell | None
 
 
-class Matrix(StrictModel):
-    """Schema 1 of baselines/matrix.json."""
+@dataclass(frozen=True)
+class Comparison:
+    """A matrix against the recorded one."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    changes: tuple[Change, ...]
+    compared: tuple[str, ...]
+    """The columns whose libraries a recorded column has; the others are not compared."""
+
+
+class Matrix(StrictModel):
+    """Schema 2 of baselines/matrix.json."""
+
+    schema_: Literal[2] = Field(default=2, alias="schema")
     columns: list[Column]
     rows: list[Row]
 
-    def compared(self, recorded: Matrix) -> dict[str, str]:
-        """The columns whose libraries a recorded column has, with that column's name."""
+    def against(self, recorded: Matrix) -> Comparison:
+        """What changed since a matrix was recorded."""
         there = {column.key: column.name for column in recorded.columns}
-        return {column.name: there[column.key] for column in self.columns if column.key in there}
+        known = {column.name: there[column.key] for column in self.columns if column.key in there}
+        return Comparison(tuple(self._changed(recorded, known)), tuple(known))
 
-    def changed(self, recorded: Matrix) -> Iterator[Change]:
+    def _changed(self, recorded: Matrix, known: Mapping[str, str]) -> Iterator[Change]:
         """The cells that are not what was recorded, those that vanished included.
 
-        A column with other libraries is not compared, nor what no record was given for: the documents' code, a loop.
-        Long decimals are not compared: they are another machine's.
+        Nothing is compared that no record was given for: the documents' code, a loop. Nor are long decimals: they are
+        another machine's. ``known`` maps the columns that are compared to the names of the recorded ones.
         """
-        rows = {row.id: row for row in self.rows}
-        for column, recorded_column in self.compared(recorded).items():
+        rows = {row.key: row for row in self.rows}
+        for column, recorded_column in known.items():
             given = {row.group for row in self.rows if column in row.cells}
             for before in recorded.rows:
                 if recorded_column not in before.cells or before.group not in given:
                     continue
-                now = rows.get(before.id)
+                now = rows.get(before.key)
                 cell = now.cells.get(column) if now else None
                 if cell is None or cell.comparable != before.cells[recorded_column].comparable:
                     yield Change(now or before, column, before.cells[recorded_column], cell)
@@ -166,8 +186,10 @@ def _read(file: Path) -> RunRecord | DocumentsRecord:
     return read_model(file, DocumentsRecord, "record of documents", "run harness documents again")
 
 
-def matrix_of(records: Sequence[RunRecord | DocumentsRecord]) -> Matrix:
+def matrix_of(records: Sequence[RunRecord | DocumentsRecord], sentences: Mapping[str, str]) -> Matrix:
     """The matrix of some records. Of several records of one loop on the same versions, the last one counts.
+
+    ``sentences`` are those of claims and invariants, by id; one that is not among them is shown by its id.
 
     Raises:
         CannotTry: they are of several recipes, or a record lacks what every run writes.
@@ -178,18 +200,17 @@ def matrix_of(records: Sequence[RunRecord | DocumentsRecord]) -> Matrix:
     try:
         names = column_names([record.fingerprint["libraries"] for record in records])
         last = {(column, _about(record)): record for record, column in zip(records, names, strict=True)}
-        entries = {key: list(_entries(record)) for key, record in last.items()}
+        entries = {(column, about): list(_rows(record, column, sentences)) for (column, about), record in last.items()}
     except (KeyError, AttributeError) as error:
         raise CannotTry(f"a record lacks {error}; make it again") from error
     columns: dict[str, Column] = {}
-    rows: dict[str, Row] = {}
+    rows: dict[tuple[str, str, str | None], Row] = {}
     for (column, about), record in last.items():
         libraries = record.fingerprint["libraries"]
         versions = {name: libraries.get(name) for name in ("transformers", *BESIDES)}
         columns.setdefault(column, Column(name=column, libraries=versions))
-        for kind, name, says, cell in entries[column, about]:
-            row = rows.setdefault(name, Row(id=name, kind=kind, says=says, cells={}))
-            row.cells[column] = cell
+        for row in entries[column, about]:
+            rows.setdefault(row.key, row).cells |= row.cells
     for (column, _), record in last.items():
         for row in rows.values():
             if column not in row.cells and (silence := _silent(record, row)):
@@ -224,31 +245,37 @@ def _as_numbers(name: str) -> list[int]:
     return [int(part) for part in name.replace(",", ".").replace(" ", ".").split(".") if part.isdigit()]
 
 
-def _entries(record: RunRecord | DocumentsRecord) -> Iterator[tuple[Kind, str, str, Cell]]:
+def _rows(record: RunRecord | DocumentsRecord, column: str, sentences: Mapping[str, str]) -> Iterator[Row]:
+    """What a record says, each row with its one cell."""
     if isinstance(record, DocumentsRecord):
         for key in dict.fromkeys(block.key for block in record.blocks):
-            yield from _of_blocks([block for block in record.blocks if block.key == key])
+            yield from _of_code([block for block in record.blocks if block.key == key], column)
         return
     for name, found in record.facts.items():
         fact = FACTS.get(name)
-        says, documented = (fact.says, fact.documents) if fact else (name, found)
-        holds = documented in found.split(", ")
-        cell = Cell(outcome="holds") if holds else Cell(outcome="differs", value=found)
-        yield "library", f"library::{name}", f"{says} {documented}", cell
-    loop = _loop(record)
+        summary, documented = (fact.name, fact.documented) if fact else (name, found)
+        cell = _against(documented in found.split(", "), found)
+        yield Row(kind="library", subject=name, summary=summary, documented=documented, cells={column: cell})
     for check in record.checks:
-        yield "check", f"{check.check} [{loop}]", check.claim, _of_check(check, record)
-    for difference in record.differences:
-        same = difference.there == difference.by_hand
-        cell = Cell(outcome="holds") if same else Cell(outcome="differs", value=difference.there)
-        yield "difference", f"difference::{difference.what}", f"as by hand: {difference.by_hand}", cell
+        summary = sentences.get(check.claim, check.claim)
+        cell = _of_check(check, record)
+        yield Row(kind="check", subject=check.check, loop=_loop(record), summary=summary, cells={column: cell})
+    for each in record.differences:
+        cell = _against(each.there == each.by_hand, each.there)
+        yield Row(
+            kind="difference", subject=each.what, summary=each.what, documented=each.by_hand, cells={column: cell}
+        )
+
+
+def _against(as_documented: bool, found: str) -> Cell:
+    return Cell(outcome="holds") if as_documented else Cell(outcome="differs", value=found)
 
 
 def _silent(record: RunRecord | DocumentsRecord, row: Row) -> Cell | None:
     """What it means that a record says nothing of a row; None where the row is not about it."""
     if isinstance(record, DocumentsRecord):
         return None
-    if row.kind == "check" and row.id.endswith(f" [{_loop(record)}]"):
+    if row.kind == "check" and row.loop == _loop(record):
         return Cell(outcome="not tried")  # the run ended before
     if row.kind == "difference" and record.differences:
         return Cell(outcome="holds")
@@ -267,48 +294,55 @@ def _of_check(check: CheckOutcome, record: RunRecord) -> Cell:
     return Cell(outcome="fails", value=found[check.check])
 
 
-def _of_blocks(blocks: Sequence[BlockRecord]) -> Iterator[tuple[Kind, str, str, Cell]]:
+def _of_code(blocks: Sequence[BlockRecord], column: str) -> Iterator[Row]:
     """The rows of one piece of code, which several documents may have: as it went where it went worst."""
     block = min(blocks, key=lambda each: WORST_FIRST.index(each.outcome))
-    name = f"code::{block.key}"
-    says = f"{block.label} ({', '.join(f'{each.document}:{each.number}' for each in blocks)})"
+    places = ", ".join(f"{each.document}:{each.number}" for each in blocks)
+
+    def row(kind: Kind, outcome: CellOutcome, value: str | None = None) -> Row:
+        cells = {column: Cell(outcome=outcome, value=value)}
+        return Row(kind=kind, subject=block.key, summary=block.label, documented=places, cells=cells)
+
     if block.outcome == "not applicable":
-        yield "code", name, says, Cell(outcome="not applicable", value=block.says)
+        yield row("code", "not applicable", block.says)
         return
     if block.outcome == "fails":
         helps = f"write {block.replacement}" if block.repaired and block.replacement else "no remedy known"
-        yield "code", name, says, Cell(outcome="fails", value=f"{helps} ({block.says})")
+        yield row("code", "fails", f"{helps} ({block.says})")
     elif block.outcome == "deprecated":
-        yield "code", name, says, Cell(outcome="differs", value=f"deprecated: {block.says}")
+        yield row("code", "differs", f"deprecated: {block.says}")
     else:
-        yield "code", name, says, Cell(outcome="holds")
+        yield row("code", "holds")
     shown = [each for each in blocks if each.shows_output]
     if shown:
         otherwise = next((each.prints for each in shown if each.prints is not None), None)
-        cell = Cell(outcome="holds") if otherwise is None else Cell(outcome="differs", value=otherwise or "nothing")
-        yield "output", f"output::{block.key}", says, cell
+        yield row("output", "holds") if otherwise is None else row("output", "differs", otherwise or "nothing")
 
 
 def merged(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows to be shown: those of one check that came out alike with every loop are one."""
+    """The rows to be shown: those of one check that came out alike with several loops are one, which names them.
+
+    Where all loops came out alike, none is named.
+    """
     checks: dict[str, list[Row]] = {}
     for row in rows:
         if row.kind != "check":
             yield row
         else:
-            checks.setdefault(row.id.partition(" [")[0], []).append(row)
-    for check, of_loops in checks.items():
+            checks.setdefault(row.subject, []).append(row)
+    for of_loops in checks.values():
         applies = [row for row in of_loops if any(c.outcome != "not applicable" for c in row.cells.values())]
-        apart: list[Row] = []
+        unlike: list[Row] = []
         for row in applies or of_loops[:1]:
-            same = next((each for each in apart if _agree(each, row)), None)
+            same = next((each for each in unlike if _agree(each, row)), None)
             if same is None:
-                apart.append(row.model_copy(deep=True))
+                unlike.append(row.model_copy(deep=True))
             else:
-                same.id = same.id.removesuffix("]") + f", {row.id.partition(' [')[2]}"
+                same.loop = f"{same.loop}, {row.loop}"
                 same.cells |= row.cells
-        for row in apart:
-            yield row.model_copy(update={"id": check}) if len(apart) == 1 else row
+        if len(unlike) == 1:
+            unlike[0].loop = None
+        yield from unlike
 
 
 def _agree(one: Row, other: Row) -> bool:

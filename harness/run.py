@@ -191,9 +191,9 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
         provenance=Provenance(**provenance()),
         weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
-        apart=run.apart,
+        apart=run.replays.max_differences,
         facts=facts(),
-        differences=run.differences,
+        differences=run.replays.differences,
     )
 
 

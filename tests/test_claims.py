@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from harness.claims import CLAIMS, INVARIANTS
+from harness import claims
+from harness.claims import Claim, Invariant
 from harness.recipe import RECIPES, Recipe
 from harness.report.terminal import claims_lines
-from harness.stages import CHECKS, STAGES, checks_of_claims
+from harness.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, checks_of_claims, columns, trainer
+
+STAGE_FILES = sorted(Path(columns.__file__).parent.glob("*.py"))
 
 
-@pytest.mark.parametrize("name", [*CLAIMS, *INVARIANTS])
-def test_has_a_check(name: str) -> None:
-    assert checks_of_claims()[name], f"write a check that stands for {name}, in harness/stages"
+def test_each_has_a_check() -> None:
+    checks = {one.id: checks for one, _, checks in checks_of_claims()}
+    assert list(checks) == [*CLAIMS, *INVARIANTS]
+    assert all(checks.values())
+
+
+def test_none_is_left_without_a_check() -> None:
+    """One that is written down and given to no decorator would be forgotten."""
+    modules = [claims, *(import_module(f"harness.stages.{stage.name}") for stage in STAGES)]
+    written = [one for module in modules for one in vars(module).values() if isinstance(one, Claim | Invariant)]
+    assert all((CLAIMS | INVARIANTS)[one.id] is one for one in written)
+
+
+def test_ids_and_sentences_mean_one_thing() -> None:
+    """Also where several stages' checks stand for one invariant."""
+    stand_for = [one for stage in STAGES for one in stage.stands_for.values()]
+    assert all((CLAIMS | INVARIANTS)[one.id] is one for one in stand_for)
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
@@ -20,26 +45,64 @@ def test_check_stands_for_something(check) -> None:
     assert check.claim in CLAIMS or check.claim in INVARIANTS
     assert check.otherwise is None or (check.claim in CLAIMS and check.otherwise in INVARIANTS)
     assert check.statement.endswith(".")
-    if check.claim in CLAIMS:
-        assert CLAIMS[check.claim].stage == check.id.partition("::")[0]
 
 
 def test_ids_are_used_once() -> None:
     ids = [check.id for stage in STAGES for check in (stage.completes, *stage.checks)]
     assert len(ids) == len(set(ids))
     assert not set(CLAIMS) & set(INVARIANTS)
+    claims_of_stages = [one.id for stage in STAGES for one in stage.stands_for.values() if isinstance(one, Claim)]
+    assert len(claims_of_stages) == len(set(claims_of_stages))
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_claim_is_complete(claim) -> None:
-    assert claim.stage in [stage.name for stage in STAGES]
-    assert claim.says
-    assert claim.expected is not None
+    assert claim.sentence
+    assert claim.documents
     assert claim.section
     assert set(claim.documents) <= {"000", "001", "002", "003", "004"}
     assert set(claim.only) <= set(Recipe().as_dict())
     documented = [Recipe(), Recipe(loop="accelerate", lr=3e-5), Recipe(loop="trainer")]
     assert None in map(claim.not_applicable, documented), "a claim of the documents applies to a documented recipe"
+
+
+def test_expected_is_there_only_where_a_check_reads_it() -> None:
+    """Each claim with an expected value has a name, and the file with its check mentions NAME.expected."""
+    with_value = {name for name, one in CLAIMS.items() if one.expected is not None}
+    read: set[str] = set()
+    for file in STAGE_FILES:
+        tree = ast.parse(file.read_text())
+        checks = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.decorator_list]
+        names = {str(argument) for check in checks for argument in _claims_of(check)}
+        module = vars(import_module(f"harness.stages.{file.stem}")) if names else {}
+        mentioned = {
+            each.value.id
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Attribute) and each.attr == "expected" and isinstance(each.value, ast.Name)
+        }
+        read |= {module[name].id for name in names & mentioned}
+    assert with_value == read
+
+
+def _claims_of(check: ast.FunctionDef) -> Iterator[str]:
+    """The names given to @STAGE.check."""
+    for each in check.decorator_list:
+        if isinstance(each, ast.Call) and isinstance(each.args[0] if each.args else None, ast.Name):
+            yield each.args[0].id  # type: ignore[attr-defined]
+
+
+def test_another_expected_value_makes_the_check_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two values that a check repeated once."""
+    run: Any = SimpleNamespace(model_datasets={"train": SimpleNamespace(column_names=["labels"])})
+    assert list(columns.label_renamed.function(run)) == []
+    monkeypatch.setattr(columns, "LABEL_RENAMED", replace(columns.LABEL_RENAMED, expected="label"))
+    assert "a column label" in [found.expected for found in columns.label_renamed.function(run)]
+
+    collator = type("DataCollatorWithPadding", (), {})()
+    run = SimpleNamespace(first_trainer=SimpleNamespace(data_collator=collator))
+    assert list(trainer.pads_dynamically_by_itself.function(run)) == []
+    monkeypatch.setattr(trainer, "TRAINER_COLLATOR", replace(trainer.TRAINER_COLLATOR, expected="default"))
+    assert [found.expected for found in trainer.pads_dynamically_by_itself.function(run)] == ["default"]
 
 
 def test_vocabulary_claims_are_never_passed_on_tiny() -> None:
@@ -92,5 +155,7 @@ def test_documented_figures_agree_with_each_other() -> None:
 
 def test_table_has_a_row_for_each() -> None:
     lines = list(claims_lines(checks_of_claims()))
+    assert lines[0].split() == ["ID", "STAGE", "KIND", "DOCUMENTS", "EXPECTED", "CHECKS", "SAYS"]
+    assert next(line for line in lines if line.startswith("zero-grad")).split()[1:3] == ["train", "exact"]
     assert [line.split()[0] for line in lines[1:]] == [*CLAIMS, *INVARIANTS]
     assert "schedule::documented-number-of-updates" in next(line for line in lines if line.startswith("num-training"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,20 @@ from click.testing import CliRunner, Result
 from harness.cli import main
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, Difference, Finding
-from harness.matrix import Matrix, matrix_of, merged, records_below
+from harness.matrix import Matrix, merged, records_below
+from harness.matrix import matrix_of as matrix_of_records
 from harness.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
+from harness.report import annotations
 from harness.report.matrix import END, MARK, markdown_lines, matrix_lines, write_markdown
+from harness.stages import INVARIANTS
 
 OLD, NEW = "4.49.0", "5.23.0"
 ACCUMULATION = "equivalence::trainer-accumulates-as-one-batch"
+SENTENCE = "Micro-batches that are accumulated | are one batch."
+
+
+def matrix_of(records: Sequence[RunRecord | DocumentsRecord]) -> Matrix:
+    return matrix_of_records(records, {"accumulation": SENTENCE})
 
 
 def run(
@@ -128,9 +137,9 @@ def matrix(records: list[RunRecord | DocumentsRecord]) -> Matrix:
     return matrix_of(records)
 
 
-def cells(matrix: Matrix, row: str) -> list[tuple[str, str | None]]:
+def cells(matrix: Matrix, kind: str, subject: str, loop: str | None = None) -> list[tuple[str, str | None]]:
     """Of a row as it is shown."""
-    found = next(each for each in merged(matrix.rows) if each.id == row)
+    found = next(each for each in merged(matrix.rows) if each.key == (kind, subject, loop))
     return [(found.cell(column.name).outcome, found.cell(column.name).value) for column in matrix.columns]
 
 
@@ -139,46 +148,62 @@ def test_columns_are_versions_in_order(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("kind", "subject", "expected"),
     [
-        (ACCUMULATION, [("holds", None), ("fails", "4 times")]),
-        ("load::split-sizes", [("holds", None), ("holds", None)]),
-        ("difference::AdamW's fused", [("holds", None), ("differs", "True")]),
-        ("library::column", [("holds", None), ("differs", "Column")]),
+        ("check", ACCUMULATION, [("holds", None), ("fails", "4 times")]),
+        ("check", "load::split-sizes", [("holds", None), ("holds", None)]),
+        ("difference", "AdamW's fused", [("holds", None), ("differs", "True")]),
+        ("library", "column", [("holds", None), ("differs", "Column")]),
         (
-            "code::k1",
+            "code",
+            "k1",
             [("differs", "deprecated: old"), ("fails", "write from torch.optim import AdamW (ImportError: no AdamW)")],
         ),
-        ("code::k2", [("holds", None), ("holds", None)]),
-        ("output::k2", [("holds", None), ("differs", "another")]),
+        ("code", "k2", [("holds", None), ("holds", None)]),
+        ("output", "k2", [("holds", None), ("differs", "another")]),
     ],
 )
-def test_cells(row: str, expected: list[tuple[str, str | None]], matrix: Matrix) -> None:
-    assert cells(matrix, row) == expected
+def test_cells(kind: str, subject: str, expected: list[tuple[str, str | None]], matrix: Matrix) -> None:
+    assert cells(matrix, kind, subject) == expected
+
+
+def test_what_a_row_is_known_by(matrix: Matrix) -> None:
+    summaries = {(row.kind, row.subject): (row.summary, row.documented) for row in matrix.rows}
+    assert summaries["check", ACCUMULATION] == (SENTENCE, None)
+    assert summaries["library", "column"] == ("type of a dataset's column", "list")
+    assert summaries["difference", "AdamW's fused"] == ("AdamW's fused", "None")
+    assert summaries["code", "k1"] == ("f1()", "000:1")
+    assert summaries["output", "k2"] == ("f2()", "000:2")
+    titles = {(row.kind, row.subject): row.title for row in matrix.rows if row.loop != "plain"}
+    assert titles["check", ACCUMULATION] == f"{ACCUMULATION} [trainer]"
+    assert titles["code", "k1"] == "f1() (000:1)", "two pieces of code may have one label"
 
 
 def test_what_was_not_reached_is_not_tried() -> None:
     found = matrix_of([run(OLD, {"load::a": "broken"}), run(NEW, {"load::a": "holds", "train::b": "holds"})])
-    assert cells(found, "train::b") == [("not tried", None), ("holds", None)]
+    assert cells(found, "check", "train::b") == [("not tried", None), ("holds", None)]
     loops = [run(OLD, {"load::a": "x"}, loop="accelerate"), run(OLD, {"load::a": "x", "train::b": "holds"})]
     found = matrix_of([*loops, run(NEW, {"load::a": "holds", "train::b": "holds"}, loop="accelerate")])
-    assert cells(found, "train::b [accelerate]") == [("not tried", None), ("holds", None)]
-    assert cells(found, "train::b [trainer]") == [("holds", None), ("not tried", None)]
+    assert cells(found, "check", "train::b", "accelerate") == [("not tried", None), ("holds", None)]
+    assert cells(found, "check", "train::b", "trainer") == [("holds", None), ("not tried", None)]
 
 
 def test_a_difference_that_is_not_listed_is_none() -> None:
     listed, not_listed = run(NEW, {}), run(OLD, {})
     not_listed.differences[0] = replace(not_listed.differences[0], what="clipping")
-    assert cells(matrix_of([listed, not_listed]), "difference::AdamW's fused") == [("holds", None), ("differs", "True")]
+    found = matrix_of([listed, not_listed])
+    assert cells(found, "difference", "AdamW's fused") == [("holds", None), ("differs", "True")]
 
 
 def test_loops_that_come_out_alike_are_shown_as_one_row_and_others_are_not() -> None:
-    def shown(outcomes: dict[str, str]) -> list[str]:
+    def shown(outcomes: dict[str, str]) -> list[tuple[str, str | None]]:
         found = matrix_of([run(OLD, {"load::a": outcome}, loop=loop) for loop, outcome in outcomes.items()])
-        return [row.id for row in merged(found.rows) if row.kind == "check"]
+        return [(row.subject, row.loop) for row in merged(found.rows) if row.kind == "check"]
 
-    assert shown({"plain": "holds", "trainer": "holds"}) == ["load::a"]
-    assert shown({"plain": "holds", "trainer": "x"}) == ["load::a [plain]", "load::a [trainer]"]
+    assert shown({"plain": "holds", "trainer": "holds"}) == [("load::a", None)]
+    assert shown({"plain": "holds", "trainer": "x"}) == [("load::a", "plain"), ("load::a", "trainer")]
+    alike = {"plain": "holds", "accelerate": "x", "trainer": "holds"}
+    assert shown(alike) == [("load::a", "plain, trainer"), ("load::a", "accelerate")]
 
 
 def test_versions_of_another_library_tell_columns_apart() -> None:
@@ -187,17 +212,21 @@ def test_versions_of_another_library_tell_columns_apart() -> None:
 
 
 def changes(now: Matrix, recorded: Matrix) -> list[tuple[str, str, str, str | None]]:
-    found = now.changed(recorded)
-    return [(each.row.id, each.column, each.before.outcome, each.now.outcome if each.now else None) for each in found]
+    found = now.against(recorded).changes
+    return [
+        (each.row.title, each.column, each.before.outcome, each.now.outcome if each.now else None) for each in found
+    ]
 
 
 def test_a_cell_that_changed_is_marked_and_told(matrix: Matrix, records: list[RunRecord | DocumentsRecord]) -> None:
     now = matrix_of([run(NEW, {ACCUMULATION: "holds", "load::split-sizes": "holds"}, facts={"column": "Column"})])
     assert changes(now, matrix) == [(f"{ACCUMULATION} [trainer]", NEW, "fails", "holds")]
-    lines = "\n".join(matrix_lines(now, matrix, everything=True))
+    lines = "\n".join(matrix_lines(now, now.against(matrix), everything=True))
     assert "holds*" in lines
     assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is holds" in lines
     assert "1 cells are not what was recorded" in lines
+    (annotation,) = annotations.of_changes(now.against(matrix).changes)
+    assert annotation.endswith(f"on {NEW}::was fails, is holds ")
     assert changes(matrix_of(records), matrix) == []
 
 
@@ -211,7 +240,7 @@ def test_a_regression_in_one_of_several_loops_is_a_change() -> None:
 def test_a_cell_that_vanished_is_a_change(matrix: Matrix) -> None:
     now = matrix_of([run(NEW, {"load::split-sizes": "holds"}, facts={"column": "Column"})])
     assert changes(now, matrix) == [(f"{ACCUMULATION} [trainer]", NEW, "fails", None)]
-    assert "is gone" in "\n".join(matrix_lines(now, matrix))
+    assert "is gone" in "\n".join(matrix_lines(now, now.against(matrix)))
 
 
 def test_a_changed_value_is_a_change_and_another_machine_s_decimals_are_none(matrix: Matrix) -> None:
@@ -225,7 +254,7 @@ def test_columns_are_compared_by_their_libraries(matrix: Matrix) -> None:
     both = matrix_of([run(OLD, {"load::a": "holds"}, accelerate=each) for each in ("0.29.3", "0.25.0")])
     one = matrix_of([run(OLD, {"load::a": "x"}, accelerate="0.25.0", torch="2.13.0+cpu")])
     assert changes(one, both) == []
-    assert f"not compared: {OLD}, which was not recorded" in "\n".join(matrix_lines(one, both))
+    assert f"not compared: {OLD}, which was not recorded" in "\n".join(matrix_lines(one, one.against(both)))
     one = matrix_of([run(OLD, {"load::a": "x"}, accelerate="0.25.0")])
     assert changes(one, both) == [("load::a [trainer]", OLD, "holds", "fails")]
 
@@ -251,20 +280,18 @@ def test_what_a_run_did_not_reach_is_said() -> None:
 
 def test_the_last_of_several_records_counts_alone() -> None:
     found = matrix_of([run(OLD, {"load::a": "x", "train::b": "x"}), run(OLD, {"load::a": "holds"})])
-    assert {row.id: row.cell(OLD).outcome for row in found.rows if row.kind == "check"} == {
-        "load::a [trainer]": "holds"
-    }
+    assert [(row.subject, row.cell(OLD).outcome) for row in found.rows if row.kind == "check"] == [("load::a", "holds")]
 
 
 def test_the_same_code_is_as_it_went_where_it_went_worst() -> None:
     again = FAILS | {"key": "k"}
     found = matrix_of([documents(OLD, again, {"outcome": "not applicable", "says": "needs x", "key": "k"})])
-    assert cells(found, "code::k")[0][0] == "fails"
+    assert cells(found, "code", "k")[0][0] == "fails"
 
 
 def test_an_output_that_is_nothing_differs() -> None:
     found = matrix_of([documents(OLD, {"outcome": "runs", "shows_output": True, "prints": ""})])
-    assert cells(found, "output::k1") == [("differs", "nothing")]
+    assert cells(found, "output", "k1") == [("differs", "nothing")]
 
 
 def test_runs_of_several_recipes_are_refused() -> None:
@@ -291,7 +318,9 @@ def test_the_terminal_shows_what_varies_and_counts_the_rest(matrix: Matrix) -> N
     lines = list(matrix_lines(matrix, None))
     text = "\n".join(lines)
     assert any(line.split() == ["transformers", OLD, NEW] for line in lines)
-    assert any(line.split() == [ACCUMULATION, "holds", "FAILS:", "4", "times"] for line in lines)
+    place = [line.split() for line in lines].index([ACCUMULATION, "holds", "FAILS:", "4", "times"])
+    assert lines[place + 1].strip() == SENTENCE
+    assert any(line.split() == "type of a dataset's column list holds differs: Column".split() for line in lines)
     assert "(1) write from torch.optim import AdamW (ImportError: no AdamW)" in text
     assert "load::split-sizes" not in text
     assert "1 more as documented, or not applicable, on all versions" in text
@@ -301,9 +330,11 @@ def test_the_terminal_shows_what_varies_and_counts_the_rest(matrix: Matrix) -> N
 def test_markdown(matrix: Matrix) -> None:
     lines = list(markdown_lines(matrix, None))
     assert lines[0] == f"| transformers | {OLD} | {NEW} |"
-    assert f"| `{ACCUMULATION}` | holds | FAILS: 4 times |" in lines
+    assert f"| {SENTENCE} | `{ACCUMULATION}` | holds | FAILS: 4 times |".replace("ted |", "ted \\|") in lines
+    assert "| type of a dataset's column | list | holds | differs: Column |" in lines
+    assert "| `f2()` | 000:2 | holds | differs: another |" in lines
     assert "1. write from torch.optim import AdamW (ImportError: no AdamW)" in lines
-    assert all(line.count("|") in (0, 4) for line in lines)
+    assert all(line.replace("\\|", "").count("|") in (0, 4, 5) for line in lines)
 
 
 def test_markdown_goes_between_the_marks(tmp_path: Path) -> None:
@@ -328,7 +359,7 @@ def test_no_other_file_is_overwritten(content: bytes, tmp_path: Path) -> None:
 
 def test_markdown_keeps_backticks_and_bars(matrix: Matrix) -> None:
     for row in matrix.rows:
-        row.says = row.says.replace("f1()", "a_b() | c")
+        row.summary = row.summary.replace("f1()", "a_b() | c")
         for cell in row.cells.values():
             cell.value = cell.value and f"{cell.value}: `a_b` or a_b | <c>, and so on"
     text = "\n".join(markdown_lines(matrix, None))
@@ -363,9 +394,12 @@ def test_the_command(folder: Path, matrix: Matrix) -> None:
     result = invoke(folder, "--json", str(folder / "matrix.json"), "--markdown", str(markdown))
     assert result.exit_code == 0, result.output
     assert ACCUMULATION in result.output
-    assert Matrix.read(folder / "matrix.json").rows == matrix.rows
+    recorded = Matrix.read(folder / "matrix.json")
+    assert [(row.key, row.cells) for row in recorded.rows] == [(row.key, row.cells) for row in matrix.rows]
+    (accumulation,) = (row.summary for row in recorded.rows if row.key == ("check", ACCUMULATION, "trainer"))
+    assert accumulation == INVARIANTS["accumulation"].sentence
     assert "| transformers |" in markdown.read_text()
-    assert json.loads((folder / "matrix.json").read_text())["schema"] == 1
+    assert json.loads((folder / "matrix.json").read_text())["schema"] == 2
     again = invoke(folder)
     assert again.exit_code == 0
     assert "every cell is as recorded" in again.output
@@ -374,7 +408,7 @@ def test_the_command(folder: Path, matrix: Matrix) -> None:
 def test_a_change_exits_with_1(folder: Path) -> None:
     invoke(folder, "--json", str(folder / "matrix.json"))
     recorded = json.loads((folder / "matrix.json").read_text())
-    row = next(each for each in recorded["rows"] if each["id"] == f"{ACCUMULATION} [trainer]")
+    row = next(each for each in recorded["rows"] if (each["subject"], each.get("loop")) == (ACCUMULATION, "trainer"))
     row["cells"][NEW] = {"outcome": "holds"}
     (folder / "matrix.json").write_text(json.dumps(recorded))
     result = invoke(folder)
@@ -387,7 +421,8 @@ def test_a_change_exits_with_1(folder: Path) -> None:
     [
         ("runs/0/run.json", "{", "run.json: the file: Invalid JSON"),
         ("runs/3/documents.json", '{"schema": 1}', "documents.json: recipe: Field required"),
-        ("matrix.json", '{"schema": 2}', "matrix.json: schema: Input should be 1"),
+        ("matrix.json", '{"schema": 3}', "matrix.json: schema: Input should be 2"),
+        ("matrix.json", '{"schema": 1, "columns": [], "rows": []}', "write it again with --json"),
     ],
 )
 def test_a_broken_file_is_named(name: str, content: str, says: str, folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.baseline.stored import METRICS, Baseline, SeedRun, name_of, seed_run, without_seed
-from harness.claims import BALL_PARK, CLAIMS
+from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.recipe import Recipe
@@ -264,7 +264,7 @@ def spread_of(baseline: Baseline, metric: str) -> Spread:
 def documented(records: Sequence[RunRecord]) -> Verdict:
     """Accuracy and F1 are in the documents' ball park, where the recipe is the documents'."""
     record = records[0]
-    claim = CLAIMS["trainer-ball-park" if record.recipe["loop"] == "trainer" else "ball-park"]
+    claim = TRAINER_RESULT if record.recipe["loop"] == "trainer" else RESULT
     try:
         recipe = Recipe(**record.recipe)
     except (TypeError, ValueError) as error:

@@ -32,19 +32,21 @@ def matrix(
     from harness.matrix import Matrix, matrix_of, records_below
     from harness.report import annotations
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
+    from harness.stages import sentences
 
     for file in filter(None, (markdown, json_file)):
         check_json(file)
     if json_file is not None and json_file.exists():
         Matrix.read(json_file)  # anything else is not overwritten
-    found = matrix_of(records_below(runs))
+    found = matrix_of(records_below(runs), sentences())
     path = baselines / "matrix.json"
-    recorded = Matrix.read(path) if path.exists() else None
-    echo(matrix_lines(found, recorded, everything=everything))
+    comparison = found.against(Matrix.read(path)) if path.exists() else None
+    changes = comparison.changes if comparison else ()
+    echo(matrix_lines(found, comparison, everything=everything))
     if annotations.running_in_github_actions():
-        echo(annotations.of_changes(found, recorded))
+        echo(annotations.of_changes(changes))
     if markdown is not None:
-        write_markdown(markdown, markdown_lines(found, recorded, everything=everything))
+        write_markdown(markdown, markdown_lines(found, comparison, everything=everything))
     if json_file is not None:
         found.write(json_file)
-    sys.exit(FOUND if recorded is not None and any(found.changed(recorded)) else 0)
+    sys.exit(FOUND if changes else 0)

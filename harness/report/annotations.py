@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from harness.findings import Finding
-from harness.matrix import Matrix
+from harness.matrix import Change
 from harness.record import BlockRecord
 
 PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)")
@@ -36,8 +36,8 @@ def of_block(block: BlockRecord, file: str) -> Iterator[str]:
         yield annotation(level, f"{block.label} {block.outcome}", text, file=file, line=str(block.line))
 
 
-def of_changes(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
-    for change in matrix.changed(recorded) if recorded else ():
+def of_changes(changes: Iterable[Change]) -> Iterator[str]:
+    for change in changes:
         now = f"{change.now.outcome} {change.now.value or ''}" if change.now else "gone"
         yield annotation("warning", f"{change.row.title} on {change.column}", f"was {change.before.outcome}, is {now}")
 

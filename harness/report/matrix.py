@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import shortened
-from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
+from harness.matrix import BESIDES, KINDS, Cell, Comparison, Kind, Matrix, Row, merged
 from harness.report.terminal import table
 
 MARK, END = "<!-- matrix -->", "<!-- end of matrix -->"
@@ -24,49 +25,76 @@ INLINE, LENGTH = 28, 160
 """Values of so many characters are shown in their cell, longer ones below the table and cut to the second."""
 
 
-def matrix_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
-    """The matrix, the values that are not as documented, and what changed against the recorded one."""
-    changed = _changed(matrix, recorded)
-    names = [column.name for column in matrix.columns]
-    yield from table([("transformers", *names), *_besides(matrix)])
-    for kind, title in KINDS.items():
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one kind as they are shown."""
+
+    kind: Kind
+    rows: list[tuple[Row, list[str]]]
+    """Each with its cells."""
+    notes: dict[str, int]
+    """Values that are too long for a cell, with the number that the cell has instead."""
+    summary: list[str]
+    """What the rows that are left out come to."""
+
+
+def _parts(matrix: Matrix, comparison: Comparison | None, everything: bool) -> Iterator[_Part]:
+    changes = comparison.changes if comparison else ()
+    # Of a check with and without its loops, as it is shown.
+    changed = {(each.row.kind, each.row.subject, each.column) for each in changes}
+    for kind in KINDS:
         rows, summary = _shown(matrix, kind, everything)
         if not rows and not summary:
             continue
-        yield ""
-        yield f"{title}:"
         notes: dict[str, int] = {}
-        lines = [(row.title, *(_sign(row, name, changed, notes) for name in names)) for row in rows]
-        if lines:
-            yield from (f"  {line}" for line in table(lines))
-        yield from (f"  {line}" for line in summary)
-        yield from (f"    ({number}) {note}" for note, number in notes.items())
+        signs = [
+            [_sign(row.cell(each.name), (kind, row.subject, each.name) in changed, notes) for each in matrix.columns]
+            for row in rows
+        ]
+        yield _Part(kind, list(zip(rows, signs, strict=True)), notes, summary)
+
+
+def matrix_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
+    """The matrix, the values that are not as documented, and what changed against the recorded one.
+
+    A check has its claim's sentence below it.
+    """
+    yield from table(_versions(matrix))
+    for part in _parts(matrix, comparison, everything):
+        yield ""
+        yield f"{KINDS[part.kind][0]}:"
+        checks = part.kind == "check"
+        heads = [(row.title,) if checks else (row.summary, row.documented or "") for row, _ in part.rows]
+        lines = table([(*head, *signs) for head, (_, signs) in zip(heads, part.rows, strict=True)])
+        for (row, _), line in zip(part.rows, lines, strict=True):
+            yield f"  {line}"
+            if checks:
+                yield f"      {row.summary}"
+        yield from (f"  {line}" for line in part.summary)
+        yield from (f"    ({number}) {note}" for note, number in part.notes.items())
     yield ""
-    yield from changed_lines(matrix, recorded)
+    yield from _comparison_lines(matrix, comparison)
 
 
-def changed_lines(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
-    if recorded is None:
+def _comparison_lines(matrix: Matrix, comparison: Comparison | None) -> Iterator[str]:
+    if comparison is None:
         yield "no matrix was recorded: nothing is compared"
         return
-    changes, known = list(matrix.changed(recorded)), matrix.compared(recorded)
     for column in matrix.columns:
-        if column.name not in known:
+        if column.name not in comparison.compared:
             yield f"not compared: {column.name}, which was not recorded with these libraries"
-    if known:
+    changes = comparison.changes
+    if comparison.compared:
         yield f"{len(changes)} cells are not what was recorded" if changes else "every cell is as recorded"
     for change in changes:
         now = _format_cell(change.now) if change.now else "gone"
         yield f"  {change.row.title} on {change.column}: was {_format_cell(change.before)}, is {now}"
 
 
-def _changed(matrix: Matrix, recorded: Matrix | None) -> set[tuple[str, str]]:
-    """Row and column of the cells that changed; of a check with and without its loops, as it is shown."""
-    return {(each.row.id.partition(" [")[0], each.column) for each in (matrix.changed(recorded) if recorded else ())}
-
-
-def _besides(matrix: Matrix) -> list[tuple[str, ...]]:
-    return [(name, *(column.libraries.get(name) or "-" for column in matrix.columns)) for name in BESIDES]
+def _versions(matrix: Matrix) -> list[tuple[str, ...]]:
+    """What each column is of, with its name on top."""
+    names = ("transformers", *(column.name for column in matrix.columns))
+    return [names, *((name, *(column.libraries.get(name) or "-" for column in matrix.columns)) for name in BESIDES)]
 
 
 def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], list[str]]:
@@ -84,9 +112,8 @@ def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], lis
     return shown, summary
 
 
-def _sign(row: Row, column: str, changed: set[tuple[str, str]], notes: dict[str, int]) -> str:
-    cell = row.cell(column)
-    sign = SIGNS[cell.outcome] + (CHANGED if (row.id.partition(" [")[0], column) in changed else "")
+def _sign(cell: Cell, changed: bool, notes: dict[str, int]) -> str:
+    sign = SIGNS[cell.outcome] + (CHANGED if changed else "")
     if cell.value is None or cell.outcome not in ("differs", "fails"):
         return sign
     if len(cell.value) <= INLINE:
@@ -102,33 +129,30 @@ def _format_cell(cell: Cell) -> str:
     return f"{cell.outcome} ({_on_a_line(cell.value)})" if cell.value else cell.outcome
 
 
-def markdown_lines(matrix: Matrix, recorded: Matrix | None, *, everything: bool = False) -> Iterator[str]:
+def markdown_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
     """The same as Markdown; values below the tables."""
-    changed = _changed(matrix, recorded)
-    names = [column.name for column in matrix.columns]
-    yield from _markdown_table(("transformers", *names), _besides(matrix))
-    for kind, title in KINDS.items():
-        rows, summary = _shown(matrix, kind, everything)
-        if not rows and not summary:
-            continue
-        notes: dict[str, int] = {}
-        lines = [(_title(row), *(_escaped(_sign(row, name, changed, notes)) for name in names)) for row in rows]
+    head, *versions = _versions(matrix)
+    yield from _markdown_table(head, versions)
+    for part in _parts(matrix, comparison, everything):
+        title, beside = KINDS[part.kind]
         yield ""
-        if lines:
-            yield from _markdown_table((title, *names), lines)
+        if part.rows:
+            lines = [(*_titles(row), *map(_escaped, signs)) for row, signs in part.rows]
+            yield from _markdown_table((title, beside, *head[1:]), lines)
             yield ""
-        if summary:
-            yield f"{title}: {'; '.join(summary)}."
-        if notes:
+        if part.summary:
+            yield f"{title}: {'; '.join(part.summary)}."
+        if part.notes:
             yield ""
-            yield from (f"{number}. {_escaped(note)}" for note, number in notes.items())
+            yield from (f"{number}. {_escaped(note)}" for note, number in part.notes.items())
 
 
-def _title(row: Row) -> str:
-    if row.kind in ("library", "difference"):
-        return _escaped(row.title)
-    name, _, places = row.title.partition(" (" if row.kind in ("code", "output") else " [")
-    return _escaped(f"`{name}`") + (f" ({places.rstrip(')]')})" if places else "")
+def _titles(row: Row) -> tuple[str, str]:
+    """A row's summary, and what is beside it; ids and code in code font."""
+    if row.kind == "check":
+        return _escaped(row.summary), _escaped(f"`{row.subject}`") + (f" ({row.loop})" if row.loop else "")
+    summary = f"`{row.summary}`" if row.kind in ("code", "output") else row.summary
+    return _escaped(summary), _escaped(row.documented or "")
 
 
 def _escaped(text: str) -> str:

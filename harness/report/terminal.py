@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.claims import CLAIMS, INVARIANTS
+from harness.claims import Claim, Invariant
 from harness.findings import CheckOutcome, CheckResult, Difference, shortened
 from harness.recipe import Recipe
 from harness.record import RunRecord
@@ -84,16 +84,17 @@ def _reasons(checks: Iterable[CheckOutcome]) -> dict[str, list[str]]:
     return reasons
 
 
-def claims_lines(checks_of: dict[str, list[str]]) -> Iterator[str]:
-    """Claims and invariants as a table; ``checks_of`` maps both to the checks that stand for them."""
+def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> Iterator[str]:
+    """Claims and invariants as a table, each with its stage and the checks that stand for it."""
     rows = [("ID", "STAGE", "KIND", "DOCUMENTS", "EXPECTED", "CHECKS", "SAYS")]
-    for claim in CLAIMS.values():
-        expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
-        source = " ".join(claim.documents)
-        checks = " ".join(checks_of[claim.id])
-        rows.append((claim.id, claim.stage, claim.kind, source, shortened(f"{expected}", 48), checks, claim.says))
-    for name, sentence in INVARIANTS.items():
-        rows.append((name, "-", "invariant", "-", "-", shortened(" ".join(checks_of[name]), 48), sentence))
+    for claim, stage, checks in claims:
+        if isinstance(claim, Invariant):
+            about = ("invariant", "-", "-", shortened(" ".join(checks), 48))
+        else:
+            expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
+            shown = "-" if expected is None else shortened(f"{expected}", 48)
+            about = (claim.kind, " ".join(claim.documents), shown, " ".join(checks))
+        rows.append((claim.id, stage, *about, claim.sentence))
     yield from table(rows)
 
 

@@ -6,8 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.claims import CLAIMS
-from harness.recipe import RECIPES, Recipe
+from harness.claims import MRPC_ROWS
+from harness.recipe import Recipe
 from harness.sources.generator import POSITIVE_SHARE, Draw, Row, rows
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Path(__file__).parent.parent / "assets" / "tiny-bert"
 CORPUS_SEED = 42
-SPLIT_ROWS: dict[str, int] = CLAIMS["split-sizes"].expected[RECIPES["tiny"].dataset]
+SPLIT_ROWS = MRPC_ROWS
 PRETRAINING_SEED = 20_000
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.claims import CLAIMS, INVARIANTS
+from collections.abc import Iterator
+
+from harness.claims import Claim, Invariant
 from harness.stages import (
     batches,
     columns,
@@ -38,13 +40,34 @@ CHECKS = {check.id: check for stage in STAGES for check in (stage.completes, *st
 """Every check by its id, in the order in which they are run."""
 
 
-def checks_of_claims() -> dict[str, list[str]]:
-    """The ids of the checks that stand for each claim and each invariant; empty where there is none."""
-    checks: dict[str, list[str]] = {name: [] for name in (*CLAIMS, *INVARIANTS)}
-    for check in CHECKS.values():
-        for name in filter(None, (check.claim, check.otherwise)):
-            checks[name].append(check.id)
-    return checks
+_STAND_FOR = {each.id: each for stage in STAGES for each in stage.stands_for.values()}
+CLAIMS = {name: each for name, each in _STAND_FOR.items() if isinstance(each, Claim)}
+INVARIANTS = {name: each for name, each in _STAND_FOR.items() if isinstance(each, Invariant)}
 
 
-__all__ = ["CHECKS", "STAGES", "Run", "Stage", "StageResult", "checks_of_claims", "run_stages"]
+def sentences() -> dict[str, str]:
+    """What each claim and invariant says, by id."""
+    return {name: each.sentence for name, each in _STAND_FOR.items()}
+
+
+def checks_of_claims() -> Iterator[tuple[Claim | Invariant, str, list[str]]]:
+    """Each claim with its stage, then each invariant with "-", and the ids of the checks that stand for it."""
+    both: list[Claim | Invariant] = [*CLAIMS.values(), *INVARIANTS.values()]
+    for one in both:
+        checks = [check.id for check in CHECKS.values() if one.id in (check.claim, check.otherwise)]
+        stage = next(stage.name for stage in STAGES if one.id in stage.stands_for)
+        yield one, stage if isinstance(one, Claim) else "-", checks
+
+
+__all__ = [
+    "CHECKS",
+    "CLAIMS",
+    "INVARIANTS",
+    "STAGES",
+    "Run",
+    "Stage",
+    "StageResult",
+    "checks_of_claims",
+    "run_stages",
+    "sentences",
+]

@@ -8,10 +8,21 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from harness.claims import CLAIMS
+from harness.claims import (
+    ALL,
+    DYNAMIC_PADDING,
+    MRPC_ONLY,
+    MRPC_SHAPE,
+    PREPARING,
+    VOCABULARY,
+    WITH_ACCELERATE,
+    Claim,
+    as_documented,
+    by_corpus,
+)
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
-from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
 from harness.stages.tokenize import model_config
 
 STAGE = Stage("batches")
@@ -42,10 +53,20 @@ def first_rows(run: Run, count: int) -> list[dict[str, Any]]:
     return [rows[row] for row in range(count)]
 
 
-@STAGE.check("first-eight-batch")
+FIRST_EIGHT_BATCH = Claim(
+    "first-eight-batch",
+    "The first eight training rows collate to 8 x 67, labels 8.",
+    ("001",),
+    DYNAMIC_PADDING,
+    expected={"attention_mask": [8, 67], "input_ids": [8, 67], "token_type_ids": [8, 67], "labels": [8]},
+    only=MRPC_ONLY | VOCABULARY,
+)
+
+
+@STAGE.check(FIRST_EIGHT_BATCH)
 def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
     """The first eight training rows collate to the documented shapes."""
-    expected = CLAIMS["first-eight-batch"].expected
+    expected = FIRST_EIGHT_BATCH.expected
     batch = run.data_collator(first_rows(run, expected["labels"][0]))
     observed = {name: list(values.shape) for name, values in batch.items()}
     if observed != expected:
@@ -57,7 +78,7 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("batch-keys")
+@STAGE.check(Claim("batch-keys", "A batch has attention_mask, input_ids, labels and token_type_ids.", ALL, PREPARING))
 def batch_keys(run: Run) -> Iterator[Finding]:
     """A batch has exactly the columns of the model's data."""
     expected = set(run.model_datasets["train"].column_names)
@@ -72,7 +93,16 @@ def batch_keys(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("batch-shapes", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "batch-shapes",
+        "A batch is 8 x the longest of its rows, labels 8 (the document's own sample: 65 long, differs by shuffling).",
+        ALL,
+        PREPARING,
+        only=as_documented("batch_size"),
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def batch_shapes(run: Run) -> Iterator[Finding]:
     """A batch is batch size x its longest row; labels has one entry for each row."""
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
@@ -90,7 +120,14 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check("dynamic-padding")
+@STAGE.check(
+    Claim(
+        "dynamic-padding",
+        "The collator pads each batch to its own longest row; attention_mask is 0 exactly on the padding.",
+        ("001",),
+        DYNAMIC_PADDING,
+    )
+)
 def padding_is_marked(run: Run) -> Iterator[Finding]:
     """Each row of a batch is a row of the data with its own label, and padding with mask 0; nothing else."""
     fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
@@ -123,7 +160,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     Raises:
         NotApplicable: the model does not take so many tokens, or there are longer rows, which would be cut.
     """
-    length = CLAIMS["fixed-length-batches"].expected
+    length = FIXED_LENGTH_BATCHES.expected
     takes = getattr(config, "max_position_embeddings", -1)
     if 0 < takes < length:
         raise NotApplicable(f"the model takes {takes} tokens")
@@ -138,11 +175,20 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     ]
 
 
-@STAGE.check("fixed-length-batches")
+FIXED_LENGTH_BATCHES = Claim(
+    "fixed-length-batches",
+    'For TPUs: with padding="max_length" and max_length=128 every batch is 8 x 128.',
+    ("002", "004"),
+    WITH_ACCELERATE,
+    expected=128,
+)
+
+
+@STAGE.check(FIXED_LENGTH_BATCHES)
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
     rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
-    expected = {CLAIMS["fixed-length-batches"].expected}
+    expected = {FIXED_LENGTH_BATCHES.expected}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}
     if observed != expected:
@@ -167,7 +213,15 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
     return seen
 
 
-@STAGE.check("train-shuffled")
+@STAGE.check(
+    Claim(
+        "train-shuffled",
+        "The training data is shuffled, anew for every epoch.",
+        ALL,
+        PREPARING,
+        only=as_documented("shuffle"),
+    )
+)
 def train_shuffled(run: Run) -> Iterator[Finding]:
     """The training order is neither the dataset's nor the same in two epochs."""
     if len(run.model_datasets["train"]) < ENOUGH_ROWS:
@@ -183,7 +237,7 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("eval-in-order")
+@STAGE.check(Claim("eval-in-order", "The validation data is not shuffled.", ALL, PREPARING))
 def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
@@ -198,10 +252,20 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("batches-per-epoch")
+BATCHES_PER_EPOCH = Claim(
+    "batches-per-epoch",
+    "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included (SST-2: 8419).",
+    ("002", "003"),
+    PREPARING,
+    expected=by_corpus(459, 8419),
+    only=MRPC_SHAPE | as_documented("batch_size"),
+)
+
+
+@STAGE.check(BATCHES_PER_EPOCH)
 def documented_number_of_batches(run: Run) -> Iterator[Finding]:
     """An epoch has the documented number of batches."""
-    expected = CLAIMS["batches-per-epoch"].expected[run.recipe.dataset]
+    expected = BATCHES_PER_EPOCH.expected[run.recipe.dataset]
     if len(run.train_dataloader) != expected:
         yield Finding(
             expected=f"{expected}",

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.claims import CLAIMS
+from harness.claims import Claim, Invariant
 from harness.errors import CannotTry
 from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
+from harness.stages.replays.results import Replays
 from harness.watch.observer import unchanged_random_state
 
 if TYPE_CHECKING:
@@ -69,14 +70,8 @@ class Run:
     lr_scheduler: LRScheduler = field(init=False)
     planned_lrs: list[float] = field(init=False)
     """What the schedule gives: before the first update, then after each."""
-    replays: dict[str, Any] = field(default_factory=dict)
-    """Short trainings from one state, by name: what the stage equivalence compares."""
-    no_bf16: str | None = None
-    """Why no replay could be made in bf16."""
-    differences: list[Any] = field(default_factory=list)
-    """Where Trainer is not the document's own loop."""
-    apart: dict[str, float] = field(default_factory=dict)
-    """How far the loop and the plain loop were apart at most, by what was compared."""
+    replays: Replays = field(default_factory=Replays)
+    """Short trainings from one state: what the stage equivalence compares."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""
@@ -116,6 +111,11 @@ class Run:
 
 Step = Callable[[Run], None]
 
+STEP_COMPLETES = Invariant("step-completes", "The documented step runs to its end on this installation.")
+RECIPE_RESPECTED = Invariant(
+    "recipe-respected", "Where the recipe says other than the documents, what it says is what is done."
+)
+
 
 @dataclass(frozen=True)
 class StageResult:
@@ -139,8 +139,10 @@ class Stage:
         self.loops = loops
         self.steps: dict[str, Step] = {}
         self.checks: list[Check[Run]] = []
+        self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
+        """By id: what the checks of the stage stand for."""
         self.completes = Check[Run](
-            f"{name}::completes", "step-completes", f"The step {name} runs to its end.", lambda run: iter(())
+            f"{name}::completes", STEP_COMPLETES.id, f"The step {name} runs to its end.", lambda run: iter(())
         )
 
     def step(self, function: Step) -> Step:
@@ -163,18 +165,21 @@ class Stage:
             self.steps[run.recipe.loop](run)
 
     def check(
-        self, claim: str, *, severity: Severity = "error", otherwise: str | None = None
+        self, claim: Claim | Invariant | str, *, severity: Severity = "error", otherwise: Invariant | None = None
     ) -> Callable[[Callable[[Run], Iterator[Finding]]], Check[Run]]:
-        """Register a check that stands for a claim or invariant; its docstring is the statement, its name the id.
+        """Register a check: its docstring says what must hold, its name is the id.
 
-        Where the claim does not apply to the recipe, neither does the check, unless it stands for an invariant
-        ``otherwise``.
+        It stands for a claim or an invariant; given the id of an invariant, what must hold is that invariant's
+        sentence. Where the claim does not apply to the recipe, neither does the check, unless it stands for an
+        invariant ``otherwise``.
         """
 
         def register(function: Callable[[Run], Iterator[Finding]]) -> Check[Run]:
             statement = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
             name = f"{self.name}::{function.__name__.replace('_', '-')}"
-            check = Check(name, claim, statement, function, severity, otherwise)
+            stands_for = Invariant(claim, statement) if isinstance(claim, str) else claim
+            check = Check(name, stands_for.id, statement, function, severity, otherwise.id if otherwise else None)
+            self.stands_for |= {each.id: each for each in (stands_for, otherwise) if each}
             self.checks.append(check)
             return check
 
@@ -215,18 +220,18 @@ class Stage:
                 results = [self.completes.result("holds")]
                 for check in self.checks:
                     alive()
-                    results.append(_look(check, run))
+                    results.append(self.look(check, run))
         return StageResult(self.name, time.perf_counter() - began, tuple(results))
 
-
-def _look(check: Check[Run], run: Run) -> CheckResult:
-    claim = CLAIMS.get(check.claim)
-    reason = claim.not_applicable(run.recipe) if claim else None
-    if reason is None:
-        return check(run)
-    if check.otherwise:
-        return replace(check, claim=check.otherwise)(run)
-    return check.result("not applicable", reason=reason)
+    def look(self, check: Check[Run], run: Run) -> CheckResult:
+        """Run one of the stage's checks, as far as its claim applies to the recipe."""
+        claim = self.stands_for[check.claim]
+        reason = claim.not_applicable(run.recipe) if isinstance(claim, Claim) else None
+        if reason is None:
+            return check(run)
+        if check.otherwise:
+            return replace(check, claim=check.otherwise)(run)
+        return check.result("not applicable", reason=reason)
 
 
 def _where(error: Exception) -> str | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import torch
 
-from harness.claims import CLAIMS
+from harness.claims import ALL, PREPARING, Claim
 from harness.findings import Finding
 from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.tokenize import ROWS_ALIGNED
 
 STAGE = Stage("columns")
 
@@ -23,7 +24,14 @@ def columns(run: Run) -> None:
     run.model_datasets = tokenized_datasets
 
 
-@STAGE.check("text-columns-removed")
+@STAGE.check(
+    Claim(
+        "text-columns-removed",
+        "Columns that the model does not expect (the sentences and idx) are removed.",
+        ALL,
+        PREPARING,
+    )
+)
 def text_columns_removed(run: Run) -> Iterator[Finding]:
     """The sentences and idx are gone."""
     for name, rows in run.model_datasets.items():
@@ -37,24 +45,36 @@ def text_columns_removed(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("label-renamed")
+LABEL_RENAMED = Claim("label-renamed", "The column label is renamed to labels.", ALL, PREPARING, expected="labels")
+
+
+@STAGE.check(LABEL_RENAMED)
 def label_renamed(run: Run) -> Iterator[Finding]:
     """The label column is called labels, the name of the model's argument."""
     for name, rows in run.model_datasets.items():
-        if "labels" not in rows.column_names:
+        if LABEL_RENAMED.expected not in rows.column_names:
             yield Finding(
-                expected="a column labels",
+                expected=f"a column {LABEL_RENAMED.expected}",
                 observed=f"{sorted(rows.column_names)}",
                 where=f"split {name}",
                 hint='Rename it with rename_column("label", "labels"); the model returns no loss without it.',
             )
 
 
-@STAGE.check("model-columns")
+MODEL_COLUMNS = Claim(
+    "model-columns",
+    "What is left is attention_mask, input_ids, labels and token_type_ids (the order differs between versions).",
+    ALL,
+    PREPARING,
+    expected={"attention_mask", "input_ids", "labels", "token_type_ids"},
+)
+
+
+@STAGE.check(MODEL_COLUMNS)
 def model_columns(run: Run) -> Iterator[Finding]:
     """Exactly labels and what the tokenizer returns are left, in any order."""
     # Of the documents' four, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
-    expected = CLAIMS["model-columns"].expected & {"labels", *run.tokenizer.model_input_names}
+    expected = MODEL_COLUMNS.expected & {"labels", *run.tokenizer.model_input_names}
     for name, rows in run.model_datasets.items():
         if set(rows.column_names) != expected:
             yield Finding(
@@ -65,7 +85,7 @@ def model_columns(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("torch-format")
+@STAGE.check(Claim("torch-format", "Rows come as PyTorch tensors.", ALL, PREPARING))
 def torch_format(run: Run) -> Iterator[Finding]:
     """Every column of a row is a tensor of whole numbers."""
     for name, rows in run.model_datasets.items():
@@ -81,7 +101,7 @@ def torch_format(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check("rows-aligned")
+@STAGE.check(ROWS_ALIGNED)
 def labels_stay_with_their_rows(run: Run) -> Iterator[Finding]:
     """Every row still has the ids and the label it had before."""
     for name, before in run.tokenized_datasets.items():

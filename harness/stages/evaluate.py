@@ -12,12 +12,21 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from harness.claims import BALL_PARK, CLAIMS
+from harness.claims import (
+    ALL,
+    BALL_PARK,
+    EVALUATION_LOOP,
+    RESULT,
+    TRAINER_EVALUATION,
+    TRAINER_RESULT,
+    WITH_TRAINER,
+    Claim,
+)
 from harness.findings import Finding, NotApplicable
 from harness.metrics import load_metric
 from harness.stages.batches import fixed_length_rows
 from harness.stages.chain import Run, Stage, first_difference
-from harness.stages.model import evaluated
+from harness.stages.model import PADDING_INVARIANT, evaluated
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
 from harness.watch.trace import Trace, row_key
 
@@ -55,7 +64,7 @@ def labels(run: Run) -> list[int]:
     return list(run.raw_datasets["validation"][run.recipe.label_column])
 
 
-@STAGE.check("eval-mode")
+@STAGE.check(Claim("eval-mode", "The model is evaluated in eval mode: model.eval().", ALL, EVALUATION_LOOP))
 def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
     """Every module is in eval mode in every forward of the evaluation."""
     wrong = [forward for forward in run.evaluation.forwards if not forward.evaluating]
@@ -67,7 +76,7 @@ def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("no-grad")
+@STAGE.check(Claim("no-grad", "No gradients are computed in evaluation: torch.no_grad().", ALL, EVALUATION_LOOP))
 def computes_no_gradients(run: Run) -> Iterator[Finding]:
     """No forward of the evaluation builds a graph for gradients."""
     wrong = [forward for forward in run.evaluation.forwards if forward.gradients]
@@ -79,7 +88,9 @@ def computes_no_gradients(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("whole-validation-set")
+@STAGE.check(
+    Claim("whole-validation-set", "The evaluation goes through the whole evaluation dataloader.", ALL, EVALUATION_LOOP)
+)
 def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
     """The model is shown each validation row once, in order, with its own label.
 
@@ -99,7 +110,7 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("argmax")
+@STAGE.check(Claim("argmax", "The prediction is the argmax of the logits.", ALL, EVALUATION_LOOP))
 def predicts_the_argmax(run: Run) -> Iterator[Finding]:
     """What the metric gets as predictions is the argmax of the model's logits."""
     expected = predictions_seen(run)
@@ -113,7 +124,7 @@ def predicts_the_argmax(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("add-batch")
+@STAGE.check(Claim("add-batch", "add_batch collects the predictions and labels of every batch.", ALL, EVALUATION_LOOP))
 def adds_every_batch(run: Run) -> Iterator[Finding]:
     """The metric gets as many predictions and labels as there are validation rows."""
     expected = len(labels(run))
@@ -141,7 +152,9 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("metric-values")
+@STAGE.check(
+    Claim("metric-values", "metric.compute() gives accuracy and F1 of everything that was added.", ALL, EVALUATION_LOOP)
+)
 def metric_is_right(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are those of the model's own predictions on the raw labels, and there is no other score."""
     # Counted here on its own, from precision and recall: the metric's code must not vouch for itself.
@@ -180,7 +193,7 @@ def answered_otherwise(predictions: list[int], logits: torch.Tensor) -> list[int
     return [row for row, sure in enumerate(certain) if sure and predictions[row : row + 1] != [expected[row]]]
 
 
-@STAGE.check("padding-invariant")
+@STAGE.check(PADDING_INVARIANT)
 def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
     """No answer, and so no metric, changes when every row is padded to 128 tokens, as for TPUs."""
     rows: Any = fixed_length_rows(run, "validation", run.model.config)
@@ -214,7 +227,15 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("trainer-predict")
+@STAGE.check(
+    Claim(
+        "trainer-predict",
+        "Trainer.predict gives predictions (408, 2), label_ids (408,) and metrics.",
+        ("001",),
+        TRAINER_EVALUATION,
+        only=WITH_TRAINER,
+    )
+)
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
     """predict() gives two logits and one label for each validation row, and metrics."""
     rows, given = len(labels(run)), run.predictions
@@ -234,7 +255,15 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("trainer-logits")
+@STAGE.check(
+    Claim(
+        "trainer-logits",
+        "The predictions are logits, from which softmax makes probabilities; the prediction is their argmax.",
+        ("001",),
+        TRAINER_EVALUATION,
+        only=WITH_TRAINER,
+    )
+)
 def predictions_are_logits(run: Run) -> Iterator[Finding]:
     """What predict() gives are the model's logits; their argmax is that of their softmax, the probabilities."""
     batch = next(iter(run.eval_dl))
@@ -250,21 +279,21 @@ def predictions_are_logits(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("trainer-ball-park")
-def trainer_in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
-    """Accuracy and F1 are within 0.06 of the figures documented for Trainer."""
-    yield from outside_the_ball_park(run, "trainer-ball-park")
-
-
-@STAGE.check("ball-park")
+@STAGE.check(RESULT)
 def in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are within 0.06 of the documented figures."""
-    yield from outside_the_ball_park(run, "ball-park")
+    yield from outside_the_ball_park(run, RESULT.expected)
 
 
-def outside_the_ball_park(run: Run, claim: str) -> Iterator[Finding]:
+@STAGE.check(TRAINER_RESULT)
+def trainer_in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
+    """Accuracy and F1 are within 0.06 of the figures documented for Trainer."""
+    yield from outside_the_ball_park(run, TRAINER_RESULT.expected)
+
+
+def outside_the_ball_park(run: Run, documented: dict[str, float]) -> Iterator[Finding]:
     run.whole_run_only()
-    for name, expected in CLAIMS[claim].expected.items():
+    for name, expected in documented.items():
         observed = run.metrics.get(name, math.nan)
         if not abs(observed - expected) <= BALL_PARK:
             yield Finding(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from harness.claims import CLAIMS
+from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.sources import load_raw_datasets
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 
 STAGE = Stage("load")
 
@@ -18,10 +18,20 @@ def load(run: Run) -> None:
     run.raw_datasets = load_raw_datasets(run.recipe)
 
 
-@STAGE.check("split-sizes")
+SPLIT_SIZES = Claim(
+    "split-sizes",
+    "The dataset has 3,668 training, 408 validation and 1,725 test rows (SST-2, the exercise: 67,349, 872, 1,821).",
+    ("001",),
+    LOADING,
+    expected=by_corpus(MRPC_ROWS, {"train": 67349, "validation": 872, "test": 1821}),
+    only=MRPC_SHAPE,
+)
+
+
+@STAGE.check(SPLIT_SIZES)
 def split_sizes(run: Run) -> Iterator[Finding]:
     """The splits have the documented numbers of rows."""
-    expected = CLAIMS["split-sizes"].expected[run.recipe.dataset]
+    expected = SPLIT_SIZES.expected[run.recipe.dataset]
     observed = {name: len(rows) for name, rows in run.raw_datasets.items()}
     if observed != expected:
         yield Finding(
@@ -31,7 +41,16 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("raw-columns", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "raw-columns",
+        "Every split has the two sentences, the label and the row's number.",
+        ("001",),
+        LOADING,
+        only=as_documented("text_columns", "label_column"),
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
     expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
@@ -45,12 +64,21 @@ def raw_columns(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("raw-features")
+RAW_FEATURES = Claim(
+    "raw-features",
+    "Sentences are strings, the label is a ClassLabel, idx is an int32.",
+    ("001",),
+    LOADING,
+    expected={"sentence": "string", "label": "ClassLabel", "idx": "int32"},
+)
+
+
+@STAGE.check(RAW_FEATURES)
 def raw_features(run: Run) -> Iterator[Finding]:
     """Sentences are strings, the label is a ClassLabel, idx is an int32."""
-    expected = dict.fromkeys(run.recipe.text_columns, "string") | {
-        run.recipe.label_column: "ClassLabel",
-        "idx": "int32",
+    expected = dict.fromkeys(run.recipe.text_columns, RAW_FEATURES.expected["sentence"]) | {
+        run.recipe.label_column: RAW_FEATURES.expected["label"],
+        "idx": RAW_FEATURES.expected["idx"],
     }
     for name, rows in run.raw_datasets.items():
         observed = {
@@ -66,7 +94,16 @@ def raw_features(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("label-names", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "label-names",
+        "Label 0 is called not_equivalent and label 1 equivalent.",
+        ("001",),
+        LOADING,
+        only=as_documented("label_names"),
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""
     for name, rows in run.raw_datasets.items():
@@ -80,10 +117,20 @@ def label_names(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("first-training-row")
+FIRST_TRAINING_ROW = Claim(
+    "first-training-row",
+    'The first training row is the "Amrozi" pair, idx 0, label 1 (kept as the SHA-256 of both sentences).',
+    ("001",),
+    LOADING,
+    expected={"idx": 0, "label": 1, "sha256": "405bc0b3e669e29da1cdc4df9d345a3ef3a2f90221f009171fceb6a744ed9e61"},
+    only=MRPC_ONLY,
+)
+
+
+@STAGE.check(FIRST_TRAINING_ROW)
 def first_training_row(run: Run) -> Iterator[Finding]:
     """The first training row is the documented one."""
-    expected = CLAIMS["first-training-row"].expected
+    expected = FIRST_TRAINING_ROW.expected
     row = run.raw_datasets["train"][0]
     text = "\t".join(row[name] for name in run.recipe.text_columns)
     observed = {

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from harness.claims import CLAIMS
+from harness.claims import ALL, PREPARING, TRAINER_API, TRAINING_LOOP, Claim, Invariant, as_documented
 from harness.compat import without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
-from harness.stages.chain import Run, Stage
+from harness.stages.batches import FIXED_LENGTH_BATCHES
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.tokenize import two_segments_only
 
 STAGE = Stage("model")
@@ -91,7 +92,14 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
         run.model.train(training)
 
 
-@STAGE.check("head-newly-initialised")
+@STAGE.check(
+    Claim(
+        "head-newly-initialised",
+        "The pretraining head is discarded and a new classification head is initialised at random.",
+        ("001",),
+        TRAINER_API,
+    )
+)
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
     """The output layer is new and random: it is not in the checkpoint, its weights vary and its biases are 0."""
     head, _ = head_and_backbone(run)
@@ -117,7 +125,9 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("backbone-from-checkpoint")
+@STAGE.check(
+    Claim("backbone-from-checkpoint", "Everything below the head comes from the checkpoint.", ("001",), TRAINER_API)
+)
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
     _, backbone = head_and_backbone(run)
@@ -148,7 +158,7 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("num-labels")
+@STAGE.check(Claim("num-labels", "The model is created with num_labels=2.", ALL, PREPARING))
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
     if run.model.config.num_labels != run.recipe.num_labels:
@@ -160,7 +170,7 @@ def num_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("loss-with-labels")
+@STAGE.check(Claim("loss-with-labels", "The model returns the loss when labels are given.", ("002", "003"), PREPARING))
 def loss_with_labels(run: Run) -> Iterator[Finding]:
     """The model returns a scalar loss when labels are given, and none without."""
     batch = example_batch(run)
@@ -189,7 +199,16 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("logits-shape", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "logits-shape",
+        "There are two logits for each input of the batch: 8 x 2.",
+        ALL,
+        PREPARING,
+        only=as_documented("batch_size"),
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def logits_shape(run: Run) -> Iterator[Finding]:
     """There is one logit for each class and row of the batch."""
     batch = example_batch(run)
@@ -203,7 +222,15 @@ def logits_shape(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("first-loss")
+@STAGE.check(
+    Claim(
+        "first-loss",
+        "The loss of the first batch is near ln 2 (the documents' one unseeded sample: 0.5441).",
+        ALL,
+        PREPARING,
+        kind="ball park",
+    )
+)
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     """The loss of a first batch is near that of guessing, ln of the number of labels."""
     expected = math.log(run.recipe.num_labels)
@@ -218,7 +245,15 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("device-choice")
+@STAGE.check(
+    Claim(
+        "device-choice",
+        "Model and batches go to the GPU where there is one, else to the CPU.",
+        ALL,
+        TRAINING_LOOP,
+        only=as_documented("loop"),
+    )
+)
 def everything_on_the_device(run: Run) -> Iterator[Finding]:
     """The model is on the GPU where there is one, else on the CPU, and all of it."""
     expected = "cuda" if torch.cuda.is_available() else "cpu"
@@ -233,7 +268,7 @@ def everything_on_the_device(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("full-precision")
 def weights_are_float32(run: Run) -> Iterator[Finding]:
-    """All weights are float32."""
+    """All weights are float32: updates of 5e-5 are rounded away in half precision."""
     observed = {name: str(p.dtype) for name, p in run.model.named_parameters() if p.dtype != torch.float32}
     if observed:
         name, dtype = next(iter(observed.items()))
@@ -247,7 +282,7 @@ def weights_are_float32(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("all-trainable")
 def nothing_is_frozen(run: Run) -> Iterator[Finding]:
-    """Every parameter requires a gradient."""
+    """Every parameter requires a gradient: the documents train the whole model."""
     frozen = [name for name, parameter in run.model.named_parameters() if not parameter.requires_grad]
     if frozen:
         yield Finding(
@@ -258,13 +293,18 @@ def nothing_is_frozen(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("padding-invariant")
+PADDING_INVARIANT = Invariant(
+    "padding-invariant", "A row's logits, and the metrics, do not depend on how far its batch is padded."
+)
+
+
+@STAGE.check(PADDING_INVARIANT)
 def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
     """Padding a batch further, to 128 tokens, leaves its logits as they were, up to float32 rounding."""
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
     takes = getattr(run.model.config, "max_position_embeddings", 0)
-    wanted = max(width + 8, CLAIMS["fixed-length-batches"].expected)
+    wanted = max(width + 8, FIXED_LENGTH_BATCHES.expected)
     more = (min(wanted, takes) if takes > 0 else wanted) - width
     if more < 1:
         raise NotApplicable("the batch is already as long as the model takes")
@@ -288,7 +328,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("segments-matter")
 def segments_reach_the_model(run: Run) -> Iterator[Finding]:
-    """Other token_type_ids give other logits."""
+    """token_type_ids reach the model: exchanged segments move the logits."""
     two_segments_only(run)
     batch = example_batch(run)
     if "token_type_ids" not in batch:

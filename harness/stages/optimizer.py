@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import torch
 from torch.optim import AdamW
 
+from harness.claims import ALL, BY_HAND, PREPARING, Claim, as_documented
 from harness.compat import adamw_classes
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.watch.trace import held_by, raw_optimizer
 
 STAGE = Stage("optimizer")
@@ -29,7 +30,7 @@ def trainers_optimizer(run: Run) -> None:
     run.optimizer = run.trainer.create_optimizer()
 
 
-@STAGE.check("adamw")
+@STAGE.check(Claim("adamw", "The optimizer is AdamW.", ALL, PREPARING))
 def is_adamw(run: Run) -> Iterator[Finding]:
     """The optimizer is AdamW: Adam with decoupled weight decay."""
     if not isinstance(run.optimizer, adamw_classes()):
@@ -40,7 +41,9 @@ def is_adamw(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("lr", otherwise="recipe-respected")
+@STAGE.check(
+    Claim("lr", "The learning rate is 5e-5.", ALL, PREPARING, only=as_documented("lr")), otherwise=RECIPE_RESPECTED
+)
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""
     for number, group in enumerate(run.optimizer.param_groups):
@@ -53,7 +56,15 @@ def learning_rate(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("adamw-defaults")
+@STAGE.check(
+    Claim(
+        "adamw-defaults",
+        "Nothing but the learning rate is given to AdamW: its other values are the library's defaults.",
+        ALL,
+        PREPARING,
+        only=BY_HAND,
+    )
+)
 def other_values_are_defaults(run: Run) -> Iterator[Finding]:
     """Everything but the learning rate is AdamW's default."""
     defaults = {
@@ -72,7 +83,16 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check("adamw-semantics")
+@STAGE.check(
+    Claim(
+        "adamw-semantics",
+        "AdamW is Adam with a twist for weight decay: the decay is decoupled from the gradient (the documents' "
+        "transformers.AdamW: betas 0.9 and 0.999, epsilon 1e-6, weight decay 0, bias correction; torch's: eps 1e-8, "
+        "weight decay 0.01).",
+        ALL,
+        PREPARING,
+    )
+)
 def updates_as_adamw(run: Run) -> Iterator[Finding]:
     """Given known gradients, the optimizer's class updates as AdamW: bias-corrected, with decoupled weight decay."""
     gradients, start = (0.5, -2.0, 0.25), 1.0
@@ -104,7 +124,7 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("all-parameters")
+@STAGE.check(Claim("all-parameters", "The optimizer gets model.parameters(): all of them.", ALL, PREPARING))
 def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
     held = [id(parameter) for parameter in held_by(run.optimizer)]

@@ -9,10 +9,10 @@ from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 
 from harness import launch
-from harness.claims import CLAIMS
+from harness.claims import ALL, UNDER_ACCELERATE, WITH_ACCELERATE, Claim
 from harness.compat import split_batches
 from harness.findings import Finding
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.watch.trace import held_by, raw_optimizer
 
 STAGE = Stage("prepare", loops=("accelerate",))
@@ -27,7 +27,15 @@ def prepare(run: Run) -> None:
     run.device = run.accelerator.device
 
 
-@STAGE.check("accelerate-any-setup")
+@STAGE.check(
+    Claim(
+        "accelerate-any-setup",
+        "Accelerator() looks at the environment and initialises the proper distributed setup.",
+        ("002", "003"),
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+    )
+)
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
     """As many processes train as were asked for."""
     observed, expected = run.accelerator.num_processes, run.recipe.processes
@@ -41,7 +49,7 @@ def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("recipe-respected")
+@STAGE.check(RECIPE_RESPECTED)
 def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
     """The accelerator computes in float32 and accumulates nothing, whatever the environment would have."""
     accelerator = run.accelerator
@@ -55,7 +63,16 @@ def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("accelerate-prepare")
+ACCELERATE_PREPARE = Claim(
+    "accelerate-prepare",
+    "accelerator.prepare takes the dataloaders, the model and the optimizer, and gives them back wrapped.",
+    ALL,
+    WITH_ACCELERATE,
+    only=UNDER_ACCELERATE,
+)
+
+
+@STAGE.check(ACCELERATE_PREPARE)
 def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
     """Each thing comes back in its place, wrapped: the dataloaders over their own data, the model, the optimizer."""
     optimizer = run.optimizer
@@ -76,7 +93,7 @@ def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("accelerate-prepare")
+@STAGE.check(ACCELERATE_PREPARE)
 def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
     """The optimizer still holds the parameters of the model that is trained."""
     held = {id(parameter) for parameter in held_by(run.optimizer)}
@@ -90,7 +107,15 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("accelerate-device")
+@STAGE.check(
+    Claim(
+        "accelerate-device",
+        "Accelerate handles the device placement: the lines that put the model on the device go.",
+        ALL,
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+    )
+)
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
     """The whole model is on accelerator.device; nobody called .to(device)."""
     expected = run.accelerator.device.type
@@ -103,7 +128,15 @@ def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("accelerate-batches")
+@STAGE.check(
+    Claim(
+        "accelerate-batches",
+        "The line that puts the batch on the device goes.",
+        ALL,
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+    )
+)
 def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
     """A batch arrives on accelerator.device without being moved."""
     expected = run.accelerator.device.type
@@ -118,7 +151,15 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("accelerate-length")
+@STAGE.check(
+    Claim(
+        "accelerate-length",
+        "The number of training steps is counted after prepare: num_epochs * len(train_dl).",
+        ALL,
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+    )
+)
 def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
     """A process gets its share of the batches: as many as it takes for all rows, the last ones filled up."""
     for name, loader, before in (
@@ -135,10 +176,20 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("accelerate-lr")
+ACCELERATE_LR = Claim(
+    "accelerate-lr",
+    "The script under Accelerate has the learning rate 3e-5.",
+    ALL,
+    WITH_ACCELERATE,
+    expected=3e-5,
+    only=UNDER_ACCELERATE | {"lr": (3e-5,)},
+)
+
+
+@STAGE.check(ACCELERATE_LR)
 def documented_learning_rate(run: Run) -> Iterator[Finding]:
     """The learning rate is the one of the document's Accelerate script."""
-    expected = CLAIMS["accelerate-lr"].expected
+    expected = ACCELERATE_LR.expected
     observed = {group["lr"] for group in run.optimizer.param_groups}
     if observed != {expected}:
         yield Finding(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
-from harness.claims import CLAIMS
+from harness.claims import ALL, MRPC_SHAPE, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
@@ -69,7 +69,14 @@ def rehearsed_lrs(run: Run) -> list[float]:
     return rehearsed
 
 
-@STAGE.check("updates-planned")
+@STAGE.check(
+    Claim(
+        "updates-planned",
+        "The number of training steps is the number of epochs times the length of the training dataloader.",
+        ("001", "002", "003"),
+        PREPARING,
+    )
+)
 def updates_planned(run: Run) -> Iterator[Finding]:
     """The schedule is planned for epochs x batches updates."""
     expected = run.recipe.epochs * len(run.train_dl)
@@ -82,10 +89,20 @@ def updates_planned(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("num-training-steps")
+NUM_TRAINING_STEPS = Claim(
+    "num-training-steps",
+    "That is 1377 (SST-2: 25257).",
+    ("002", "003", "004"),
+    PREPARING,
+    expected=by_corpus(1377, 25257),
+    only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
+)
+
+
+@STAGE.check(NUM_TRAINING_STEPS)
 def documented_number_of_updates(run: Run) -> Iterator[Finding]:
     """The documented number of updates is planned."""
-    expected = CLAIMS["num-training-steps"].expected[run.recipe.dataset]
+    expected = NUM_TRAINING_STEPS.expected[run.recipe.dataset]
     if run.num_training_steps != expected:
         yield Finding(
             expected=f"{expected}",
@@ -95,7 +112,15 @@ def documented_number_of_updates(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("no-warmup")
+@STAGE.check(
+    Claim(
+        "no-warmup",
+        "There is no warmup: the first update is made at the full learning rate.",
+        ALL,
+        PREPARING,
+        only=as_documented("warmup_updates"),
+    )
+)
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
     """The first update is made at the full learning rate."""
     observed = run.optimizer.param_groups[0]["lr"]
@@ -109,7 +134,15 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("linear-decay")
+@STAGE.check(
+    Claim(
+        "linear-decay",
+        "The learning rate falls linearly from its maximum.",
+        ("002", "003"),
+        PREPARING,
+        only=as_documented("schedule"),
+    )
+)
 def decays_linearly(run: Run) -> Iterator[Finding]:
     """The learning rate follows the closed form at every update."""
     for made, observed in enumerate(rehearsed_lrs(run)):
@@ -125,13 +158,23 @@ def decays_linearly(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check("decay-to-zero")
+DECAY_TO_ZERO = Claim(
+    "decay-to-zero",
+    "The learning rate ends at 0.",
+    ("002", "003"),
+    PREPARING,
+    expected=0.0,
+    only=as_documented("schedule"),
+)
+
+
+@STAGE.check(DECAY_TO_ZERO)
 def ends_at_zero(run: Run) -> Iterator[Finding]:
     """After the last planned update the learning rate is exactly 0, and it was never below."""
     lrs = rehearsed_lrs(run)
-    if lrs[-1] != 0.0 or min(lrs) < 0:
+    if lrs[-1] != DECAY_TO_ZERO.expected or min(lrs) < 0:
         yield Finding(
-            expected="0.0 at the end, never below",
+            expected=f"{DECAY_TO_ZERO.expected} at the end, never below",
             observed=f"{lrs[-1]:.6g} at the end, {min(lrs):.6g} at the lowest",
             update=run.num_training_steps,
             hint="Plan the schedule for exactly the updates that will be made.",

@@ -7,7 +7,17 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
 
-from harness.claims import CLAIMS
+from harness.claims import (
+    ALL,
+    DYNAMIC_PADDING,
+    MRPC_ONLY,
+    PREPROCESSING,
+    VOCABULARY,
+    WITH_ACCELERATE,
+    Claim,
+    Invariant,
+    as_documented,
+)
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
@@ -58,43 +68,83 @@ def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Fi
         )
 
 
-@STAGE.check("documented-pair-ids")
+DOCUMENTED_PAIR_IDS = Claim(
+    "documented-pair-ids",
+    '"This is the first sentence." with "This is the second one." gives these 15 input ids.',
+    ("001",),
+    PREPROCESSING,
+    expected=[101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102],
+    only=VOCABULARY,
+)
+
+
+@STAGE.check(DOCUMENTED_PAIR_IDS)
 def documented_pair_ids(run: Run) -> Iterator[Finding]:
     """The document's pair of sentences gives the documented ids."""
     yield from _differs(
         run.tokenizer(FIRST, SECOND)["input_ids"],
-        CLAIMS["documented-pair-ids"].expected,
+        DOCUMENTED_PAIR_IDS.expected,
         "This is another vocabulary or another normalisation (cased, accents) than bert-base-uncased's.",
     )
 
 
-@STAGE.check("documented-pair-tokens")
+DOCUMENTED_PAIR_TOKENS = Claim(
+    "documented-pair-tokens",
+    "The same ids read back as [CLS], the first sentence, [SEP], the second sentence, [SEP].",
+    ("001",),
+    PREPROCESSING,
+    expected="[CLS] this is the first sentence . [SEP] this is the second one . [SEP]".split(),
+    only=VOCABULARY,
+)
+
+
+@STAGE.check(DOCUMENTED_PAIR_TOKENS)
 def documented_pair_tokens(run: Run) -> Iterator[Finding]:
     """The ids of the document's pair read back as the documented tokens."""
     yield from _differs(
         run.tokenizer.convert_ids_to_tokens(run.tokenizer(FIRST, SECOND)["input_ids"]),
-        CLAIMS["documented-pair-tokens"].expected,
+        DOCUMENTED_PAIR_TOKENS.expected,
         "The vocabulary's order or the special tokens differ from bert-base-uncased's.",
     )
 
 
-@STAGE.check("documented-pair-token-type-ids")
+DOCUMENTED_PAIR_TOKEN_TYPE_IDS = Claim(
+    "documented-pair-token-type-ids",
+    "token_type_ids is 0 for [CLS], the first sentence and its [SEP], and 1 for the second sentence and its [SEP].",
+    ("001",),
+    PREPROCESSING,
+    expected=[0] * 8 + [1] * 7,
+    only=VOCABULARY,
+)
+
+
+@STAGE.check(DOCUMENTED_PAIR_TOKEN_TYPE_IDS)
 def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     """The token_type_ids of the document's pair are the documented ones."""
     two_segments_only(run)
     yield from _differs(
         run.tokenizer(FIRST, SECOND).get("token_type_ids", []),
-        CLAIMS["documented-pair-token-type-ids"].expected,
+        DOCUMENTED_PAIR_TOKEN_TYPE_IDS.expected,
         "The model cannot tell the sentences apart: use the checkpoint's own tokenizer class.",
     )
 
 
-@STAGE.check("documented-pair-attention-mask")
+DOCUMENTED_PAIR_ATTENTION_MASK = Claim(
+    "documented-pair-attention-mask",
+    "The attention_mask of the pair is 1 throughout.",
+    ("001",),
+    PREPROCESSING,
+    expected=[1] * 15,
+    only=VOCABULARY,
+)
+
+
+@STAGE.check(DOCUMENTED_PAIR_ATTENTION_MASK)
 def documented_pair_attention_mask(run: Run) -> Iterator[Finding]:
     """The attention_mask of the document's pair is the documented one."""
     yield from _differs(
         run.tokenizer(FIRST, SECOND).get("attention_mask", []),
-        CLAIMS["documented-pair-attention-mask"].expected,
+        DOCUMENTED_PAIR_ATTENTION_MASK.expected,
         "A single pair has no padding, so nothing is masked.",
     )
 
@@ -117,7 +167,15 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check("pair-encoding")
+@STAGE.check(
+    Claim(
+        "pair-encoding",
+        "Two sentences become one sequence [CLS] A [SEP] B [SEP] whose token_type_ids tell them apart.",
+        ("001",),
+        PREPROCESSING,
+        only=as_documented("text_columns"),
+    )
+)
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
     two_segments_only(run)
@@ -143,7 +201,15 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check("plain-lists")
+@STAGE.check(
+    Claim(
+        "plain-lists",
+        "tokenizer(..., padding=True) on a whole column returns a dictionary of plain lists, all in memory "
+        "(given the column as a list: from datasets 4.0 on tokenizers refuse the documents' own Column).",
+        ("001",),
+        PREPROCESSING,
+    )
+)
 def plain_lists(run: Run) -> Iterator[Finding]:
     """tokenizer(..., padding=True) on a whole split returns plain lists, all of one length."""
     # list(): from datasets 4.0 a column is a Column, which tokenizers refuse; the documents' own call fails there.
@@ -159,7 +225,14 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("map-keeps-dataset")
+@STAGE.check(
+    Claim(
+        "map-keeps-dataset",
+        "map(batched=True) keeps a DatasetDict with every row and column, and adds what the tokenizer returns.",
+        ("001",),
+        PREPROCESSING,
+    )
+)
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
     """map(batched=True) keeps every row and column of every split and adds what the tokenizer returns."""
     added = set(run.tokenizer(FIRST))
@@ -175,7 +248,14 @@ def map_keeps_dataset(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("no-padding-at-tokenization")
+@STAGE.check(
+    Claim(
+        "no-padding-at-tokenization",
+        "Rows are not padded when they are tokenized; that is left to the batch.",
+        ("001",),
+        PREPROCESSING,
+    )
+)
 def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
     """No row holds padding: it keeps its own length until it is in a batch."""
     for name, rows in run.tokenized_datasets.items():
@@ -190,7 +270,7 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("truncation")
+@STAGE.check(Claim("truncation", "truncation=True: no row is longer than the model takes.", ALL, PREPROCESSING))
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run), "max_position_embeddings", None)
@@ -215,10 +295,20 @@ def truncation(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("first-eight-lengths")
+FIRST_EIGHT_LENGTHS = Claim(
+    "first-eight-lengths",
+    "The first eight training rows have 50, 59, 47, 67, 59, 50, 62 and 32 tokens.",
+    ("001",),
+    DYNAMIC_PADDING,
+    expected=[50, 59, 47, 67, 59, 50, 62, 32],
+    only=MRPC_ONLY | VOCABULARY,
+)
+
+
+@STAGE.check(FIRST_EIGHT_LENGTHS)
 def first_eight_lengths(run: Run) -> Iterator[Finding]:
     """The first eight training rows have the documented lengths."""
-    expected = CLAIMS["first-eight-lengths"].expected
+    expected = FIRST_EIGHT_LENGTHS.expected
     observed = [len(ids) for ids in run.tokenized_datasets["train"][: len(expected)]["input_ids"]]
     if observed != expected:
         yield Finding(
@@ -229,7 +319,14 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("fixed-length-padding")
+@STAGE.check(
+    Claim(
+        "fixed-length-padding",
+        'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
+        ("002", "004"),
+        WITH_ACCELERATE,
+    )
+)
 def fixed_length_padding(run: Run) -> Iterator[Finding]:
     """padding="max_length" gives every row one fixed length, as TPUs want it."""
     length = max(len(ids) for ids in run.tokenized_datasets["validation"]["input_ids"]) + 1
@@ -246,7 +343,7 @@ def fixed_length_padding(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("text-survives")
 def text_survives(run: Run) -> Iterator[Finding]:
-    """At most 5 % of a split's tokens are [UNK]."""
+    """The tokenizer knows the text: at most 5 % of a split's tokens are [UNK]."""
     unknown = run.tokenizer.unk_token_id
     for name, rows in run.tokenized_datasets.items():
         tokens = [token for ids in rows["input_ids"] for token in ids]
@@ -260,7 +357,10 @@ def text_survives(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("rows-aligned")
+ROWS_ALIGNED = Invariant("rows-aligned", "Every row keeps its own label from the raw data to the model's columns.")
+
+
+@STAGE.check(ROWS_ALIGNED)
 def rows_keep_their_labels(run: Run) -> Iterator[Finding]:
     """Tokenizing neither reorders the rows nor changes a label."""
     for name, raw in run.raw_datasets.items():

@@ -12,12 +12,22 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from harness import launch
-from harness.claims import CLAIMS
+from harness.claims import (
+    ALL,
+    MRPC_SHAPE,
+    ONE_PROCESS,
+    TRAINER_API,
+    TRAINER_EVALUATION,
+    TRAINING_LOOP,
+    WITH_TRAINER,
+    Claim,
+    as_documented,
+)
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain, trainer
 from harness.metrics import load_metric
 from harness.stages.batches import ENOUGH_ROWS
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.schedule import rehearsed_lrs
 from harness.watch.observer import unchanged_random_state
 from harness.watch.trace import Backward, Event, Forward, Trace, row_key
@@ -31,7 +41,7 @@ UNUSED = ("mask_emb",)
 
 @STAGE.step
 def train(run: Run) -> None:
-    run.replays.clear()  # several times the model's size
+    run.replays.trainings.clear()  # several times the model's size
     run.progress_bar = progress_bar(run.num_training_steps)
     run.planned_lrs = rehearsed_lrs(run)
     metric = load_metric()
@@ -138,7 +148,7 @@ def rows_repeated(run: Run, split: str) -> int:
     return -len(run.model_datasets[split]) % run.recipe.rows_per_update if run.recipe.processes > 1 else 0
 
 
-@STAGE.check("train-mode")
+@STAGE.check(Claim("train-mode", "The model trains in train mode: model.train().", ALL, TRAINING_LOOP))
 def trains_in_train_mode(run: Run) -> Iterator[Finding]:
     """Every forward that leads to an update is made in train mode."""
     wrong = [f for f in run.training.forwards if f.gradients and not f.training]
@@ -151,7 +161,16 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("one-update-a-batch", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "one-update-a-batch",
+        "Each batch is one forward, one backward and one update: 1377 in all (SST-2: 25257).",
+        ALL,
+        TRAINING_LOOP,
+        only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
     """Each batch is one forward and one update, as many as planned."""
     expected = planned(run)
@@ -164,7 +183,16 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("progress-bar", otherwise="recipe-respected")
+@STAGE.check(
+    Claim(
+        "progress-bar",
+        "A progress bar counts the training steps, all 1377 of them (SST-2: 25257).",
+        ALL,
+        TRAINING_LOOP,
+        only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
+    ),
+    otherwise=RECIPE_RESPECTED,
+)
 def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
     """The progress bar is as long as the schedule and counts every update."""
     bar, made = run.progress_bar, len(run.training.updates)
@@ -178,7 +206,7 @@ def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("lr-follows-schedule")
+@STAGE.check(Claim("lr-follows-schedule", "The scheduler is stepped once after each update.", ALL, TRAINING_LOOP))
 def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
     """Each update uses the learning rate that the schedule has for it, and after the last one the next is set."""
     made = len(run.training.updates)
@@ -195,7 +223,7 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check("zero-grad")
+@STAGE.check(Claim("zero-grad", "The gradients are reset after each update.", ALL, TRAINING_LOOP))
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
     """No gradient is left from an update when the next backward pass begins."""
     wrong = [backward for backward in run.training.backwards if backward.left_over != 0]
@@ -208,7 +236,7 @@ def gradients_are_reset(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("batches-on-device")
+@STAGE.check(Claim("batches-on-device", "Every tensor of a batch is moved to the model's device.", ALL, TRAINING_LOOP))
 def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
     """Every tensor that the model is given is on its device."""
     for forward in run.training.forwards:
@@ -286,10 +314,20 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("trainer-logging")
+TRAINER_LOGGING = Claim(
+    "trainer-logging",
+    "Trainer tells the loss every 500 updates.",
+    ("001",),
+    TRAINER_API,
+    expected=500,
+    only=WITH_TRAINER,
+)
+
+
+@STAGE.check(TRAINER_LOGGING)
 def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
     """Trainer logs the loss every 500 updates."""
-    every, made = CLAIMS["trainer-logging"].expected, len(run.training.updates)
+    every, made = TRAINER_LOGGING.expected, len(run.training.updates)
     observed = [entry["step"] for entry in run.trainer.state.log_history if "loss" in entry]
     expected = list(range(every, made + 1, every))
     if observed != expected:
@@ -301,7 +339,15 @@ def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("trainer-evaluation")
+@STAGE.check(
+    Claim(
+        "trainer-evaluation",
+        'With evaluation_strategy="epoch" and compute_metrics Trainer tells loss and metrics after every epoch.',
+        ("001",),
+        TRAINER_EVALUATION,
+        only=WITH_TRAINER,
+    )
+)
 def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
     """Trainer evaluates once after every epoch, with accuracy and F1."""
     run.whole_run_only()

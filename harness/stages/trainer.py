@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datasets import DatasetDict
 from transformers import TrainingArguments
 
-from harness.claims import CLAIMS
+from harness.claims import PREPARING, TRAINER_API, WITH_TRAINER, Claim
 from harness.compat import processing_class
 from harness.findings import Finding
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
-from harness.stages.chain import Run, Stage
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.watch.trace import row_key, rows_of
 
 STAGE = Stage("trainer", loops=("trainer",))
@@ -55,10 +55,29 @@ def with_label(run: Run) -> DatasetDict:
     )
 
 
-@STAGE.check("trainer-defaults")
+TRAINER_DEFAULTS = Claim(
+    "trainer-defaults",
+    'TrainingArguments("test-trainer") alone: three epochs, batches of 8, linear decay from 5e-5, no warmup, the '
+    "loss every 500 updates.",
+    ("001", "002", "003"),
+    TRAINER_API,
+    expected={
+        "num_train_epochs": 3,
+        "per_device_train_batch_size": 8,
+        "per_device_eval_batch_size": 8,
+        "learning_rate": 5e-5,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": 0,
+        "logging_steps": 500,
+    },
+    only=WITH_TRAINER,
+)
+
+
+@STAGE.check(TRAINER_DEFAULTS)
 def defaults_are_as_documented(run: Run) -> Iterator[Finding]:
     """TrainingArguments("test-trainer") alone gives the documented values."""
-    for name, expected in CLAIMS["trainer-defaults"].expected.items():
+    for name, expected in TRAINER_DEFAULTS.expected.items():
         observed = getattr(run.first_trainer.args, name)
         observed = getattr(observed, "value", observed)
         if observed != expected:
@@ -70,7 +89,7 @@ def defaults_are_as_documented(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("recipe-respected")
+@STAGE.check(RECIPE_RESPECTED)
 def arguments_are_the_recipes(run: Run) -> Iterator[Finding]:
     """The arguments in use are the recipe's."""
     recipe, args = run.recipe, run.trainer.args
@@ -92,10 +111,20 @@ def arguments_are_the_recipes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("trainer-collator")
+TRAINER_COLLATOR = Claim(
+    "trainer-collator",
+    "Given the tokenizer and no collator, Trainer uses DataCollatorWithPadding.",
+    ("001",),
+    TRAINER_API,
+    expected="DataCollatorWithPadding",
+    only=WITH_TRAINER,
+)
+
+
+@STAGE.check(TRAINER_COLLATOR)
 def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
     """A Trainer that is given the tokenizer and no collator pads each batch with DataCollatorWithPadding."""
-    expected, observed = CLAIMS["trainer-collator"].expected, type(run.first_trainer.data_collator).__name__
+    expected, observed = TRAINER_COLLATOR.expected, type(run.first_trainer.data_collator).__name__
     if observed != expected:
         yield Finding(
             expected=expected,
@@ -105,7 +134,15 @@ def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("trainer-postprocessing")
+@STAGE.check(
+    Claim(
+        "trainer-postprocessing",
+        "Trainer removes the unused columns, names the labels and makes tensors by itself.",
+        ("002", "004"),
+        PREPARING,
+        only=WITH_TRAINER,
+    )
+)
 def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
     """From the tokenized datasets Trainer makes the batches that "A full training" makes by hand: columns and rows."""
     for split, loader in (("train", run.train_dl), ("validation", run.eval_dl)):
@@ -127,16 +164,26 @@ def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("trainer-no-metric")
+TRAINER_NO_METRIC = Claim(
+    "trainer-no-metric",
+    "Without compute_metrics Trainer tells the loss and no metric.",
+    ("001",),
+    TRAINER_API,
+    expected="loss",
+    only=WITH_TRAINER,
+)
+
+
+@STAGE.check(TRAINER_NO_METRIC)
 def no_metric_without_compute_metrics(run: Run) -> Iterator[Finding]:
     """Without compute_metrics an evaluation gives the loss and timings, and no metric."""
     rows = run.first_trainer.eval_dataset.select(range(min(8, len(run.first_trainer.eval_dataset))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pin_memory, on by default, warns where there is no GPU
         measured = {name.removeprefix("eval_") for name in run.first_trainer.evaluate(rows)} - {*TIMINGS, "epoch"}
-    if measured != {"loss"}:
+    if measured != {TRAINER_NO_METRIC.expected}:
         yield Finding(
-            expected="loss",
+            expected=TRAINER_NO_METRIC.expected,
             observed=", ".join(sorted(measured)),
             where="Trainer(...).evaluate()",
             hint="Trainer measures by itself now, or was given compute_metrics.",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.stages.equivalence import BF16_UNIT, rounding_band
+from harness.stages.replays.tolerances import BF16_UNIT, rounding_band
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, peak_memory

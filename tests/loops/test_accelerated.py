@@ -18,6 +18,7 @@ from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
 from harness.stages import Run, equivalence
+from harness.stages.replays.results import Replay
 from tests.versions import installed
 
 on_the_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
@@ -129,7 +130,7 @@ def test_a_model_without_bf16(small: Recipe, monkeypatch: pytest.MonkeyPatch) ->
     """The recipe does not ask for it."""
     replayed_in = equivalence.replayed_in
 
-    def refuses(run: Run, precision: str) -> equivalence.Replay:
+    def refuses(run: Run, precision: str) -> Replay:
         if precision == "bf16":
             raise RuntimeError("value cannot be converted to type c10::BFloat16 without overflow")
         return replayed_in(run, precision)

@@ -11,7 +11,8 @@ from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.report.terminal import outcome_lines
 from harness.run import run_recipe
-from harness.stages import STAGES, Run, equivalence
+from harness.stages import STAGES, Run
+from harness.stages.replays.differences import trainer_differences
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_no_setting_of_adamw_is_left_out(small: Recipe) -> None:
     for stage in STAGES[: [stage.name for stage in STAGES].index("equivalence")]:
         stage.do(run)
     run.optimizer.param_groups[0]["betas"] = (0.5, 0.5)
-    listed = {what: (there, by_hand) for what, there, by_hand, _ in equivalence.settings(run)}
+    listed = {what: (there, by_hand) for what, there, by_hand, _ in trainer_differences(run)}
     assert listed["AdamW's betas"] == ("(0.5, 0.5)", "(0.9, 0.999)")
 
 

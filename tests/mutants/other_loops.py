@@ -6,6 +6,7 @@ Those of several processes are run in two.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from harness.loops.trainer import quiet_trainer
 from harness.recipe import Recipe
 from harness.stages import equivalence, evaluate, prepare, schedule, train, trainer
 from harness.stages.chain import Run
+from harness.stages.replays import replays, twins
+from harness.stages.replays.results import Replays
 from tests.mutants.mutants import _reported, documented_evaluation, evaluated, looped, mutant
 
 
@@ -254,23 +257,24 @@ def decays_after_the_update(run: Run) -> None:
 # --------------------------------------------------------------------------------------------------------- equivalence
 
 
-_done: dict[Recipe, Run] = {}
+_done: dict[Recipe, Replays] = {}
 
 
 def _replays(run: Run) -> None:
     """The documented step; every mutant starts from the same state, so it is done once for all of them."""
     if run.recipe not in _done:
         equivalence.STAGE.do(run)
-        _done[run.recipe] = run
-    run.replays, run.differences = dict(_done[run.recipe].replays), _done[run.recipe].differences
+        _done[run.recipe] = run.replays
+    done = _done[run.recipe]
+    run.replays = replace(done, trainings=dict(done.trainings))
 
 
 @mutant("equivalence::accelerate-trains-as-the-plain-loop", **ACCELERATE)
 def trains_with_another_learning_rate(run: Run) -> None:
     _replays(run)
     with accelerated.separate_state():
-        run.replays["accelerate"] = equivalence.replayed(
-            equivalence.twin(run, equivalence.planned(run), lr=run.recipe.lr * (1 + 1e-6))
+        run.replays.trainings["accelerate"] = replays.replayed(
+            twins.twin(run, twins.planned(run), lr=run.recipe.lr * (1 + 1e-6))
         )
 
 
@@ -278,9 +282,10 @@ def trains_with_another_learning_rate(run: Run) -> None:
 def calls_the_bare_model_in_the_replay(run: Run) -> None:
     _replays(run)
     with accelerated.separate_state():
-        twin = equivalence.twin(run, len(run.replays["plain"].losses), equivalence.exact, shuffle=False)
+        updates = len(run.replays.trainings["plain"].losses)
+        twin = twins.twin(run, updates, twins.to_float64_without_dropout, shuffle=False)
         twin.prepared_model = twin.model
-        run.replays["accelerate"] = equivalence.replayed(twin)
+        run.replays.trainings["accelerate"] = replays.replayed(twin)
 
 
 mutant("equivalence::accelerate-trains-as-the-plain-loop", **SPLIT)(calls_the_bare_model_in_the_replay)
@@ -291,7 +296,7 @@ def accumulating(**options: Any) -> Any:
 
     def step(run: Run) -> None:
         _replays(run)
-        run.replays["micro-batches"] = equivalence.micro_batches(
+        run.replays.trainings["micro-batches"] = replays.micro_batches(
             run, lambda *args, **kwargs: _accumulates(*args, **kwargs, **options)
         )
 
@@ -341,20 +346,20 @@ for _bug in (
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
 def autocast_does_not_arrive(run: Run) -> None:
     _replays(run)
-    run.replays["bf16"] = equivalence.replayed_in(run, "no")
+    run.replays.trainings["bf16"] = replays.replayed_in(run, "no")
 
 
 def _in_bf16_with(run: Run, change: Any) -> None:
     _replays(run)
     with accelerated.separate_state():
         Accelerator(mixed_precision="bf16")
-        twin = equivalence.twin(run, len(run.replays["float32"].losses), change)
-        run.replays["bf16"] = equivalence.replayed(twin)
+        twin = twins.twin(run, len(run.replays.trainings["float32"].losses), change)
+        run.replays.trainings["bf16"] = replays.replayed(twin)
 
 
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
 def casts_the_weights(run: Run) -> None:
-    _in_bf16_with(run, lambda model: (model.bfloat16(), equivalence.without_dropout(model)))
+    _in_bf16_with(run, lambda model: (model.bfloat16(), twins.without_dropout(model)))
 
 
 @mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
@@ -363,7 +368,7 @@ def scales_the_loss(run: Run) -> None:
         outputs.loss = 1.5 * outputs.loss
         return outputs
 
-    _in_bf16_with(run, lambda model: (model.register_forward_hook(scales), equivalence.without_dropout(model)))
+    _in_bf16_with(run, lambda model: (model.register_forward_hook(scales), twins.without_dropout(model)))
 
 
 def trained_with(**arguments: Any) -> Any:
@@ -371,7 +376,7 @@ def trained_with(**arguments: Any) -> Any:
 
     def step(run: Run) -> None:
         _replays(run)
-        run.replays["trainer"] = equivalence.replayed(equivalence.trainer_twin(run, **arguments))
+        run.replays.trainings["trainer"] = replays.replayed(twins.trainer_twin(run, **arguments))
 
     step.__name__ = "_".join(arguments)
     return step
@@ -384,7 +389,7 @@ for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_n
 def _with_trainers_update(run: Run, prepared: Any) -> None:
     """The documented step with a Trainer in the micro-batches' replay that is changed before it trains."""
     _replays(run)
-    run.replays["micro-batches"] = equivalence.trainers_update(run, 4, prepared)
+    run.replays.trainings["micro-batches"] = replays.trainers_update(run, 4, prepared)
 
 
 def _divides_by_the_micro_batches(run: Run) -> None:

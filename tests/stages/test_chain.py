@@ -161,4 +161,4 @@ def test_fixed_length_is_for_rows_and_models_that_it_suits(longest: int, takes: 
 def test_fewer_rows_than_an_update_takes_are_not_compared() -> None:
     run = Run(RECIPES["tiny"].with_(loop="accelerate", processes=2))
     with pytest.raises(NotApplicable, match="fewer training rows than the 16 of an update"):
-        list(equivalence.apart(run))
+        list(equivalence.check_same_updates(run))

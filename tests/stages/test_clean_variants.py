@@ -22,13 +22,12 @@ from transformers import (
     ElectraModel,
 )
 
-from harness.claims import CLAIMS
 from harness.recipe import BUILT_IN, LOOPS, RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
 from harness.sources import local
 from harness.sources.builtin import CHECKPOINT
-from harness.stages import Run, load
+from harness.stages import CLAIMS, Run, load
 from tests.versions import installed
 
 WORDS = json.loads((CHECKPOINT / "config.json").read_text())["vocab_size"]
