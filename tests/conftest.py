@@ -12,7 +12,7 @@ from harness.pytest_plugin import baselines_folder
 from harness.recipe import RECIPES, Recipe
 
 if TYPE_CHECKING:
-    from tests.benchmarks.kept import Keeper
+    from tests.benchmarks.throughput_fixture import Keeper
 
 SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 """Enough for several batches, the last one smaller, and two epochs in a second."""
@@ -65,7 +65,7 @@ def bert_base(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture
 def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
     """pytest-benchmark's, which runs the code once where no option of it asks for the clock."""
-    from tests.benchmarks.kept import measures
+    from tests.benchmarks.throughput_fixture import measures
 
     benchmark.disabled = benchmark.disabled or not measures(pytestconfig)
     return benchmark
@@ -74,7 +74,7 @@ def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
     """Call it with what a benchmark came to: it is compared with the baseline of this hardware, or recorded."""
-    from tests.benchmarks.kept import Keeper
+    from tests.benchmarks.throughput_fixture import Keeper
 
     config = request.config
     update = config.getoption("harness_update")

@@ -14,7 +14,7 @@ from harness.errors import CannotTry
 from harness.recipe import Recipe
 from harness.record import RunRecord, write_atomically
 from harness.run import run_recipe
-from harness.stages import CHECKS, Run, StageResult, batches, train
+from harness.stages import CHECKS, STAGES, Run, StageResult, batches, train
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> No
     tokenizer = AutoTokenizer.from_pretrained(finished / "model")
     run = Run(small)
     for name in ("load", "tokenize", "columns", "batches"):
-        next(stage for stage in _stages() if stage.name == name).do(run)
+        next(stage for stage in STAGES if stage.name == name).do(run)
     assert len(tokenizer) == len(run.tokenizer)
     right = 0
     with torch.no_grad():
@@ -64,12 +64,6 @@ def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> No
             right += (model(**batch).logits.argmax(dim=-1) == batch["labels"]).sum().item()
     rows = len(run.raw_datasets["validation"])
     assert right / rows == pytest.approx(RunRecord.read(finished).metrics["accuracy"])
-
-
-def _stages():  # type: ignore[no-untyped-def]
-    from harness.stages import STAGES
-
-    return STAGES
 
 
 def test_nothing_unfinished_is_left(finished: Path) -> None:

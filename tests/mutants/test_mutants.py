@@ -13,7 +13,7 @@ from harness.launch import in_processes
 from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.stages import CHECKS, STAGES, Run
 from harness.stages.chain import Step, over_all_ranks
-from tests.mutants import other_loops  # noqa: F401, registers its mutants
+from tests.mutants import distributed_and_trainer_mutants  # noqa: F401, registers its mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 
 _prefixes: dict[tuple[Recipe, str], Run] = {}
