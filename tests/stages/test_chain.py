@@ -123,6 +123,7 @@ def test_documented_figures_with_berts_own_tokenizer(mrpc: Path, bert_base: Path
             assert check.outcome == "holds", check
 
 
+@pytest.mark.slow
 def test_minilm_on_mrpc(mrpc: Path) -> None:
     """A real encoder on real data, for a few updates: all that does not need the whole run applies, and holds."""
     run = Run(RECIPES["minilm"].with_(data=str(mrpc)), updates=3)
