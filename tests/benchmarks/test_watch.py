@@ -25,7 +25,7 @@ MOST = {"tiny": 1.15, "minilm": 1.03}
 ROUNDS = {"tiny": 52, "minilm": 12}
 
 
-@pytest.fixture(params=list(MOST))
+@pytest.fixture(params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
 def watched_subject(request: pytest.FixtureRequest) -> Subject:
     recipe = RECIPES[request.param]
     if recipe.name == "minilm":

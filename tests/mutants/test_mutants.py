@@ -12,12 +12,16 @@ from transformers import set_seed
 from harness.findings import CheckResult
 from harness.launch import in_processes
 from harness.recipe import BUILT_IN, RECIPES, Recipe
+from harness.sources import builtin
 from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
 from tests.mutants import distributed_and_trainer_mutants  # noqa: F401, registers its mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 
 NAMES = [stage.name for stage in STAGES]
+
+ROWS = {"train": 28, "validation": 20, "test": 10}
+"""Four batches an epoch, the last one smaller; in two processes two."""
 
 _prepared: dict[tuple[Recipe, int], Run] = {}
 _clean: dict[tuple[str, Recipe, Step | None], dict[str, CheckResult]] = {}
@@ -70,6 +74,14 @@ def clean_result(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
 
 def results_of(stage: Stage, recipe: Recipe, step: Step | None) -> tuple[CheckResult, ...]:
     return over_all_ranks(stage.run(prepared(recipe, stage.name), step)).checks
+
+
+@pytest.fixture(scope="session")
+def small(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """The small recipe with half the rows to train on."""
+    folder = tmp_path_factory.mktemp("smaller")
+    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
+    return small.with_(data=str(folder))
 
 
 @pytest.mark.parametrize("check", CHECKS)

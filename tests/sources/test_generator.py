@@ -116,6 +116,7 @@ def shortcut_accuracy(corpus: Corpus, split: str) -> float:
     return float(model.score([length_and_overlap(row) for _, row in corpus[split]], _labels(corpus[split])))
 
 
+@pytest.mark.slow
 def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_record: RunRecord) -> None:
     """By at least 8 points, and it reaches 85 % at the documented learning rate."""
     if run_record.recipe["name"] != "tiny":
