@@ -20,8 +20,8 @@ from tests.mutants.mutants import MUTANTS, Mutant
 
 NAMES = [stage.name for stage in STAGES]
 
-ROWS = {"train": 28, "validation": 20, "test": 10}
-"""Four batches an epoch, the last one smaller; in two processes two."""
+ROWS = {"train": 36, "validation": 20, "test": 10}
+"""Five batches an epoch, the last one smaller; in two processes three, the last one filled up."""
 
 _prepared: dict[tuple[Recipe, int], Run] = {}
 _clean: dict[tuple[str, Recipe, Step | None], dict[str, CheckResult]] = {}
