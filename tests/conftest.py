@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,30 @@ if TYPE_CHECKING:
 SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 """Enough for several batches, the last one smaller, and two epochs in a second."""
 
+LAUNCHERS_VARIABLES = (
+    "WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT",
+    "ACCELERATE_MIXED_PRECISION", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS",
+)  # fmt: skip
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _threads() -> None:
     """Under pytest-xdist each worker takes its share of the cores: threads without a core of their own wait for it."""
     import torch
 
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+        share = max(1, torch.get_num_threads() // workers)
+        torch.set_num_threads(share)
+        os.environ.setdefault("OMP_NUM_THREADS", str(share))  # of the processes that tests start
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment() -> Iterator[None]:
+    """Without what a cluster or a launcher set: this is one process, and computes in float32."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in LAUNCHERS_VARIABLES:
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")
