@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,15 @@ from harness.pytest_plugin import baselines_folder
 from harness.recipe import RECIPES, Recipe
 
 if TYPE_CHECKING:
-    from tests.benchmarks.kept import Keeper
+    from tests.benchmarks.throughput_fixture import Keeper
 
 SMALL_ROWS = {"train": 60, "validation": 20, "test": 10}
 """Enough for several batches, the last one smaller, and two epochs in a second."""
+
+LAUNCHERS_VARIABLES = (
+    "WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT",
+    "ACCELERATE_MIXED_PRECISION", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,8 +29,19 @@ def _threads() -> None:
     """Under pytest-xdist each worker takes its share of the cores: threads without a core of their own wait for it."""
     import torch
 
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+        share = max(1, torch.get_num_threads() // workers)
+        torch.set_num_threads(share)
+        os.environ.setdefault("OMP_NUM_THREADS", str(share))  # of the processes that tests start
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment() -> Iterator[None]:
+    """Without what a cluster or a launcher set: this is one process, and computes in float32."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in LAUNCHERS_VARIABLES:
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +82,7 @@ def bert_base(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture
 def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
     """pytest-benchmark's, which runs the code once where no option of it asks for the clock."""
-    from tests.benchmarks.kept import measures
+    from tests.benchmarks.throughput_fixture import measures
 
     benchmark.disabled = benchmark.disabled or not measures(pytestconfig)
     return benchmark
@@ -74,7 +91,7 @@ def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
     """Call it with what a benchmark came to: it is compared with the baseline of this hardware, or recorded."""
-    from tests.benchmarks.kept import Keeper
+    from tests.benchmarks.throughput_fixture import Keeper
 
     config = request.config
     update = config.getoption("harness_update")

@@ -14,9 +14,10 @@ import pytest
 
 from harness import claims
 from harness.claims import Claim, Invariant
+from harness.findings import Check
 from harness.recipe import RECIPES, Recipe
 from harness.report.terminal import claims_lines
-from harness.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, checks_of_claims, columns, trainer
+from harness.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, Run, checks_of_claims, columns, trainer
 
 STAGE_FILES = sorted(Path(columns.__file__).parent.glob("*.py"))
 
@@ -41,7 +42,7 @@ def test_ids_and_sentences_mean_one_thing() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
-def test_check_stands_for_something(check) -> None:
+def test_check_stands_for_something(check: Check[Run]) -> None:
     assert check.claim in CLAIMS or check.claim in INVARIANTS
     assert check.otherwise is None or (check.claim in CLAIMS and check.otherwise in INVARIANTS)
     assert check.statement.endswith(".")
@@ -56,7 +57,7 @@ def test_ids_are_used_once() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
-def test_claim_is_complete(claim) -> None:
+def test_claim_is_complete(claim: Claim) -> None:
     assert claim.sentence
     assert claim.documents
     assert claim.section

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,11 @@ from harness.cli import main
 from harness.recipe import Recipe
 from harness.record import RunRecord
 
+Invoke = Callable[..., Result]
+
 
 @pytest.fixture
-def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HARNESS_DATA", raising=False)
@@ -41,7 +45,7 @@ def small_file(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{file}:small"
 
 
-def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:
+def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
     result = invoke("run", "--recipe", small_file, "--json", "found.json")
     assert result.exit_code == 0, result.output
     for stage in ("load", "tokenize", "columns", "batches", "model", "optimizer", "schedule", "train", "evaluate"):
@@ -57,14 +61,14 @@ def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:
     assert f"\n{held} of " in result.stdout
 
 
-def test_options_change_the_recipe(invoke, small_file: str) -> None:
+def test_options_change_the_recipe(invoke: Invoke, small_file: str) -> None:
     result = invoke("run", "--recipe", small_file, "--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
     assert result.exit_code == 0, result.output
     record = RunRecord.read(Path("out"))
     assert (record.recipe["seed"], record.updates) == (7, 2)
 
 
-def test_finding_exits_with_1(invoke, small_file: str) -> None:
+def test_finding_exits_with_1(invoke: Invoke, small_file: str) -> None:
     """The small corpus called MRPC: its figures are not MRPC's."""
     path = Path(small_file.partition(":")[0])
     path.write_text(path.read_text() + "fake = small.with_(dataset='glue/mrpc')\n")
@@ -78,15 +82,15 @@ def test_finding_exits_with_1(invoke, small_file: str) -> None:
     assert {finding["check"] for finding in found["findings"]} == {"load::split-sizes", "load::first-training-row"}
 
 
-def test_unknown_recipe(invoke) -> None:
+def test_unknown_recipe(invoke: Invoke) -> None:
     refused(invoke("run", "--recipe", "huge"), "unknown recipe 'huge': expected one of tiny, minilm, bert-base")
 
 
-def test_missing_data(invoke) -> None:
+def test_missing_data(invoke: Invoke) -> None:
     refused(invoke("run", "--data", "nowhere"), "harness: data folder nowhere not found")
 
 
-def test_missing_checkpoint(invoke) -> None:
+def test_missing_checkpoint(invoke: Invoke) -> None:
     refused(invoke("run", "--checkpoint", "./nowhere"), "harness: checkpoint folder ./nowhere not found")
 
 
@@ -101,18 +105,18 @@ def test_missing_checkpoint(invoke) -> None:
         (["fly"], "No such command"),
     ],
 )
-def test_bad_arguments(invoke, arguments: list[str], message: str) -> None:
+def test_bad_arguments(invoke: Invoke, arguments: list[str], message: str) -> None:
     refused(invoke(*arguments), message)
 
 
-def test_impossible_recipe_is_named(invoke, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_impossible_recipe_is_named(invoke: Invoke, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("recipe") / "mine.py"
     file.write_text("from harness.recipe import Recipe\nbad = Recipe(lr=-1)\n")
     refused(invoke("run", "--recipe", f"{file}:bad"), "lr must be a finite number above 0, found -1")
 
 
 def test_data_of_the_environment_is_for_recipes_without_their_own(
-    invoke,
+    invoke: Invoke,
     small_file: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,7 +125,7 @@ def test_data_of_the_environment_is_for_recipes_without_their_own(
     assert invoke("run", "--recipe", small_file, "--updates", 1).exit_code == 0
 
 
-def test_claims(invoke) -> None:
+def test_claims(invoke: Invoke) -> None:
     result = invoke("claims")
     assert result.exit_code == 0
     assert "num-training-steps" in result.stdout
@@ -140,19 +144,21 @@ def test_module_and_version() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")
 
 
-def test_interrupt(tmp_path: Path) -> None:
+def test_interrupt(small: Recipe, tmp_path: Path) -> None:
     """Ctrl-C in the middle of the training: the curves until then are kept, and it exits with 2."""
-    output = tmp_path / "out"
-    command = [sys.executable, "-m", "harness", "run", "--output", str(output)]
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    recipe, output = tmp_path / "mine.py", tmp_path / "out"
+    recipe.write_text(f"from harness.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
+    command = [sys.executable, "-m", "harness", "run", "--recipe", f"{recipe}:long", "--output", str(output)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": ""}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("schedule"):
+        assert process.stderr is not None
+        shown = ""
+        for more in iter(partial(process.stderr.read, 1), ""):
+            shown += more
+            if re.search(r" [1-9]\d*/4000 ", shown):  # the progress bar, after the first updates
                 break
-        time.sleep(5)  # some updates, also on a busy machine
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -160,5 +166,5 @@ def test_interrupt(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     record = RunRecord.read(output)
     assert record.interrupted
-    assert 0 < record.updates < 1377
+    assert 0 < record.updates < 4000
     assert len(record.curves.loss) == len(record.curves.lr) == record.updates

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from harness.record import RunRecord
+
+pytestmark = pytest.mark.slow
 
 
 def test_documented(documented_check: Callable[[], None]) -> None:

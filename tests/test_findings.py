@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from harness.errors import CannotTry
 from harness.findings import Check, Finding, NotApplicable
 
 
-def _check(function, **options) -> Check[int]:
+def _check(function: Callable[[int], Iterator[Finding]], **options: Any) -> Check[int]:
     return Check("stage::name", "claim", "It holds.", function, **options)
 
 

@@ -110,7 +110,7 @@ def test_gpu_tests_are_skipped_with_a_reason(pytester: pytest.Pytester) -> None:
     if torch.cuda.is_available():
         pytest.skip("about machines without a GPU")
     pytester.makepyfile("import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False\n")
-    result = pytester.runpytest_subprocess("-rs")
+    result = run(pytester, "-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*needs a CUDA device*"])
 
@@ -134,7 +134,7 @@ def test_interrupt_ends_the_session(project: pytest.Pytester, monkeypatch: pytes
 
 
 def test_markers_are_registered(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--markers")
+    result = run(pytester, "--markers")
     result.stdout.fnmatch_lines([f"@pytest.mark.{name}: *" for name in ("gpu", "slow", "hub", "distributed")])
 
 

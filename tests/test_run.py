@@ -15,7 +15,7 @@ from harness.files import write_atomically
 from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
-from harness.stages import CHECKS, Run, StageResult, batches, train
+from harness.stages import CHECKS, STAGES, Run, StageResult, batches, train
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> No
     tokenizer = AutoTokenizer.from_pretrained(finished / "model")
     run = Run(small)
     for name in ("load", "tokenize", "columns", "batches"):
-        next(stage for stage in _stages() if stage.name == name).do(run)
+        next(stage for stage in STAGES if stage.name == name).do(run)
     assert len(tokenizer) == len(run.tokenizer)
     right = 0
     with torch.no_grad():
@@ -65,12 +65,6 @@ def test_model_loads_and_is_the_trained_one(finished: Path, small: Recipe) -> No
             right += (model(**batch).logits.argmax(dim=-1) == batch["labels"]).sum().item()
     rows = len(run.raw_datasets["validation"])
     assert right / rows == pytest.approx(RunRecord.read(finished).metrics["accuracy"])
-
-
-def _stages():
-    from harness.stages import STAGES
-
-    return STAGES
 
 
 def test_nothing_unfinished_is_left(finished: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from harness.examples import train
 
-pytestmark = pytest.mark.distributed
+pytestmark = [pytest.mark.distributed, pytest.mark.slow]
 
 BIN = Path(sys.executable).parent
 

@@ -7,7 +7,7 @@ import pytest
 from harness.baseline import stored
 from harness.baseline.stored import Baseline
 from harness.recipe import Recipe
-from tests.baseline.silent_changes import changed_run, verdicts
+from scripts.silent_changes import changed_run, verdicts
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from harness.pytest_plugin import with_options
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from harness.stages import Run
+from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
 from tests.benchmarks.measure import Device, TorchDevice, timed
-from tests.benchmarks.subjects import Document, bert_base, prepared
 
 
 @dataclass

@@ -13,9 +13,9 @@ from transformers import BertConfig
 from harness.compat import fp32_precision
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
+from tests.benchmarks.benchmark_loops import UPDATES, bert_base, prepared
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, timed
-from tests.benchmarks.subjects import UPDATES, bert_base, prepared
 from tests.benchmarks.test_precision import variant
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from harness.stages.replays.tolerances import BF16_UNIT, rounding_band
+from tests.benchmarks.benchmark_loops import name_of
 from tests.benchmarks.conftest import Subject
-from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, peak_memory
-from tests.benchmarks.subjects import name_of
 from tests.benchmarks.test_throughput import side_by_side
+from tests.benchmarks.throughput_fixture import Keeper
 
 UNITS = {"tf32": 2**-11, "bf16": BF16_UNIT, "compile": 2**-18}
 """By how much of its size a variant rounds a product. Compiled code rounds like float32, 2^-24, but adds up a product's

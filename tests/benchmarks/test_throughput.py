@@ -17,10 +17,10 @@ from torch.utils.data import DataLoader
 
 from harness.baseline.throughput import ACHIEVED, RELATIVE
 from harness.stages import evaluate
+from tests.benchmarks.benchmark_loops import EVAL_ROWS, UPDATES, name_of, tokenized, tokenized_bare, watched_training
 from tests.benchmarks.conftest import Subject
-from tests.benchmarks.kept import Keeper
 from tests.benchmarks.measure import content, flops, matmul_peak, peak_memory, split
-from tests.benchmarks.subjects import EVAL_ROWS, UPDATES, name_of, tokenized, tokenized_bare, watched_training
+from tests.benchmarks.throughput_fixture import Keeper
 
 TRAINING_ROUNDS = 52
 """A slowdown of the training is what must be seen best."""

@@ -14,9 +14,9 @@ from harness.run import quiet_libraries
 from harness.watch.hooks import looking
 from harness.watch.invariants import INVARIANTS
 from harness.watch.observer import Observer
+from tests.benchmarks.benchmark_loops import Document, prepared
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.measure import TorchDevice
-from tests.benchmarks.subjects import Document, prepared
 from tests.benchmarks.test_throughput import side_by_side
 
 MOST = {"tiny": 1.15, "minilm": 1.03}
@@ -25,7 +25,7 @@ MOST = {"tiny": 1.15, "minilm": 1.03}
 ROUNDS = {"tiny": 52, "minilm": 12}
 
 
-@pytest.fixture(params=list(MOST))
+@pytest.fixture(params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
 def watched_subject(request: pytest.FixtureRequest) -> Subject:
     recipe = RECIPES[request.param]
     if recipe.name == "minilm":

@@ -50,6 +50,7 @@ def test_an_epoch_of_the_built_in_recipe_equals_the_plain_loops(run_record: RunR
     assert record.metrics == run_record.epochs[0]
 
 
+@pytest.mark.slow
 @pytest.mark.distributed
 def test_four_processes(small: Recipe) -> None:
     every_check_holds(run_recipe(small.with_(loop="accelerate", processes=4), timeout=120), updates=2 * 2)

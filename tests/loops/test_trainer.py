@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -77,7 +78,7 @@ def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: R
         assert short.curves.grad_norm == record.curves.grad_norm[:3]
 
 
-def test_a_label_of_another_name(small: Recipe, tmp_path) -> None:
+def test_a_label_of_another_name(small: Recipe, tmp_path: Path) -> None:
     from datasets import load_from_disk
 
     data = load_from_disk(str(small.data)).rename_column("label", "paraphrase")

@@ -663,6 +663,7 @@ def schedules_another_optimizer(run: Run) -> None:
 # --------------------------------------------------------------------------------------------------------------- train
 
 
+@functools.cache
 def looped(loop: Callable[[Run], None]) -> Step:
     """The documented step around another loop."""
 
@@ -858,6 +859,7 @@ def diverges(run: Run) -> None:
 # ------------------------------------------------------------------------------------------------------------ evaluate
 
 
+@functools.cache
 def evaluated(loop: Callable[[Run, Any], dict[str, float]]) -> Step:
     """The documented step around another loop."""
 

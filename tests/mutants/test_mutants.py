@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,50 +12,76 @@ from transformers import set_seed
 from harness.findings import CheckResult
 from harness.launch import in_processes
 from harness.recipe import BUILT_IN, RECIPES, Recipe
-from harness.stages import CHECKS, STAGES, Run
+from harness.sources import builtin
+from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
-from tests.mutants import other_loops  # noqa: F401, registers its mutants
+from tests.mutants import distributed_and_trainer_mutants  # noqa: F401, registers its mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 
-_prefixes: dict[tuple[Recipe, str], Run] = {}
-_documented: dict[tuple[str, Recipe], dict[str, CheckResult]] = {}
+NAMES = [stage.name for stage in STAGES]
+
+ROWS = {"train": 36, "validation": 20, "test": 10}
+"""Five batches an epoch, the last one smaller; in two processes three, the last one filled up."""
+
+_prepared: dict[tuple[Recipe, int], Run] = {}
+_clean: dict[tuple[str, Recipe, Step | None], dict[str, CheckResult]] = {}
 
 
 def prepared(recipe: Recipe, stage: str) -> Run:
-    """A run that has done all steps before ``stage``. What the stage's steps never change is done once."""
+    """A run of its own that has done all steps before ``stage``; those that can be copied are done once."""
     # Without weights of BERT's own, the small ones stand in; the recipe is what the checks look at.
     loadable = recipe if recipe.checkpoint != Recipe().checkpoint else recipe.with_(checkpoint=BUILT_IN)
     set_seed(recipe.seed)
-    names = [each.name for each in STAGES]
-    # The steps from model to train change the model or the optimizer; evaluate's change neither.
-    shared = names[: names.index(stage if stage == "evaluate" else min(stage, "model", key=names.index))]
-    key = (loadable, shared[-1] if shared else "")
-    if key not in _prefixes:
-        _prefixes[key] = Run(loadable)
-        for each in STAGES[: len(shared)]:
-            if each.name != "equivalence":  # it leaves nothing for the others
-                each.do(_prefixes[key])
-    run = copy.copy(_prefixes[key])
-    run.epochs, run.metrics = [], {}
-    for name in ("raw_datasets", "tokenized_datasets", "model_datasets"):
-        if hasattr(run, name):
-            setattr(run, name, copy.copy(getattr(run, name)))
-    for each in STAGES[len(shared) : names.index(stage)]:
-        if each.name != "equivalence":
-            each.do(run)
+    # What trains is made anew, from the model on: a copied schedule would step the optimizer that it was made for, and
+    # what Accelerate prepares refers to a state that all of it shares.
+    number = NAMES.index(stage)
+    trained = stage == "evaluate" and recipe.loop != "accelerate"
+    copied = number if trained else min(number, NAMES.index("model"))
+    if (loadable, copied) not in _prepared:
+        _prepared[loadable, copied] = done(Run(loadable), STAGES[:copied])
+    run = done(copied_run(_prepared[loadable, copied]), STAGES[copied:number])
     run.recipe = recipe
     return run
 
 
-def result_of(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
+def done(run: Run, stages: Sequence[Stage]) -> Run:
+    for stage in stages:
+        if stage.name != "equivalence":  # it leaves nothing for the others
+            stage.do(run)
+    return run
+
+
+def copied_run(run: Run) -> Run:
+    bar = getattr(run, "progress_bar", None)  # it writes to a terminal, of which there is one
+    return copy.deepcopy(run, {id(bar): bar})
+
+
+def broken_result(check: str, recipe: Recipe, step: Step) -> CheckResult:
     name = check.partition("::")[0]
-    stage = next(stage for stage in STAGES if stage.name == name)
-    if step is None and (name, recipe) in _documented:
-        return _documented[name, recipe][check]
-    results = {result.check: result for result in over_all_ranks(stage.run(prepared(recipe, name), step)).checks}
-    if step is None:
-        _documented[name, recipe] = results
-    return results[check]
+    stage = copy.copy(STAGES[NAMES.index(name)])
+    stage.checks = [each for each in stage.checks if each.id == check]
+    return {result.check: result for result in results_of(stage, recipe, step)}[check]
+
+
+def clean_result(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
+    """All checks of the stage look at one run, which is a twin for several mutants."""
+    name = check.partition("::")[0]
+    if (name, recipe, step) not in _clean:
+        results = results_of(STAGES[NAMES.index(name)], recipe, step)
+        _clean[name, recipe, step] = {result.check: result for result in results}
+    return _clean[name, recipe, step][check]
+
+
+def results_of(stage: Stage, recipe: Recipe, step: Step | None) -> tuple[CheckResult, ...]:
+    return over_all_ranks(stage.run(prepared(recipe, stage.name), step)).checks
+
+
+@pytest.fixture(scope="session")
+def small(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """The small recipe with half the rows to train on."""
+    folder = tmp_path_factory.mktemp("smaller")
+    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
+    return small.with_(data=str(folder))
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -72,8 +99,8 @@ def in_each_rank(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
     """What the checks say of the mutants that need several processes, and of their twins."""
     return {
         (mutant.check, mutant.name): (
-            result_of(mutant.check, mutant.recipe(small), mutant.broken),
-            result_of(mutant.check, mutant.clean_recipe(small), mutant.clean),
+            broken_result(mutant.check, mutant.recipe(small), mutant.broken),
+            clean_result(mutant.check, mutant.clean_recipe(small), mutant.clean),
         )
         for mutant in MUTANTS
         if mutant.processes > 1
@@ -87,7 +114,7 @@ def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.distributed, pytest.mark.xdist_group("ranks")) if mutant.processes > 1 else ()
+    return (pytest.mark.distributed,) if mutant.processes > 1 else ()
 
 
 each_mutant = pytest.mark.parametrize(
@@ -101,7 +128,7 @@ def test_mutant_is_caught(mutant: Mutant, small: Recipe, request: pytest.Fixture
     if mutant.processes > 1:
         result = request.getfixturevalue("of_the_ranks")[check, mutant.name][0]
     else:
-        result = result_of(check, mutant.recipe(small), mutant.broken)
+        result = broken_result(check, mutant.recipe(small), mutant.broken)
     assert result.outcome == "fails"
     for finding in result.findings:
         assert finding.check == check
@@ -126,5 +153,5 @@ def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.Fixtur
         recipe = RECIPES["minilm"].with_(data=str(data))
     else:
         recipe = mutant.clean_recipe(small)
-    result = result_of(mutant.check, recipe, mutant.clean)
+    result = clean_result(mutant.check, recipe, mutant.clean)
     assert result.outcome == "holds", result

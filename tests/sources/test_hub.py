@@ -18,7 +18,7 @@ from harness.stages import Run, load
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
-    """Every request fails, and the caches are empty. The timeouts that were asked for."""
+    """Every request fails, and the caches are empty, offline mode or not. The timeouts that were asked for."""
     import datasets
     import huggingface_hub
     from huggingface_hub import constants
@@ -30,6 +30,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
         raise OSError("no network in this test")
 
     monkeypatch.setattr(huggingface_hub, "get_session", lambda: SimpleNamespace(head=head))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     return timeouts

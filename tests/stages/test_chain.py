@@ -15,6 +15,7 @@ from transformers import set_seed
 from harness.errors import CannotTry
 from harness.findings import Finding, NotApplicable
 from harness.recipe import RECIPES, Recipe
+from harness.record import RunRecord
 from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
 from harness.watch.observer import unchanged_random_state
 
@@ -98,7 +99,7 @@ def test_checks_do_not_change_the_training(small: Recipe) -> None:
 
 
 @pytest.mark.slow
-def test_random_backbone_learns_less(run_record) -> None:
+def test_random_backbone_learns_less(run_record: RunRecord) -> None:
     """What the pretrained backbone is worth: an epoch from a random one stays clearly below one from it."""
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")
@@ -122,6 +123,7 @@ def test_documented_figures_with_berts_own_tokenizer(mrpc: Path, bert_base: Path
             assert check.outcome == "holds", check
 
 
+@pytest.mark.slow
 def test_minilm_on_mrpc(mrpc: Path) -> None:
     """A real encoder on real data, for a few updates: all that does not need the whole run applies, and holds."""
     run = Run(RECIPES["minilm"].with_(data=str(mrpc)), updates=3)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.optim import AdamW
 
-from harness.recipe import RECIPES
+from harness.recipe import RECIPES, Recipe
 from harness.sources.generator import vocabulary
 from harness.stages import STAGES, Run, schedule
 from harness.stages.model import evaluated
@@ -22,8 +22,8 @@ ROWS = st.lists(st.tuples(SENTENCE, SENTENCE, st.integers(0, 1)), min_size=1, ma
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
-    run = Run(RECIPES["tiny"])
+def run(small: Recipe) -> Run:
+    run = Run(small)
     for stage in STAGES[:5]:
         stage.do(run)
     run.model.eval()

@@ -1,6 +1,6 @@
 """Whole runs with one silent change each, which the checks before the training would stop: what would the baseline say?
 
-``python -m tests.baseline.silent_changes --seeds 3`` trains the built-in recipe with each change, with seed 42 and new
+``python scripts/silent_changes.py --seeds 3`` trains the built-in recipe with each change, with seed 42 and new
 ones, and prints what README says of it. The tests make the same changes to runs of a few updates.
 """
 

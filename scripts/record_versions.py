@@ -1,4 +1,4 @@
-"""Leave the records of this environment for ``harness matrix``: python -m tests.leave_records FOLDER.
+"""Leave the records of this environment for ``harness matrix``: python scripts/record_versions.py FOLDER.
 
 The three loops, and the documents' code where HARNESS_DOCUMENTS names their folder. What they find is for the matrix;
 only what could not run fails.
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
         commands.append(["documents", documents, *real, "--output", str(folder)])
     for command in commands:
         print("+ harness", shlex.join(command), flush=True)
-        status = subprocess.run([sys.executable, "-m", "harness", *command]).returncode
+        status = subprocess.run([sys.executable, "-m", "harness", *command]).returncode  # noqa: S603
         left = Path(command[-1], "documents.json" if command[0] == "documents" else "run.json")
         if status not in (0, FOUND) or not left.exists():
             sys.exit(

@@ -6,7 +6,6 @@ Those of several processes are run in two.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,6 @@ def _crashes(run: Run) -> None:
 
 
 mutant("prepare::completes", **ACCELERATE)(_crashes)
-mutant("equivalence::completes", **ACCELERATE)(_crashes)
 mutant("trainer::completes", **TRAINER)(_crashes)
 
 
@@ -257,19 +255,23 @@ def decays_after_the_update(run: Run) -> None:
 # --------------------------------------------------------------------------------------------------------- equivalence
 
 
-_done: dict[Recipe, Replays] = {}
+_replayed: dict[Recipe, Replays] = {}
 
 
 def _replays(run: Run) -> None:
     """The documented step; every mutant starts from the same state, so it is done once for all of them."""
-    if run.recipe not in _done:
+    if run.recipe not in _replayed:
         equivalence.STAGE.do(run)
-        _done[run.recipe] = run.replays
-    done = _done[run.recipe]
-    run.replays = replace(done, trainings=dict(done.trainings))
+        _replayed[run.recipe] = copy.deepcopy(run.replays)
+    run.replays = copy.deepcopy(_replayed[run.recipe])
 
 
-@mutant("equivalence::accelerate-trains-as-the-plain-loop", **ACCELERATE)
+_ACCELERATE, _TWO, _SPLIT, _TRAINER = ({"clean": _replays, **each} for each in (ACCELERATE, TWO, SPLIT, TRAINER))
+
+mutant("equivalence::completes", **_ACCELERATE)(_crashes)
+
+
+@mutant("equivalence::accelerate-trains-as-the-plain-loop", **_ACCELERATE)
 def trains_with_another_learning_rate(run: Run) -> None:
     _replays(run)
     with accelerated.separate_state():
@@ -278,7 +280,7 @@ def trains_with_another_learning_rate(run: Run) -> None:
         )
 
 
-@mutant("equivalence::accelerate-trains-as-the-plain-loop", **TWO)
+@mutant("equivalence::accelerate-trains-as-the-plain-loop", **_TWO)
 def calls_the_bare_model_in_the_replay(run: Run) -> None:
     _replays(run)
     with accelerated.separate_state():
@@ -288,7 +290,7 @@ def calls_the_bare_model_in_the_replay(run: Run) -> None:
         run.replays.trainings["accelerate"] = replays.replayed(twin)
 
 
-mutant("equivalence::accelerate-trains-as-the-plain-loop", **SPLIT)(calls_the_bare_model_in_the_replay)
+mutant("equivalence::accelerate-trains-as-the-plain-loop", **_SPLIT)(calls_the_bare_model_in_the_replay)
 
 
 def accumulating(**options: Any) -> Any:
@@ -336,14 +338,15 @@ def _accumulates(
             optimizer.zero_grad()
 
 
+_in_micro_batches = accumulating()
 _ACCUMULATION = "equivalence::accumulated-micro-batches-are-one-batch"
 for _bug in (
     "means_of_micro_batches", "clips_each_micro_batch", "forgets_accumulate", "loses_the_last_window"
 ):  # fmt: skip
-    mutant(_ACCUMULATION, clean=accumulating(), **ACCELERATE)(accumulating(**{_bug: True}))
+    mutant(_ACCUMULATION, clean=_in_micro_batches, **ACCELERATE)(accumulating(**{_bug: True}))
 
 
-@mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
+@mutant("equivalence::bf16-stays-near-float32", **_ACCELERATE)
 def autocast_does_not_arrive(run: Run) -> None:
     _replays(run)
     run.replays.trainings["bf16"] = replays.replayed_in(run, "no")
@@ -357,12 +360,12 @@ def _in_bf16_with(run: Run, change: Any) -> None:
         run.replays.trainings["bf16"] = replays.replayed(twin)
 
 
-@mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
+@mutant("equivalence::bf16-stays-near-float32", **_ACCELERATE)
 def casts_the_weights(run: Run) -> None:
     _in_bf16_with(run, lambda model: (model.bfloat16(), twins.without_dropout(model)))
 
 
-@mutant("equivalence::bf16-stays-near-float32", **ACCELERATE)
+@mutant("equivalence::bf16-stays-near-float32", **_ACCELERATE)
 def scales_the_loss(run: Run) -> None:
     def scales(model: Any, args: Any, outputs: Any) -> Any:
         outputs.loss = 1.5 * outputs.loss
@@ -383,7 +386,7 @@ def trained_with(**arguments: Any) -> Any:
 
 
 for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_norm": 0.2}):
-    mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **TRAINER)(trained_with(**_left))
+    mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **_TRAINER)(trained_with(**_left))
 
 
 def _with_trainers_update(run: Run, prepared: Any) -> None:
@@ -397,7 +400,7 @@ def _divides_by_the_micro_batches(run: Run) -> None:
     _with_trainers_update(run, lambda trainer: setattr(trainer, "model_accepts_loss_kwargs", False))
 
 
-_TRAINERS = {"clean": _divides_by_the_micro_batches, **TRAINER}
+_ACCUMULATING_TRAINER = {"clean": _divides_by_the_micro_batches, **TRAINER}
 
 
 def _sums_the_micro_batches(trainer: Trainer) -> None:
@@ -408,12 +411,12 @@ def _sums_the_micro_batches(trainer: Trainer) -> None:
     trainer.optimizer.register_step_pre_hook(multiplies)
 
 
-@mutant("equivalence::trainer-accumulates-as-one-batch", **_TRAINERS)
+@mutant("equivalence::trainer-accumulates-as-one-batch", **_ACCUMULATING_TRAINER)
 def sums_the_micro_batches(run: Run) -> None:
     _with_trainers_update(run, _sums_the_micro_batches)
 
 
-@mutant("equivalence::trainer-accumulates-as-one-batch", **_TRAINERS)
+@mutant("equivalence::trainer-accumulates-as-one-batch", **_ACCUMULATING_TRAINER)
 def updates_after_two_micro_batches(run: Run) -> None:
     _with_trainers_update(run, lambda trainer: setattr(trainer.args, "gradient_accumulation_steps", 2))
 

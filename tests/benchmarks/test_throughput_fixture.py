@@ -11,8 +11,8 @@ import pytest
 from harness.baseline import review
 from harness.baseline.throughput import RELATIVE, Throughput
 from harness.fingerprint import fingerprint
-from tests.benchmarks import kept
-from tests.benchmarks.kept import Keeper
+from tests.benchmarks import throughput_fixture
+from tests.benchmarks.throughput_fixture import Keeper
 
 RATIOS = {RELATIVE: 1.0}
 
@@ -26,7 +26,7 @@ def keeper(folder: Path, *, update: bool = False) -> Keeper:
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(5):
-        monkeypatch.setattr(kept, "STARTED", f"2026-11-20T12:00:0{number}")
+        monkeypatch.setattr(throughput_fixture, "STARTED", f"2026-11-20T12:00:0{number}")
         keeper(tmp_path, update=True)("training", {RELATIVE: 1 + 0.001 * number}, {"samples_per_second": 200.0})
     review.accept(tmp_path, keeper(tmp_path).path.stem, "a test")
     return tmp_path
@@ -64,10 +64,10 @@ def test_what_is_not_compared_is_said(tmp_path: Path, recorded: Path, monkeypatc
     assert "training not compared: no baseline" in str(none.benchmark.warnings[0])
     with pytest.raises(pytest.skip.Exception, match="no baseline"):
         none.needs_baseline()
-    monkeypatch.setattr(kept, "STARTED", "later")
+    monkeypatch.setattr(throughput_fixture, "STARTED", "later")
     for _ in range(2):
         keeper(tmp_path / "other", update=True)("bare", {"map_per_tokenizer": 0.3}, {})
-        monkeypatch.setattr(kept, "STARTED", "later still")
+        monkeypatch.setattr(throughput_fixture, "STARTED", "later still")
     review.accept(tmp_path / "other", keeper(tmp_path).path.stem, "a test")
     elsewhere = keeper(tmp_path / "other")
     elsewhere.fingerprint = fingerprint() | {"threads": 99}
@@ -87,9 +87,9 @@ def test_what_is_not_compared_is_said(tmp_path: Path, recorded: Path, monkeypatc
 )
 def test_the_clock_is_read_when_asked_for(options: dict[str, object], expected: bool) -> None:
     config: Any = SimpleNamespace(getoption=lambda name, default=None: options.get(name, default))
-    assert kept.measures(config) is expected
+    assert throughput_fixture.measures(config) is expected
 
 
 def test_ordinary_runs_read_no_clock(benchmark: Any, pytestconfig: pytest.Config) -> None:
     benchmark(lambda: None)
-    assert benchmark.disabled or kept.measures(pytestconfig)
+    assert benchmark.disabled or throughput_fixture.measures(pytestconfig)
