@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -41,20 +41,54 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def lines(self) -> list[str]:
+        """The finding as the terminal shows it."""
+        update = f"update {self.update}" if self.update is not None else None
+        place = ", ".join(filter(None, (self.where, update)))
+        return [
+            f"  {self.severity}: {self.check}: {self.message}",
+            f"    expected  {self.expected}",
+            f"    observed  {shortened(self.observed)}",
+            *([f"    where     {place}"] if place else []),
+            f"    fix       {self.hint}",
+        ]
+
+
+def shortened(text: str, limit: int = 400) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
 
 @dataclass(frozen=True)
-class CheckResult:
-    """How one check came out. ``reason`` says why it is not applicable."""
+class CheckOutcome:
+    """How one check came out, as a run record keeps it. ``reason`` says why it is not applicable."""
 
     check: str
+    stage: str
     claim: str
     outcome: Outcome
-    findings: tuple[Finding, ...] = ()
     reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CheckResult(CheckOutcome):
+    """How one check came out, with what it found; a run record keeps the findings of all checks in one list."""
+
+    findings: tuple[Finding, ...] = ()
 
     @property
     def failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which another way to train is not the document's own loop."""
+
+    what: str
+    there: str
+    by_hand: str
+    effect: float
+    """The largest difference of any parameter after the replayed updates, where this alone is switched on."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +100,7 @@ class Check(Generic[Observed]):
     """
 
     id: str
+    """STAGE::NAME."""
     claim: str
     statement: str
     function: Callable[[Observed], Iterator[Finding]]
@@ -78,7 +113,7 @@ class Check(Generic[Observed]):
         try:
             found = list(self.function(observed))
         except NotApplicable as reason:
-            return CheckResult(self.id, self.claim, "not applicable", reason=str(reason))
+            return self.result("not applicable", reason=str(reason))
         except CannotTry:
             raise
         except Exception as error:
@@ -89,16 +124,12 @@ class Check(Generic[Observed]):
                     hint="The step left something behind that this check cannot read; compare it with the document's.",
                 )
             ]
-        findings = tuple(
-            replace(
-                finding,
-                check=self.id,
-                severity=self.severity,
-                message=finding.message or self.statement,
-            )
-            for finding in found
-        )
-        return CheckResult(self.id, self.claim, "fails" if findings else "holds", findings)
+        return self.result("fails" if found else "holds", found)
 
-    def not_applicable(self, reason: str) -> CheckResult:
-        return CheckResult(self.id, self.claim, "not applicable", reason=reason)
+    def result(self, outcome: Outcome, findings: Sequence[Finding] = (), reason: str | None = None) -> CheckResult:
+        """The check's result, with its id, severity and sentence in the findings."""
+        named = tuple(
+            replace(each, check=self.id, severity=self.severity, message=each.message or self.statement)
+            for each in findings
+        )
+        return CheckResult(self.id, self.id.partition("::")[0], self.claim, outcome, reason, named)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.compat import fp32_precision
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LIBRARIES = (
     "torch", "transformers", "tokenizers", "datasets", "evaluate", "accelerate", "huggingface-hub",
@@ -125,3 +130,29 @@ def gpu_driver() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
+
+
+def data_digest(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str:
+    """SHA-256 over the rows of every split; the hub's own column ``idx`` is left out."""
+    data = hashlib.sha256()
+    for split in sorted(splits):
+        for row in splits[split]:
+            data.update(repr([split, *(row[name] for name in sorted(row) if name != "idx")]).encode())
+    return data.hexdigest()
+
+
+def weights_digest(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bits.
+
+    Raises:
+        LookupError: there are no tensors.
+    """
+    import torch
+
+    if not tensors:
+        raise LookupError("no weights")
+    weights = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        weights.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        weights.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return weights.hexdigest()

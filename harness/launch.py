@@ -1,8 +1,7 @@
 """Several processes: started, watched, and ended together.
 
 torch's elastic launcher (what ``torchrun`` uses) starts the ranks and ends all of them when one fails. What it does not
-see is a rank that hangs: here every rank carries a watchdog, which says where the rank is and ends it when it has shown
-no sign of life for too long.
+see is a rank that hangs: here every rank carries a watchdog, which says where the rank is and ends it when it hangs.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE = 600.0
-"""Seconds without a sign of life after which a rank counts as hung."""
+"""Seconds without a call of :func:`alive` after which a rank counts as hung."""
 
 GRACE = 5.0
 """Seconds more for a rank that waits for the others, so that the one it waits for is found first."""
@@ -85,7 +84,7 @@ def of_all_ranks(value: Result) -> list[Result]:
 
 
 def alive(longer: float = 0.0) -> None:
-    """A sign of life; the watchdog waits for the next one ``longer`` than usual."""
+    """Tell the watchdog that this process does not hang; it waits for the next call ``longer`` than usual."""
     if _watched is not None:
         patience, file = _watched
         faulthandler.dump_traceback_later(patience + longer, exit=True, file=file)
@@ -125,10 +124,8 @@ def process_group(patience: float) -> Iterator[None]:
             distributed.destroy_process_group()
 
 
-def in_processes(
-    function: Callable[..., Result], *args: Any, processes: int, patience: float = PATIENCE
-) -> list[Result]:
-    """What ``function(*args)`` returned in each of so many new processes, in the order of the ranks.
+def in_processes(function: Callable[[], Result], *, processes: int, patience: float = PATIENCE) -> list[Result]:
+    """What ``function()`` returned in each of so many new processes, in the order of the ranks.
 
     The ranks meet on this machine, on its GPUs or, where there is none, on its CPUs. A rank that fails, dies or hangs
     ends all of them, the latter after ``patience`` seconds; one that does not react is killed 30 seconds later. None
@@ -167,7 +164,7 @@ def in_processes(
         disabled = logging.root.manager.disable
         try:
             logging.disable()  # the launcher's own account of a failure: forty lines of its stack
-            results = elastic_launch(config, _rank)(function, args, folder, patience)
+            results = elastic_launch(config, _rank)(function, folder, patience)
         except ChildFailedError as error:
             raise CannotTry(_what_happened(error, Path(folder), patience)) from None
         except SignalException as error:
@@ -177,13 +174,13 @@ def in_processes(
     return [results[rank] for rank in sorted(results)]
 
 
-def _rank(function: Callable[..., Result], args: tuple[Any, ...], folder: str, patience: float) -> Result:
+def _rank(function: Callable[[], Result], folder: str, patience: float) -> Result:
     last_seen = Path(folder, f"{LAST_SEEN}{os.environ['RANK']}")
     with last_seen.open("w") as file, watched(patience, file), process_group(patience):
         try:
-            return function(*args)
+            return function()
         except Exception as error:
-            says = str(error) if isinstance(error, CannotTry) else f"rank {os.environ['RANK']}: {_told(error)}"
+            says = str(error) if isinstance(error, CannotTry) else f"rank {os.environ['RANK']}: {_format_error(error)}"
             failed = last_seen.with_name(f"{FAILED}{os.environ['RANK']}")
             failed.write_text(json.dumps({"at": time.time(), "says": says}))
             # Time for the launcher to see a rank that died before this one, and is perhaps why it failed.
@@ -191,7 +188,7 @@ def _rank(function: Callable[..., Result], args: tuple[Any, ...], folder: str, p
             raise
 
 
-def _told(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
 
@@ -221,7 +218,7 @@ def _what_happened(error: ChildFailedError, folder: Path, patience: float) -> st
         others = [at[rank] for rank in at if rank not in hung and rank not in failed]
         accused, waited = without_a_trace or [at[rank] for rank in hung], [at[rank] for rank in hung] + others
         waited = [each for each in waited if each not in accused]
-        return f"no sign of life for {patience:g} s: {', '.join(accused)}; all ranks were ended" + (
+        return f"hung for {patience:g} s: {', '.join(accused)}; all ranks were ended" + (
             f" ({', '.join(waited)})" if waited else ""
         )
     if failure.exitcode < 0:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from harness.compat import FACTS
 from harness.errors import CannotTry
-from harness.record import BlockRecord, CheckRecord, DocumentsRecord, RunRecord, _Part, write_atomically
+from harness.files import StrictModel, read_model, write_atomically
+from harness.findings import CheckOutcome
+from harness.record import BlockRecord, DocumentsRecord, RunRecord
 
 DOCUMENTS_FILE = "documents.json"
 
@@ -34,7 +36,7 @@ BESIDES = ("accelerate", "datasets", "huggingface-hub", "evaluate", "tokenizers"
 """The libraries that a column tells beside transformers."""
 
 
-class Cell(_Part):
+class Cell(StrictModel):
     """How a row came out on one set of versions; ``value`` is what was found where that is not what is documented."""
 
     outcome: CellOutcome
@@ -45,7 +47,7 @@ class Cell(_Part):
         return self.outcome, re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", "...", self.value or "")
 
 
-class Column(_Part):
+class Column(StrictModel):
     """One set of library versions."""
 
     name: str
@@ -57,7 +59,7 @@ class Column(_Part):
         return tuple(str(self.libraries.get(name)).partition("+")[0] for name in ("transformers", *BESIDES))
 
 
-class Row(_Part):
+class Row(StrictModel):
     """``id`` names a check with its loop, a difference, a library's fact, or a piece of code by its hash."""
 
     id: str
@@ -97,7 +99,7 @@ class Change:
     now: Cell | None
 
 
-class Matrix(_Part):
+class Matrix(StrictModel):
     """Schema 1 of baselines/matrix.json."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -136,10 +138,7 @@ class Matrix(_Part):
         Raises:
             CannotTry: it is no matrix of this schema.
         """
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise CannotTry(f"{path} is no recorded matrix ({_first(error)}); write it again with --json") from error
+        return read_model(path, cls, "recorded matrix", "write it again with --json")
 
 
 def records_below(paths: Sequence[Path]) -> list[RunRecord | DocumentsRecord]:
@@ -164,17 +163,7 @@ def records_below(paths: Sequence[Path]) -> list[RunRecord | DocumentsRecord]:
 def _read(file: Path) -> RunRecord | DocumentsRecord:
     if file.name != DOCUMENTS_FILE:
         return RunRecord.read(file)
-    try:
-        return DocumentsRecord.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise CannotTry(f"{file} is no record of documents ({_first(error)}); run harness documents again") from error
-
-
-def _first(error: OSError | ValidationError) -> str:
-    if isinstance(error, OSError):
-        return str(error.strerror)
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+    return read_model(file, DocumentsRecord, "record of documents", "run harness documents again")
 
 
 def matrix_of(records: Sequence[RunRecord | DocumentsRecord]) -> Matrix:
@@ -271,7 +260,7 @@ def _loop(record: RunRecord) -> str:
     return str(record.recipe["loop"]) + (f", {processes} processes" if processes > 1 else "")
 
 
-def _of_check(check: CheckRecord, record: RunRecord) -> Cell:
+def _of_check(check: CheckOutcome, record: RunRecord) -> Cell:
     if check.outcome != "fails":
         return Cell(outcome=check.outcome)
     found = {each.check: each.observed for each in record.findings}

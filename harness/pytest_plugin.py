@@ -12,7 +12,6 @@ one run of the recipe that ``--recipe`` names (or a fixture ``recipe`` of your o
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,9 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.findings import CheckOutcome
     from harness.recipe import Recipe
-    from harness.record import CheckRecord, RunRecord
+    from harness.record import RunRecord
 
 MARKERS = {
     "gpu": "needs a CUDA device; skipped where there is none",
@@ -105,7 +105,7 @@ def _no_hub() -> str | None:
 
 
 def _failure(error: Exception) -> BaseException:
-    """What could not be tried, as pytest shows it: one line without a traceback."""
+    """What could not run, as pytest shows it: one line without a traceback."""
     return pytest.fail.Exception(f"harness: {error}", pytrace=False)
 
 
@@ -122,11 +122,16 @@ def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
     """The recipe with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in.
 
     Raises:
-        ValueError: a value that no run can have.
+        CannotTry: a value that no run can have.
     """
-    data = _option(config, "harness_data") or (os.environ.get("HARNESS_DATA") if recipe.data is None else None)
-    given = {"data": data} | {name: _option(config, f"harness_{name}") for name in ("checkpoint", "loop")}
-    return recipe.with_(**{name: value for name, value in given.items() if value})
+    from harness import recipe as recipes
+
+    return recipes.with_options(
+        recipe,
+        data=_option(config, "harness_data"),
+        checkpoint=_option(config, "harness_checkpoint"),
+        loop=_option(config, "harness_loop"),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -136,12 +141,8 @@ def recipe(pytestconfig: pytest.Config) -> Recipe:
     from harness.recipe import DEFAULT_RECIPE, load_recipe
 
     try:
-        chosen = load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE)
+        return with_options(load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE), pytestconfig)
     except CannotTry as error:
-        raise _failure(error) from None
-    try:
-        return with_options(chosen, pytestconfig)
-    except ValueError as error:
         raise _failure(error) from None
 
 
@@ -225,17 +226,15 @@ def documented_check(request: pytest.FixtureRequest, run_record: RunRecord) -> C
     def must_hold() -> None:
         __tracebackhide__ = True
         try:
-            record: CheckRecord = run_record.check(request.param)
+            record: CheckOutcome = run_record.check(request.param)
         except KeyError:
             failed = [check.check for check in run_record.checks if check.outcome == "fails"]
             pytest.fail(f"{request.param} was not reached: {', '.join(failed)} failed before", pytrace=False)
         if record.outcome == "not applicable":
             pytest.skip(f"not applicable: {record.reason}")
         if record.outcome == "fails":
-            from harness.report.terminal import finding_lines
-
             findings = [finding for finding in run_record.findings if finding.check == record.check]
-            text = "\n".join(line for finding in findings for line in finding_lines(finding))
+            text = "\n".join(line for finding in findings for line in finding.lines())
             if any(finding.severity == "error" for finding in findings):
                 pytest.fail(text, pytrace=False)
             request.node.warn(pytest.PytestWarning(text))

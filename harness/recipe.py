@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -84,6 +85,11 @@ class Recipe:
         for name in ("data", "checkpoint"):
             if isinstance(value := getattr(self, name), Path):
                 object.__setattr__(self, name, str(value))
+        self._check_values()
+        self._check_loop()
+        self._check_columns()
+
+    def _check_values(self) -> None:
         for name, least, most in (
             ("batch_size", 1, math.inf), ("epochs", 1, math.inf), ("warmup_updates", 0, math.inf),
             ("seed", 0, 2**32 - 1), ("num_labels", 2, 2), ("processes", 1, math.inf),
@@ -96,7 +102,9 @@ class Recipe:
         for name, allowed in (("loop", LOOPS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
-        if self.loop != "accelerate" and (self.processes > 1 or self.split_batches):
+
+    def _check_loop(self) -> None:
+        if not self.distributable and (self.processes > 1 or self.split_batches):
             raise ValueError(
                 f"several processes and split_batches need the loop accelerate, found loop {self.loop!r} with "
                 f"{self.processes} processes and split_batches {self.split_batches}"
@@ -108,6 +116,8 @@ class Recipe:
                 f"with split_batches batch_size must be a multiple of processes, found {self.batch_size} rows for "
                 f"{self.processes} processes"
             )
+
+    def _check_columns(self) -> None:
         if len(self.label_names) != self.num_labels:
             raise ValueError(
                 f"num_labels is {self.num_labels}, but there are {len(self.label_names)} label_names "
@@ -115,6 +125,11 @@ class Recipe:
             )
         if len(self.text_columns) not in (1, 2):
             raise ValueError(f"text_columns must name one or two columns, found {self.text_columns!r}")
+
+    @property
+    def distributable(self) -> bool:
+        """Whether the loop can train in several processes."""
+        return self.loop == "accelerate"
 
     @property
     def rows_per_update(self) -> int:
@@ -186,3 +201,23 @@ def load_recipe(spec: str) -> Recipe:
             f"recipes in that file: {', '.join(recipes) or 'none'}"
         )
     return found
+
+
+def with_options(recipe: Recipe, *, launched: int | None = None, **options: Any) -> Recipe:
+    """The recipe with the options that are given, those that are not None, put in.
+
+    A recipe without data of its own gets the folder that the environment variable HARNESS_DATA names. The loop
+    accelerate takes as many processes as were ``launched``, where neither the recipe nor an option says how many.
+
+    Raises:
+        CannotTry: a value that no run can have.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if recipe.data is None and (folder := os.environ.get("HARNESS_DATA")):
+        given = {"data": folder} | given
+    if launched and recipe.processes == 1 and given.get("loop", recipe.loop) == "accelerate":
+        given = {"processes": launched} | given
+    try:
+        return recipe.with_(**given)
+    except ValueError as error:
+        raise CannotTry(f"recipe {recipe.name}: {error}") from error

@@ -2,68 +2,43 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, PlainSerializer
 
-from harness.errors import CannotTry
-from harness.findings import Outcome, Severity
+from harness.files import StrictModel, read_model, write_atomically
+from harness.findings import CheckOutcome, Difference, Finding, Outcome
 
 SCHEMA: Literal[1] = 1
 FILE_NAME = "run.json"
 
+FINDING_KEYS = ("check", "severity", "update", "where", "message", "expected", "observed", "hint")
+"""In the order in which schema 1 has them."""
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        ser_json_inf_nan="strings",  # "NaN" and "Infinity": JSON has no such numbers, and null would hide them
-        extra="forbid",
-        populate_by_name=True,
-        serialize_by_alias=True,
-    )
+FindingInOrder = Annotated[
+    Finding, PlainSerializer(lambda finding: {name: getattr(finding, name) for name in FINDING_KEYS})
+]
 
-
-class FindingRecord(_Part):
-    check: str
-    severity: Severity
-    update: int | None
-    where: str | None
-    message: str
-    expected: str
-    observed: str
-    hint: str
+Comparison = Literal["exact", "quality", "documented", "throughput"]
 
 
-class CheckRecord(_Part):
-    """How one check came out; ``reason`` says why it is not applicable."""
+@dataclass(frozen=True)
+class Verdict:
+    """What one comparison with the baseline says, and on what grounds."""
 
-    check: str
-    stage: str
-    claim: str
+    comparison: Annotated[Comparison, Field(alias="lane")]
     outcome: Outcome
-    reason: str | None
+    grounds: tuple[str, ...]
+    findings: tuple[FindingInOrder, ...] = ()
+
+    def __post_init__(self) -> None:
+        named = (replace(each, check=f"baseline::{self.comparison}") for each in self.findings)
+        object.__setattr__(self, "findings", tuple(named))
 
 
-class DifferenceRecord(_Part):
-    """One thing in which the loop is not the document's own; ``effect`` is the largest difference of any parameter."""
-
-    what: str
-    there: str
-    by_hand: str
-    effect: float
-
-
-class VerdictRecord(_Part):
-    """What one lane of the comparison with the baseline says, and on what grounds."""
-
-    lane: str
-    outcome: Outcome
-    grounds: list[str]
-    findings: list[FindingRecord]
-
-
-class Provenance(_Part):
+class Provenance(StrictModel):
     """Which code ran, and how it was called."""
 
     commit: str | None = None
@@ -73,7 +48,7 @@ class Provenance(_Part):
     command: str = ""
 
 
-class Curves(_Part):
+class Curves(StrictModel):
     """One value for each update that was made."""
 
     loss: list[float]
@@ -84,7 +59,7 @@ class Curves(_Part):
 BlockOutcome = Literal["runs", "deprecated", "fails", "not applicable"]
 
 
-class BlockRecord(_Part):
+class BlockRecord(StrictModel):
     """How one code block of a document went as printed."""
 
     document: str
@@ -108,7 +83,7 @@ class BlockRecord(_Part):
     """What it printed, where that is not what the document shows."""
 
 
-class DocumentsRecord(_Part):
+class DocumentsRecord(StrictModel):
     """Schema 1 of documents.json."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
@@ -119,19 +94,19 @@ class DocumentsRecord(_Part):
     blocks: list[BlockRecord]
 
 
-class RunRecord(_Part):
+class RunRecord(StrictModel):
     """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     recipe: dict[str, Any]
     fingerprint: dict[str, Any]
-    findings: list[FindingRecord]
+    findings: list[FindingInOrder]
     updates: int
     curves: Curves
     metrics: dict[str, float]
     epochs: list[dict[str, float]]
     seconds: dict[str, float]
-    checks: list[CheckRecord]
+    checks: list[CheckOutcome]
     updates_planned: int | None
     """None where the run ended before the schedule was made."""
     interrupted: bool
@@ -139,20 +114,20 @@ class RunRecord(_Part):
     """UTC, ISO 8601."""
     model: str | None
     """Where the fine-tuned model lies, relative to the record; None where training did not end."""
-    inputs: dict[str, str] = {}
+    inputs: dict[str, str] = Field(default_factory=dict)
     """What data and checkpoint held, as SHA-256."""
-    rows: dict[str, int] = {}
+    rows: dict[str, int] = Field(default_factory=dict)
     """How many rows each split had."""
     provenance: Provenance = Provenance()
-    comparison: list[VerdictRecord] = []
+    comparison: list[Verdict] = Field(default_factory=list)
     """With the baseline; empty where there is none, or the run was not compared."""
     weights: str | None = None
     """A checksum of the fine-tuned parameters: equal for equal bits."""
-    apart: dict[str, float] = {}
+    apart: dict[str, float] = Field(default_factory=dict)
     """How far the loop and the plain loop were apart at most in the updates that were compared, and in how many."""
-    differences: list[DifferenceRecord] = []
+    differences: list[Difference] = Field(default_factory=list)
     """Where Trainer is not the document's own loop."""
-    facts: dict[str, str] = {}
+    facts: dict[str, str] = Field(default_factory=dict)
     """What the installed versions have where the documents' code relies on them (compat.FACTS)."""
 
     @property
@@ -169,7 +144,7 @@ class RunRecord(_Part):
     def checks_failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
 
-    def check(self, check: str) -> CheckRecord:
+    def check(self, check: str) -> CheckOutcome:
         """The record of one check by its id.
 
         Raises:
@@ -189,41 +164,4 @@ class RunRecord(_Part):
             CannotTry: no such file, or it is no run record of this schema.
         """
         path = path / FILE_NAME if path.is_dir() else path
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError as error:
-            raise CannotTry(f"run record {path} not found") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
-            raise CannotTry(
-                f"{path} is no run record of schema {SCHEMA}: {place}: {first['msg']} ({error.error_count()} in all)"
-            ) from error
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace ``path`` with ``text``; a reader, or a crash, sees the old file or the new one and nothing between."""
-    path = path.resolve()  # a link stays a link
-    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to replace
-        path.write_text(text, encoding="utf-8")
-        return
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def check_writable(folder: Path) -> None:
-    """Create a file in the folder and remove it.
-
-    Raises:
-        OSError: that is not possible; asking for permissions would not tell (root, read-only file systems).
-    """
-    probe = folder / f".{FILE_NAME}.{os.getpid()}"
-    probe.touch()
-    probe.unlink()
+        return read_model(path, cls, "run record", "give a run.json of this version, or the folder that it lies in")

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import torch
-from datasets import DatasetDict
 from transformers import set_seed
 
 from harness import launch
 from harness.compat import facts, no_progress_bars
 from harness.errors import CannotTry
-from harness.fingerprint import fingerprint, provenance
+from harness.files import check_writable
+from harness.fingerprint import data_digest, fingerprint, provenance, weights_digest
 from harness.loops.accelerated import separate_state
 from harness.recipe import Recipe
-from harness.record import (
-    FILE_NAME,
-    CheckRecord,
-    Curves,
-    DifferenceRecord,
-    FindingRecord,
-    Provenance,
-    RunRecord,
-    check_writable,
-)
+from harness.record import FILE_NAME, Curves, Provenance, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
 from harness.watch.trace import checksum
@@ -58,6 +47,17 @@ def _silent(result: StageResult) -> None:
     pass
 
 
+@dataclass(frozen=True)
+class RunRequest:
+    """What to run, how far, and where it is kept: what each process of a run is told."""
+
+    recipe: Recipe
+    updates: int | None = None
+    until: str | None = None
+    output: Path | None = None
+    on_stage: Callable[[StageResult], None] = _silent
+
+
 def run_recipe(
     recipe: Recipe,
     *,
@@ -74,35 +74,34 @@ def run_recipe(
     the record, which says that it was interrupted.
 
     A recipe with several processes has them started, unless a launcher (torchrun, accelerate launch) already did; the
-    first of them calls ``on_stage``, a function of a module, and writes. One that gives no sign of life for ``timeout``
-    seconds ends the run. They import the script that calls this: it needs ``if __name__ == "__main__":``.
+    first of them calls ``on_stage``, a function of a module, and writes. One that hangs for ``timeout`` seconds ends
+    the run. They import the script that calls this: it needs ``if __name__ == "__main__":``.
 
     Raises:
         CannotTry: data, weights or the output folder are missing or broken, or a process failed, died or hung. No
             folder and no process is left behind.
     """
     stages_until(until)
-    launched = launch.world_size()
-    if launched is None and recipe.processes > 1:
+    request = RunRequest(recipe, updates, until, output, on_stage)
+    launched = launch.world_size() or 1
+    if launch.world_size() is None and recipe.processes > 1:
         with _output_folder(output):
-            return launch.in_processes(
-                _in_a_process, recipe, updates, until, output, on_stage, processes=recipe.processes, patience=timeout
-            )[0]
-    if launched is not None and launched > 1 and recipe.loop != "accelerate":
+            run = partial(_in_a_process, request)
+            return launch.in_processes(run, processes=recipe.processes, patience=timeout)[0]
+    if launched > 1 and not recipe.distributable:
         raise CannotTry(
             f"the loop {recipe.loop} runs in one process and {launched} were started; choose --loop accelerate"
         )
-    several = launched is not None and launched > 1
     with (
-        launch.watched(timeout) if several else nullcontext(),
+        launch.watched(timeout) if launched > 1 else nullcontext(),
         _output_folder(output if launch.is_main_process() else None),
-        launch.process_group(timeout) if several else nullcontext(),
+        launch.process_group(timeout) if launched > 1 else nullcontext(),
     ):
-        return _run_and_write(recipe, updates, until, output, on_stage)
+        return _run_and_write(request)
 
 
-def begun(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
-    """The beginning of a run, which tells data, weights and device before updates are spent.
+def preflight(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
+    """Run the stages before training: they tell data, weights and device before updates are spent.
 
     Raises:
         CannotTry: it was interrupted, or something was found already.
@@ -116,9 +115,9 @@ def begun(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
     return record
 
 
-def _in_a_process(*args: Any) -> RunRecord:
+def _in_a_process(request: RunRequest) -> RunRecord:
     quiet_libraries()
-    return _run_and_write(*args)
+    return _run_and_write(request)
 
 
 def quiet_libraries() -> None:
@@ -133,16 +132,11 @@ def quiet_libraries() -> None:
     transformers.utils.logging.disable_progress_bar()
 
 
-def _run_and_write(
-    recipe: Recipe,
-    updates: int | None,
-    until: str | None,
-    output: Path | None,
-    on_stage: Callable[[StageResult], None],
-) -> RunRecord:
+def _run_and_write(request: RunRequest) -> RunRecord:
     """The run in this process; where there are several, the first speaks and writes."""
     main = launch.is_main_process()
-    run, record = _run(recipe, stages_until(until), updates, on_stage if main else _silent)
+    run, record = _run(request if main else replace(request, on_stage=_silent))
+    output = request.output
     if output is not None and main:
         record.write(output / FILE_NAME)  # first, so that a full disk costs the model and not the measurements
         if record.updates and not record.interrupted:
@@ -152,21 +146,19 @@ def _run_and_write(
     return record
 
 
-def _run(
-    recipe: Recipe, stages: Sequence[Stage], updates: int | None, on_stage: Callable[[StageResult], None]
-) -> tuple[Run, RunRecord]:
+def _run(request: RunRequest) -> tuple[Run, RunRecord]:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     results: list[StageResult] = []
 
     def keep(result: StageResult) -> None:
         results.append(result)
-        on_stage(result)
+        request.on_stage(result)
 
-    run, interrupted = Run(recipe, updates), False
-    set_seed(recipe.seed)
+    run, interrupted = Run(request.recipe, request.updates), False
+    set_seed(request.recipe.seed)
     try:
         with separate_state():
-            run_stages(run, stages, on_stage=keep)
+            run_stages(run, stages_until(request.until), on_stage=keep)
     except KeyboardInterrupt:
         interrupted = True
     return run, run_record(run, results, started=started, interrupted=interrupted)
@@ -176,15 +168,11 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
     made = run.training.updates if hasattr(run, "training") else []
     forwards = [forward for forward in run.training.forwards if forward.gradients] if made else []
     whole = bool(made) and not interrupted
+    checks = [check for result in results for check in result.checks]
     return RunRecord(
         recipe=run.recipe.as_dict(),
         fingerprint=fingerprint(run.device.type if hasattr(run, "device") else None),
-        findings=[
-            FindingRecord(**finding.as_dict())
-            for result in results
-            for check in result.checks
-            for finding in check.findings
-        ],
+        findings=[finding for check in checks for finding in check.findings],
         updates=len(made),
         curves=Curves(
             loss=[float("nan") if forward.loss is None else forward.loss for forward in forwards[: len(made)]],
@@ -194,13 +182,7 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         metrics=run.metrics,
         epochs=run.epochs,
         seconds={result.stage: round(result.seconds, 3) for result in results},
-        checks=[
-            CheckRecord(
-                check=check.check, stage=result.stage, claim=check.claim, outcome=check.outcome, reason=check.reason
-            )
-            for result in results
-            for check in result.checks
-        ],
+        checks=[*checks],
         updates_planned=getattr(run, "num_training_steps", None),
         interrupted=interrupted,
         started=started,
@@ -211,37 +193,18 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
         apart=run.apart,
         facts=facts(),
-        differences=[DifferenceRecord(**asdict(difference)) for difference in run.differences],
+        differences=run.differences,
     )
 
 
 def inputs(run: Run) -> dict[str, str]:
     """What data and checkpoint hold, as SHA-256 over their values; those that the run came to and that can be read."""
     found = {}
-    for name, attribute, digest in (("data", "raw_datasets", _data_digest), ("checkpoint", "checkpoint", _digest)):
-        if hasattr(run, attribute):
-            with suppress(Exception):  # what is not known is not compared with; the measurements are worth more
-                found[name] = digest(getattr(run, attribute))
+    with suppress(Exception):  # what is not known is not compared with; the measurements are worth more
+        found["data"] = data_digest(run.raw_datasets)
+    with suppress(Exception):
+        found["checkpoint"] = weights_digest(checkpoint_tensors(run.checkpoint))
     return found
-
-
-def _data_digest(raw_datasets: DatasetDict) -> str:
-    data = hashlib.sha256()
-    for split in sorted(raw_datasets):
-        for row in raw_datasets[split]:
-            data.update(repr([split, *(row[name] for name in sorted(row) if name != "idx")]).encode())
-    return data.hexdigest()
-
-
-def _digest(checkpoint: str) -> str:
-    tensors = checkpoint_tensors(checkpoint)
-    if not tensors:
-        raise LookupError(f"no weights in {checkpoint}")
-    weights = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        weights.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        weights.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return weights.hexdigest()
 
 
 def _save_model(run: Run, folder: Path) -> None:
@@ -261,7 +224,7 @@ def _save_model(run: Run, folder: Path) -> None:
 
 @contextmanager
 def _output_folder(folder: Path | None) -> Iterator[None]:
-    """The folder exists and can be written while the block runs; it is removed again if the run could not be tried.
+    """The folder exists and can be written while the block runs; it is removed again if nothing could run.
 
     Raises:
         CannotTry: it cannot be created or written, or holds another run, which is never overwritten.

@@ -1,7 +1,7 @@
 """Leave the records of this environment for ``harness matrix``: python -m tests.leave_records FOLDER.
 
 The three loops, and the documents' code where HARNESS_DOCUMENTS names their folder. What they find is for the matrix;
-only what could not be tried fails.
+only what could not run fails.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def test_has_a_check(name: str) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
-def test_check_stands_for_something(check) -> None:  # type: ignore[no-untyped-def]
+def test_check_stands_for_something(check) -> None:
     assert check.claim in CLAIMS or check.claim in INVARIANTS
     assert check.otherwise is None or (check.claim in CLAIMS and check.otherwise in INVARIANTS)
     assert check.statement.endswith(".")
@@ -31,7 +31,7 @@ def test_ids_are_used_once() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
-def test_claim_is_complete(claim) -> None:  # type: ignore[no-untyped-def]
+def test_claim_is_complete(claim) -> None:
     assert claim.stage in [stage.name for stage in STAGES]
     assert claim.says
     assert claim.expected is not None

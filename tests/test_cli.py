@@ -19,7 +19,7 @@ from harness.record import RunRecord
 
 
 @pytest.fixture
-def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HARNESS_DATA", raising=False)
@@ -41,7 +41,7 @@ def small_file(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{file}:small"
 
 
-def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:
     result = invoke("run", "--recipe", small_file, "--json", "found.json")
     assert result.exit_code == 0, result.output
     for stage in ("load", "tokenize", "columns", "batches", "model", "optimizer", "schedule", "train", "evaluate"):
@@ -57,14 +57,14 @@ def test_run_shows_stages_and_figures(invoke, small_file: str) -> None:  # type:
     assert f"\n{held} of " in result.stdout
 
 
-def test_options_change_the_recipe(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+def test_options_change_the_recipe(invoke, small_file: str) -> None:
     result = invoke("run", "--recipe", small_file, "--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
     assert result.exit_code == 0, result.output
     record = RunRecord.read(Path("out"))
     assert (record.recipe["seed"], record.updates) == (7, 2)
 
 
-def test_finding_exits_with_1(invoke, small_file: str) -> None:  # type: ignore[no-untyped-def]
+def test_finding_exits_with_1(invoke, small_file: str) -> None:
     """The small corpus called MRPC: its figures are not MRPC's."""
     path = Path(small_file.partition(":")[0])
     path.write_text(path.read_text() + "fake = small.with_(dataset='glue/mrpc')\n")
@@ -78,15 +78,15 @@ def test_finding_exits_with_1(invoke, small_file: str) -> None:  # type: ignore[
     assert {finding["check"] for finding in found["findings"]} == {"load::split-sizes", "load::first-training-row"}
 
 
-def test_unknown_recipe(invoke) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_recipe(invoke) -> None:
     refused(invoke("run", "--recipe", "huge"), "unknown recipe 'huge': expected one of tiny, minilm, bert-base")
 
 
-def test_missing_data(invoke) -> None:  # type: ignore[no-untyped-def]
+def test_missing_data(invoke) -> None:
     refused(invoke("run", "--data", "nowhere"), "harness: data folder nowhere not found")
 
 
-def test_missing_checkpoint(invoke) -> None:  # type: ignore[no-untyped-def]
+def test_missing_checkpoint(invoke) -> None:
     refused(invoke("run", "--checkpoint", "./nowhere"), "harness: checkpoint folder ./nowhere not found")
 
 
@@ -101,18 +101,18 @@ def test_missing_checkpoint(invoke) -> None:  # type: ignore[no-untyped-def]
         (["fly"], "No such command"),
     ],
 )
-def test_bad_arguments(invoke, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_arguments(invoke, arguments: list[str], message: str) -> None:
     refused(invoke(*arguments), message)
 
 
-def test_impossible_recipe_is_named(invoke, tmp_path_factory: pytest.TempPathFactory) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_recipe_is_named(invoke, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("recipe") / "mine.py"
     file.write_text("from harness.recipe import Recipe\nbad = Recipe(lr=-1)\n")
     refused(invoke("run", "--recipe", f"{file}:bad"), "lr must be a finite number above 0, found -1")
 
 
 def test_data_of_the_environment_is_for_recipes_without_their_own(
-    invoke,  # type: ignore[no-untyped-def]
+    invoke,
     small_file: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,7 +121,7 @@ def test_data_of_the_environment_is_for_recipes_without_their_own(
     assert invoke("run", "--recipe", small_file, "--updates", 1).exit_code == 0
 
 
-def test_claims(invoke) -> None:  # type: ignore[no-untyped-def]
+def test_claims(invoke) -> None:
     result = invoke("claims")
     assert result.exit_code == 0
     assert "num-training-steps" in result.stdout

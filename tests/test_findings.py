@@ -8,7 +8,7 @@ from harness.errors import CannotTry
 from harness.findings import Check, Finding, NotApplicable
 
 
-def _check(function, **options) -> Check[int]:  # type: ignore[no-untyped-def]
+def _check(function, **options) -> Check[int]:
     return Check("stage::name", "claim", "It holds.", function, **options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,9 @@ from click.testing import CliRunner, Result
 
 from harness.cli import main
 from harness.errors import CannotTry
+from harness.findings import CheckOutcome, Difference, Finding
 from harness.matrix import Matrix, matrix_of, merged, records_below
-from harness.record import (
-    BlockRecord,
-    CheckRecord,
-    Curves,
-    DifferenceRecord,
-    DocumentsRecord,
-    FindingRecord,
-    Provenance,
-    RunRecord,
-)
+from harness.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
 from harness.report.matrix import END, MARK, markdown_lines, matrix_lines, write_markdown
 
 OLD, NEW = "4.49.0", "5.23.0"
@@ -43,7 +36,7 @@ def run(
         recipe={"loop": loop, "processes": 1},
         fingerprint={"libraries": {"transformers": version, **libraries}},
         findings=[
-            FindingRecord(
+            Finding(
                 check=check,
                 severity="warning",
                 update=None,
@@ -62,7 +55,7 @@ def run(
         epochs=[],
         seconds={},
         checks=[
-            CheckRecord(
+            CheckOutcome(
                 check=check,
                 stage="equivalence",
                 claim="accumulation",
@@ -75,7 +68,7 @@ def run(
         interrupted=False,
         started="now",
         model=None,
-        differences=[DifferenceRecord(what="AdamW's fused", there=fused, by_hand="None", effect=0.1)],
+        differences=[Difference(what="AdamW's fused", there=fused, by_hand="None", effect=0.1)],
         facts=facts or {},
     )
 
@@ -175,7 +168,7 @@ def test_what_was_not_reached_is_not_tried() -> None:
 
 def test_a_difference_that_is_not_listed_is_none() -> None:
     listed, not_listed = run(NEW, {}), run(OLD, {})
-    not_listed.differences[0].what = "clipping"
+    not_listed.differences[0] = replace(not_listed.differences[0], what="clipping")
     assert cells(matrix_of([listed, not_listed]), "difference::AdamW's fused") == [("holds", None), ("differs", "True")]
 
 
@@ -392,9 +385,9 @@ def test_a_change_exits_with_1(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("runs/0/run.json", "{", "is no run record"),
-        ("runs/3/documents.json", '{"schema": 1}', "is no record of documents"),
-        ("matrix.json", '{"schema": 2}', "is no recorded matrix"),
+        ("runs/0/run.json", "{", "run.json: the file: Invalid JSON"),
+        ("runs/3/documents.json", '{"schema": 1}', "documents.json: recipe: Field required"),
+        ("matrix.json", '{"schema": 2}', "matrix.json: schema: Input should be 1"),
     ],
 )
 def test_a_broken_file_is_named(name: str, content: str, says: str, folder: Path) -> None:

@@ -15,7 +15,7 @@ LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, m
 
 
 @pytest.fixture(scope="module")
-def metric():  # type: ignore[no-untyped-def]
+def metric():
     return load_metric()
 
 
@@ -29,7 +29,7 @@ def expected(pairs: list[tuple[int, int]]) -> dict[str, float]:
 
 @given(pairs=LABELS, size=st.integers(1, 20))
 @settings(deadline=None, max_examples=60)
-def test_equals_scikit_learn_in_any_batches(metric, pairs: list[tuple[int, int]], size: int) -> None:  # type: ignore[no-untyped-def]
+def test_equals_scikit_learn_in_any_batches(metric, pairs: list[tuple[int, int]], size: int) -> None:
     for start in range(0, len(pairs), size):
         predictions, references = zip(*pairs[start : start + size], strict=True)
         metric.add_batch(predictions=predictions, references=references)
@@ -37,12 +37,12 @@ def test_equals_scikit_learn_in_any_batches(metric, pairs: list[tuple[int, int]]
 
 
 @pytest.mark.parametrize("pairs", [[(0, 0)] * 3, [(0, 1)] * 3, [(1, 0)] * 3, [(1, 1)] * 3])
-def test_one_class_only(metric, pairs: list[tuple[int, int]]) -> None:  # type: ignore[no-untyped-def]
+def test_one_class_only(metric, pairs: list[tuple[int, int]]) -> None:
     predictions, references = zip(*pairs, strict=True)
     assert metric.compute(predictions=predictions, references=references) == expected(pairs)
 
 
-def test_documented_figures_are_whole_rows(metric) -> None:  # type: ignore[no-untyped-def]
+def test_documented_figures_are_whole_rows(metric) -> None:
     """344 of 408 right with 261 of 279 positives found give the documented accuracy and F1."""
     pairs = [(1, 1)] * 261 + [(0, 1)] * 18 + [(1, 0)] * 46 + [(0, 0)] * 83
     predictions, references = zip(*pairs, strict=True)

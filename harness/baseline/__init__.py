@@ -1,1 +1,1 @@
-"""What earlier runs measured: stored with their provenance, and compared with new ones. Reads records, runs nothing."""
+"""What earlier runs measured: stored with their provenance, and compared with new ones. Only ``sessions`` trains."""

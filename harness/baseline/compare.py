@@ -1,24 +1,21 @@
-"""New runs against a baseline, in three lanes: the same bits, the same quality, the documents' ball park."""
+"""New runs against a baseline, in three ways: the same bits, the same quality, the documents' ball park."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.baseline.stored import METRICS, Baseline, SeedRun, name_of, seed_run, without_seed
 from harness.claims import BALL_PARK, CLAIMS
 from harness.errors import CannotTry
-from harness.findings import Finding, Outcome
+from harness.findings import Finding
 from harness.recipe import Recipe
-from harness.record import FindingRecord, RunRecord, VerdictRecord
-
-Lane = Literal["exact", "quality", "documented", "throughput"]
+from harness.record import RunRecord, Verdict
 
 EARLY = 20
 """The first updates, which a run on another fingerprint still shares with the recorded one."""
@@ -34,18 +31,8 @@ NOT_COMPARED = ("full-training-harness", "python", "cpus")
 """Of a fingerprint: no reason to expect other losses."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What one lane says, and on what grounds."""
-
-    lane: Lane
-    outcome: Outcome
-    grounds: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
-
-
 def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
-    """What each lane says of the runs.
+    """Compare runs with their baseline, in each of the three ways.
 
     Raises:
         CannotTry: the runs are not of the baseline's recipe, data, weights or hardware class, or cannot be compared.
@@ -83,26 +70,14 @@ def compared(folder: Path, record: RunRecord) -> list[str]:
         return ["not compared with the baseline: only whole runs are"]
     baseline = Baseline.read(path)
     try:
-        verdicts = compare(baseline, [record])
+        record.comparison = compare(baseline, [record])
     except CannotTry as reason:
         return [f"not compared with the baseline: {reason}"]
-    record.comparison = [
-        VerdictRecord(
-            lane=verdict.lane,
-            outcome=verdict.outcome,
-            grounds=list(verdict.grounds),
-            findings=[
-                FindingRecord(**{**finding.as_dict(), "check": f"baseline::{verdict.lane}"})
-                for finding in verdict.findings
-            ],
-        )
-        for verdict in verdicts
-    ]
     return []
 
 
 def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
-    """What the exact and the quality lane say of all seeds of a candidate.
+    """Compare all seeds of a candidate with the baseline that it would replace, exactly and in quality.
 
     Raises:
         CannotTry: the candidate is of another recipe, data, weights or hardware class.
@@ -128,10 +103,10 @@ def _as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
 
 
 def comparable(baseline: Baseline, record: RunRecord) -> None:
-    """Nothing, where the record is of what the baseline was recorded of.
+    """Raise unless the run can be compared with the baseline.
 
     Raises:
-        CannotTry: it is not; names the key, what the baseline has and what the run has.
+        CannotTry: it is of something else; names the key, what the baseline has and what the run has.
     """
     recipe = without_seed(record.recipe)
     if baseline.recipe["loop"] == "plain":
@@ -157,7 +132,7 @@ def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, s
 def exact(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
     """The same seed on the same fingerprint gives the same losses, bit for bit, and the same weights.
 
-    On another fingerprint the lane is skipped. Where only versions or threads are others, and not the CPU, the first
+    On another fingerprint that is skipped. Where only versions or threads are others, and not the CPU, the first
     updates are still compared: what differs there by more than rounding is another computation.
     """
     known = [(run, recorded) for run in runs if (recorded := baseline.run(run.seed))]
@@ -258,8 +233,8 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
         observed, drop = fmean(new), spread.smallest_drop(len(new), alpha())
         grounds.append(
             f"{name} {observed:.4f} against {spread.mean:.4f} ± {spread.deviation:.4f} of {len(baseline.runs)} seeds, "
-            f"effect {spread.effect(new):+.1f} sd; {len(new)} run{'s' if len(new) > 1 else ''} would show a drop of "
-            f"{drop:.4f} in {POWER:.0%} of cases"
+            f"standardised difference {spread.effect(new):+.1f}; smallest detectable drop with {len(new)} "
+            f"run{'s' if len(new) > 1 else ''} {drop:.4f} ({POWER:.0%} power)"
         )
         if not low <= observed <= high:
             worse = observed < low

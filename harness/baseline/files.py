@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from filelock import FileLock
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from harness.errors import CannotTry
-from harness.record import write_atomically
+from harness.files import StrictModel, read_model, write_atomically
 
 SCHEMA: Literal[1] = 1
 CANDIDATES = "candidates"
@@ -28,11 +28,7 @@ def finite(value: float) -> float:
 Finite = Annotated[float, AfterValidator(finite)]
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, serialize_by_alias=True)
-
-
-class Stored(Part):
+class Stored(StrictModel):
     """Some runs on one hardware class, and why they are what later ones are held against."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
@@ -70,23 +66,8 @@ class Stored(Part):
         Raises:
             CannotTry: no such file, or it cannot be trusted; names the file, the key and what is wrong with it.
         """
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError as error:
-            raise CannotTry(
-                f"baseline {path} not found; record one with harness baseline record, or choose a folder with "
-                "--baselines"
-            ) from error
-        except OSError as error:
-            raise CannotTry(f"baseline {path} cannot be read ({error.strerror})") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
-            newer = " (of a newer harness?)" if key == "schema" else ""
-            raise CannotTry(
-                f"baseline {path}: {key}: {first['msg']}{newer} ({error.error_count()} in all); restore the file, or "
-                "record and accept it anew"
-            ) from error
+        remedy = "record one with harness baseline record, restore it, or choose a folder with --baselines"
+        return read_model(path, cls, "baseline", remedy)
 
 
 def hardware_class(fingerprint: dict[str, Any]) -> str:

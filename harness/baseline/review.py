@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.baseline import compare, throughput
-from harness.baseline.compare import Verdict
 from harness.baseline.files import baseline_path, candidate_path, locked
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.recipe import RECIPES
+from harness.record import Verdict
 
 NO_BASELINES = ("documented.json", "detection.json", "matrix.json")
 """The documents' own figures, and how well silent bugs are told from right loops: read by people, and held against the
@@ -53,7 +53,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def candidate_verdicts(folder: Path, path: Path) -> list[Verdict]:
-    """What is said of a candidate beside the baseline that it would replace.
+    """Compare a candidate with the baseline that it would replace.
 
     Raises:
         CannotTry: either is broken, there is no such baseline, or the candidate is of something else.

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from harness.baseline.files import Finite, Part, Stored, candidate_path, finite, hardware_class, locked
+from harness.baseline.files import Finite, Stored, candidate_path, finite, hardware_class, locked
 from harness.claims import CLAIMS
 from harness.errors import CannotTry
-from harness.record import RunRecord, check_writable
+from harness.files import StrictModel, check_writable, first_error
+from harness.record import RunRecord
 
 METRICS = ("accuracy", "f1")
 SOURCES = ("data", "checkpoint")
@@ -25,7 +26,7 @@ SOURCES = ("data", "checkpoint")
 Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(finite)]
 
 
-class SeedRun(Part):
+class SeedRun(StrictModel):
     """One whole run of the recipe with one seed, and where it comes from."""
 
     seed: int
@@ -144,8 +145,7 @@ def seed_run(record: RunRecord) -> SeedRun:
             curve=record.curves.loss,
         )
     except ValidationError as error:
-        first = max(error.errors(), key=lambda each: len(each["loc"]))  # the one that says the place most exactly
-        raise CannotTry(f"{what}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise CannotTry(f"{what}: {first_error(error)}") from error
 
 
 def _about_the_outcome(claim: str) -> bool:

@@ -15,11 +15,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from harness.baseline.compare import SAME_KERNELS, Verdict
-from harness.baseline.files import Finite, Part, Stored, candidate_path, hardware_class, locked
+from harness.baseline.compare import SAME_KERNELS
+from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
+from harness.files import StrictModel, first_error
 from harness.findings import Finding, Outcome
+from harness.record import Verdict
 
 PREFIX = "throughput"
 RELATIVE = "ours_per_document"
@@ -35,14 +37,14 @@ ROUNDING = 0.005
 """The least standard deviation that a ratio is taken to have, relatively: recordings may agree by chance."""
 
 
-class Measured(Part):
+class Measured(StrictModel):
     """What one benchmark came to. ``figures`` are shown, and compared where they are rates of the same GPU model."""
 
     ratios: dict[str, Annotated[Finite, Field(gt=0)]] = Field(min_length=1)
     figures: dict[str, Finite] = Field(default_factory=dict)
 
 
-class BenchmarkRun(Part):
+class BenchmarkRun(StrictModel):
     """What the benchmarks of one pytest run came to, and where it comes from."""
 
     started: str
@@ -112,8 +114,7 @@ def measured(benchmark: str, ratios: Mapping[str, float], figures: Mapping[str, 
     try:
         return Measured(ratios=dict(ratios), figures=dict(figures))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise CannotTry(f"benchmark {benchmark}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise CannotTry(f"benchmark {benchmark}: {first_error(error)}") from error
 
 
 def compare(
@@ -159,7 +160,7 @@ def compare(
         limit, observed = spread.interval(runs, alpha)[0], found.get(name, math.nan)
         grounds.append(
             f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
-            f"runs; a loss of {spread.smallest_drop(runs, alpha) / spread.mean:.1%} would show in {POWER:.0%} of cases"
+            f"runs; smallest detectable loss {spread.smallest_drop(runs, alpha) / spread.mean:.1%} ({POWER:.0%} power)"
         )
         if not observed >= limit:  # nothing measured, or NaN, fails too
             findings.append(

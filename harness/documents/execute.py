@@ -48,8 +48,8 @@ def executed(code: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
             exec(body, namespace)  # noqa: S102  that is what it is for
             if last is not None:
                 shown = eval(last, namespace)  # noqa: S307
-        except BaseException as raised:
-            error = _told(raised, name)
+        except BaseException as raised:  # noqa: BLE001 - it is what is asked for
+            error = _format_error(raised, name)
     warned = [str(each.message) for each in seen if _is_shown(each, name)]
     warned += [line for line in LOGGED.getvalue().splitlines() if DEPRECATED.search(line) and "Warning:" not in line]
     return {
@@ -84,7 +84,7 @@ def _is_shown(warning: warnings.WarningMessage, name: str) -> bool:
     return bool(DEPRECATED.search(str(warning.message)))
 
 
-def _told(error: BaseException, name: str) -> dict[str, Any]:
+def _format_error(error: BaseException, name: str) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     own = bool(frames) and frames[-1].filename == name
     missing = error.name if isinstance(error, NameError) and own else None

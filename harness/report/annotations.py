@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 
 from harness.findings import Finding
 from harness.matrix import Matrix
-from harness.record import BlockRecord, FindingRecord
+from harness.record import BlockRecord
 
 PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)")
 
 
-def wanted() -> bool:
+def running_in_github_actions() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def of_findings(findings: Iterable[Finding | FindingRecord]) -> Iterator[str]:
+def of_findings(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
         place = PLACE.match(finding.where or "")

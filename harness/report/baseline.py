@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from harness.baseline.compare import Verdict, alpha, spread_of
+from harness.baseline.compare import alpha, spread_of
 from harness.baseline.stored import METRICS, Baseline
 from harness.baseline.throughput import Throughput
-from harness.record import VerdictRecord
-from harness.report.terminal import finding_lines, table
+from harness.record import Verdict
+from harness.report.terminal import table
 
 
-def verdict_lines(verdicts: Iterable[Verdict | VerdictRecord]) -> Iterator[str]:
-    """What each lane of a comparison says, and on what grounds."""
+def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """What each comparison says, and on what grounds."""
     for verdict in verdicts:
-        yield f"{verdict.lane:<12}{verdict.outcome}"
+        yield f"{verdict.comparison:<12}{verdict.outcome}"
         yield from (f"  {ground}" for ground in verdict.grounds)
         for finding in verdict.findings:
-            yield from list(finding_lines(finding))[1:]
+            yield from finding.lines()[1:]
 
 
 def baseline_lines(baseline: Baseline | Throughput) -> Iterator[str]:
@@ -35,8 +35,8 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
     yield from table(rows)
     for name in METRICS if len(baseline.runs) > 1 else ():
         spread = spread_of(baseline, name)
-        drops = ", ".join(f"{spread.smallest_drop(runs, alpha()):.4f} with {runs}" for runs in (1, 3, 5))
-        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; drops that new seeds would show: {drops}"
+        drops = ", ".join(f"{spread.smallest_drop(runs, alpha()):.4f}" for runs in (1, 3, 5))
+        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 new seeds detect: {drops}"
 
 
 def _throughput_lines(baseline: Throughput) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.findings import shortened
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
-from harness.report.terminal import shortened
 
 SAYS: dict[BlockOutcome, str] = {
     "runs": "runs",

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.findings import shortened
 from harness.matrix import BESIDES, KINDS, Cell, Kind, Matrix, Row, merged
-from harness.record import write_atomically
-from harness.report.terminal import shortened, table
+from harness.report.terminal import table
 
 MARK, END = "<!-- matrix -->", "<!-- end of matrix -->"
 
@@ -55,8 +56,8 @@ def changed_lines(matrix: Matrix, recorded: Matrix | None) -> Iterator[str]:
     if known:
         yield f"{len(changes)} cells are not what was recorded" if changes else "every cell is as recorded"
     for change in changes:
-        now = _told(change.now) if change.now else "gone"
-        yield f"  {change.row.title} on {change.column}: was {_told(change.before)}, is {now}"
+        now = _format_cell(change.now) if change.now else "gone"
+        yield f"  {change.row.title} on {change.column}: was {_format_cell(change.before)}, is {now}"
 
 
 def _changed(matrix: Matrix, recorded: Matrix | None) -> set[tuple[str, str]]:
@@ -97,7 +98,7 @@ def _on_a_line(value: str) -> str:
     return shortened(" ".join(value.split()), LENGTH)
 
 
-def _told(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     return f"{cell.outcome} ({_on_a_line(cell.value)})" if cell.value else cell.outcome
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.claims import CLAIMS, INVARIANTS
-from harness.findings import CheckResult, Finding
+from harness.findings import CheckOutcome, CheckResult, Difference, shortened
 from harness.recipe import Recipe
-from harness.record import CheckRecord, DifferenceRecord, FindingRecord, RunRecord
+from harness.record import RunRecord
 
 NAMED = 4
 """So many checks that are not applicable are named for each reason; run.json has all of them."""
@@ -31,31 +31,18 @@ def stage_lines(stage: str, seconds: float, checks: Iterable[CheckResult]) -> It
     yield f"{stage:<12}{', '.join(parts):<34}{seconds:7.1f} s"
     for check in checks:
         for finding in check.findings:
-            yield from finding_lines(finding)
+            yield from finding.lines()
 
 
-def finding_lines(finding: Finding | FindingRecord) -> Iterator[str]:
-    place = [finding.where] if finding.where else []
-    if finding.update is not None:
-        place.append(f"update {finding.update}")
-    yield f"  {finding.severity}: {finding.check}: {finding.message}"
-    yield f"    expected  {finding.expected}"
-    yield f"    observed  {shortened(finding.observed)}"
-    if place:
-        yield f"    where     {', '.join(place)}"
-    yield f"    to do     {finding.hint}"
-
-
-def shortened(text: str, limit: int = 400) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+def metrics(record: RunRecord) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
 
 
 def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     """What the run came to, below the stages."""
     counts = Counter(check.outcome for check in record.checks)
     if record.metrics:
-        scores = ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
-        yield f"{record.updates} updates, {scores}"
+        yield f"{record.updates} updates, {metrics(record)}"
     if record.apart:
         updates, *distances = record.apart.items()
         measured = ", ".join(f"{what} {distance:.2g}" for what, distance in distances)
@@ -78,7 +65,7 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
         yield f"written to {output}"
 
 
-def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
+def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
     """Where Trainer is not the document's own loop, each with its values and what it alone does to the parameters."""
     if not differences:
         return
@@ -89,7 +76,7 @@ def difference_lines(differences: Sequence[DifferenceRecord]) -> Iterator[str]:
     yield from (f"  {line}" for line in table(rows))
 
 
-def _reasons(checks: Iterable[CheckRecord]) -> dict[str, list[str]]:
+def _reasons(checks: Iterable[CheckOutcome]) -> dict[str, list[str]]:
     reasons: dict[str, list[str]] = {}
     for check in checks:
         if check.reason:

@@ -30,7 +30,7 @@ def reachable() -> bool:
         return False
     try:
         get_session().head(constants.ENDPOINT, timeout=TIMEOUT)
-    except Exception:  # of requests or httpx, whichever the client uses
+    except Exception:  # noqa: BLE001 - of requests or httpx, whichever the client uses
         return False
     return True
 
@@ -84,7 +84,9 @@ def raw_datasets(recipe: Recipe) -> DatasetDict:
             loaded = load_dataset(path, **configuration(name))
     except Exception as error:
         if online:
-            message = f"the hub did not give the data {recipe.dataset} ({type(error).__name__}: {error}); {REMEDY}"
+            message = (
+                f"could not download the data {recipe.dataset} from the hub ({type(error).__name__}: {error}); {REMEDY}"
+            )
         else:
             message = f"the data {recipe.dataset} is not in the local cache and the hub cannot be reached; {REMEDY}"
         raise CannotTry(message) from error

@@ -193,7 +193,7 @@ class Stage:
         began = time.perf_counter()
         if run.recipe.loop not in self.loops:
             reason = f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
-            skipped = [check.not_applicable(reason) for check in (self.completes, *self.checks)]
+            skipped = [check.result("not applicable", reason=reason) for check in (self.completes, *self.checks)]
             return StageResult(self.name, 0.0, tuple(skipped))
         try:
             with without_datasets_cache():
@@ -204,17 +204,15 @@ class Stage:
             if run.recipe.processes > 1:
                 raise
             crash = Finding(
-                check=self.completes.id,
-                message=self.completes.statement,
                 expected="no error",
                 observed=f"{type(error).__name__}: {error}",
                 where=_where(error),
                 hint="The documented step fails on these library versions; look there, or at what changed in them.",
             )
-            results = [CheckResult(self.completes.id, self.completes.claim, "fails", (crash,))]
+            results = [self.completes.result("fails", (crash,))]
         else:
             with unchanged_random_state(*_generators(run)):
-                results = [CheckResult(self.completes.id, self.completes.claim, "holds")]
+                results = [self.completes.result("holds")]
                 for check in self.checks:
                     alive()
                     results.append(_look(check, run))
@@ -226,7 +224,9 @@ def _look(check: Check[Run], run: Run) -> CheckResult:
     reason = claim.not_applicable(run.recipe) if claim else None
     if reason is None:
         return check(run)
-    return replace(check, claim=check.otherwise)(run) if check.otherwise else check.not_applicable(reason)
+    if check.otherwise:
+        return replace(check, claim=check.otherwise)(run)
+    return check.result("not applicable", reason=reason)
 
 
 def _where(error: Exception) -> str | None:

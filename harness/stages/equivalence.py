@@ -24,7 +24,7 @@ from transformers.trainer_utils import IntervalStrategy
 
 from harness import launch
 from harness.compat import evaluation_strategy, processing_class
-from harness.findings import Finding, NotApplicable
+from harness.findings import Difference, Finding, NotApplicable
 from harness.loops import accelerated, plain
 from harness.loops.adamw import TransformersAdamW
 from harness.loops.trainer import quiet_trainer
@@ -70,17 +70,6 @@ class Replay:
     """After the last update, on the CPU."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One thing in which another way to train is not the document's own loop."""
-
-    what: str
-    there: str
-    by_hand: str
-    effect: float
-    """The largest difference of any parameter after the replayed updates, where this alone is switched on."""
-
-
 @STAGE.step_of("accelerate")
 def equivalence(run: Run) -> None:
     several = run.recipe.processes > 1
@@ -99,7 +88,7 @@ def equivalence(run: Run) -> None:
         run.replays["float32"] = replayed_in(run, "no")
         try:
             run.replays["bf16"] = replayed_in(run, "bf16")
-        except Exception as error:  # a device or a model that cannot; the recipe does not ask for it
+        except Exception as error:  # noqa: BLE001 - a device or a model that cannot; the recipe does not ask for it
             run.no_bf16 = f"{type(error).__name__}: {error}"
     run.apart = measured(run)
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness import launch
 from harness.errors import CannotTry
+from harness.files import write_atomically
 from harness.findings import Finding
-from harness.record import write_atomically
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Threads

@@ -79,7 +79,7 @@ def changed_run(recipe: Recipe, name: str) -> RunRecord:
 
 
 def verdicts(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
-    """What the lanes say of runs that claim the baseline's own data and weights, as silently changed ones would."""
+    """What the comparisons say of runs that claim the baseline's own data and weights, as silently changed ones would."""
     return compare(baseline, [record.model_copy(update={"inputs": baseline.inputs}) for record in records])
 
 
@@ -96,7 +96,7 @@ def lines(baseline: Baseline, records: Sequence[RunRecord]) -> Iterator[str]:
 @click.option("--seeds", default=3, help="How many new seeds each change is trained with.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("runs/silent-changes"))
 def main(seeds: int, output: Path) -> None:
-    """Train what is not there yet, and print what each lane says."""
+    """Train what is not there yet, and print what each comparison says."""
     quiet_libraries()
     commit = str(provenance()["commit"])[:8]
     baseline = Baseline.read(Path("baselines") / f"{DEFAULT_RECIPE}-plain-cpu.json")

@@ -61,7 +61,7 @@ def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, 
     assert done.exit_code == 0, done.output
     assert f"\nexact       {exact}\n" in done.output
     record = RunRecord.read(tmp_path / "run")
-    assert [verdict.lane for verdict in record.comparison] == ["exact", "quality", "documented"]
+    assert [verdict.comparison for verdict in record.comparison] == ["exact", "quality", "documented"]
     again = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
     assert again.exit_code == 0, again.output
     assert f"exact       {exact}\n" in again.output
@@ -94,7 +94,7 @@ def test_new_seeds_are_trained_for_the_comparison(
     done = harness(*arguments, "--seeds", "2")
     assert done.exit_code == 0, done.output
     assert [int(path.name.split("-")[2]) for path in sorted(tmp_path.glob("runs/small-plain-*"))] == [45, 46]
-    assert "2 runs would show a drop of" in done.output
+    assert "smallest detectable drop with 2 runs" in done.output
     again = harness("baseline", "compare", *sorted(tmp_path.glob("runs/*")), "--baselines", recorded)
     assert done.stdout.endswith(again.stdout)
 

@@ -1,4 +1,4 @@
-"""The comparison can fail: every fault that is put in is found, in the lane that should, with file and key."""
+"""The comparison can fail: every fault that is put in is found, in the comparison that should, with file and key."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from harness.baseline import stored
-from harness.baseline.compare import DRIFT, EARLY, Verdict, baseline_of, compare, compare_candidate, differences
+from harness.baseline.compare import DRIFT, EARLY, baseline_of, compare, compare_candidate, differences
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
+from harness.findings import CheckOutcome, Finding
 from harness.recipe import Recipe
-from harness.record import CheckRecord, Curves, FindingRecord, RunRecord
+from harness.record import Curves, RunRecord, Verdict
 from harness.report.baseline import baseline_lines, verdict_lines
 from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
 
 
-def lanes(baseline: Baseline, *records: RunRecord) -> dict[str, Verdict]:
-    return {verdict.lane: verdict for verdict in compare(baseline, records)}
+def verdicts(baseline: Baseline, *records: RunRecord) -> dict[str, Verdict]:
+    return {verdict.comparison: verdict for verdict in compare(baseline, records)}
 
 
 def with_losses(losses: list[float], **changes: Any) -> RunRecord:
@@ -32,8 +33,8 @@ def recorded_losses() -> list[float]:
 
 
 def test_the_same_run_holds(baseline: Baseline) -> None:
-    found = lanes(baseline, make_record())
-    assert {lane: verdict.outcome for lane, verdict in found.items()} == {
+    found = verdicts(baseline, make_record())
+    assert {comparison: verdict.outcome for comparison, verdict in found.items()} == {
         "exact": "holds", "quality": "not applicable", "documented": "not applicable"
     }  # fmt: skip
     assert found["exact"].grounds == (f"seed 42: {UPDATES} losses and a checksum of the weights compared bit for bit",)
@@ -42,10 +43,10 @@ def test_the_same_run_holds(baseline: Baseline) -> None:
 
 
 def test_a_new_seed_is_of_the_recorded_quality(baseline: Baseline) -> None:
-    found = lanes(baseline, make_record(seed=60), make_record(seed=61))
+    found = verdicts(baseline, make_record(seed=60), make_record(seed=61))
     assert (found["exact"].outcome, found["quality"].outcome) == ("not applicable", "holds")
     assert "no run has a recorded seed (42, 43," in found["exact"].grounds[0]
-    assert "2 runs would show a drop of 0.0" in found["quality"].grounds[0]
+    assert "smallest detectable drop with 2 runs 0.0" in found["quality"].grounds[0]
 
 
 def shifted(losses: list[float]) -> list[float]:
@@ -60,7 +61,7 @@ def one_bad_last_update(losses: list[float]) -> list[float]:
     ("change", "update"), [(shifted, 1), (one_bad_last_update, UPDATES), (lambda losses: losses[:-1], None)]
 )
 def test_another_curve(baseline: Baseline, change: Any, update: int | None) -> None:
-    found = lanes(baseline, with_losses(change(recorded_losses())))["exact"]
+    found = verdicts(baseline, with_losses(change(recorded_losses())))["exact"]
     assert found.outcome == "fails"
     assert found.findings[0].where == "tiny-plain-cpu.json, seed 42, curve"
     assert found.findings[0].update == update
@@ -70,24 +71,24 @@ def test_another_curve(baseline: Baseline, change: Any, update: int | None) -> N
 def test_the_same_curve_with_another_end(baseline: Baseline, name: str) -> None:
     record = make_record()
     changed = {"weights": "0" * 16} if name == "weights" else {"metrics": record.metrics | {name: 0.9301}}
-    found = lanes(baseline, make_record(**changed))["exact"]
+    found = verdicts(baseline, make_record(**changed))["exact"]
     assert [finding.where for finding in found.findings] == [f"tiny-plain-cpu.json, seed 42, {name}"]
 
 
 def test_another_fingerprint_is_said_and_compared_loosely(baseline: Baseline) -> None:
     other = FINGERPRINT | {"libraries": {"torch": "2.13.0", "transformers": "4.57.6"}}
     close = [loss + 1e-6 for loss in recorded_losses()]
-    found = lanes(baseline, with_losses(close, fingerprint=other))["exact"]
+    found = verdicts(baseline, with_losses(close, fingerprint=other))["exact"]
     assert found.outcome == "not applicable"
     assert "libraries.transformers 5.23.0 there, 4.57.6 here" in found.grounds[0]
     far = [*close[: EARLY - 1], close[EARLY - 1] + 2 * DRIFT, *close[EARLY:]]
-    found = lanes(baseline, with_losses(far, fingerprint=other))["exact"]
+    found = verdicts(baseline, with_losses(far, fingerprint=other))["exact"]
     assert (found.outcome, found.findings[0].update) == ("fails", EARLY)
 
 
 @pytest.mark.parametrize(("accuracy", "says"), [(0.80, "drop"), (0.999, "gain")])
 def test_another_quality_in_either_direction(baseline: Baseline, accuracy: float, says: str) -> None:
-    found = lanes(baseline, make_record(seed=60, metrics={"accuracy": accuracy, "f1": 0.95}))["quality"]
+    found = verdicts(baseline, make_record(seed=60, metrics={"accuracy": accuracy, "f1": 0.95}))["quality"]
     assert found.outcome == "fails"
     (finding,) = found.findings
     assert finding.where == "tiny-plain-cpu.json, accuracy"
@@ -139,7 +140,7 @@ def test_one_seed_has_no_spread(baseline: Baseline) -> None:
 
 
 def test_where_the_data_is_read_from_does_not_matter(baseline: Baseline) -> None:
-    assert lanes(baseline, make_record(recipe={"data": "elsewhere"}))["exact"].outcome == "holds"
+    assert verdicts(baseline, make_record(recipe={"data": "elsewhere"}))["exact"].outcome == "holds"
 
 
 @pytest.mark.parametrize(("accuracy", "outcome"), [(0.83, "holds"), (0.70, "fails")])
@@ -150,7 +151,7 @@ def test_documented_ball_park(accuracy: float, outcome: str, loop: str) -> None:
         make_record(seed, recipe=documented.with_(seed=seed).as_dict(), metrics={"accuracy": accuracy, "f1": 0.88})
         for seed in (1, 2)
     ]
-    assert lanes(stored.of_records(runs), runs[0])["documented"].outcome == outcome
+    assert verdicts(stored.of_records(runs), runs[0])["documented"].outcome == outcome
 
 
 def test_a_candidate_is_compared_seed_by_seed(baseline: Baseline) -> None:
@@ -165,7 +166,7 @@ def test_lines(baseline: Baseline) -> None:
     shown = list(verdict_lines(compare(baseline, [make_record(metrics={"accuracy": 0.8, "f1": 0.95})])))
     assert "quality     fails" in shown
     assert any(line.startswith("    expected  accuracy from 0.") for line in shown)
-    assert any("sd; 1 run would show a drop of 0.0" in line and "in 80% of cases" in line for line in shown)
+    assert any("; smallest detectable drop with 1 run 0.0" in line and "(80% power)" in line for line in shown)
     lines = list(baseline_lines(baseline))
     assert lines[0] == "tiny-plain-cpu: 10 seeds, the first one"
     assert len(lines) == 1 + 1 + 10 + 2
@@ -179,14 +180,14 @@ def test_seeds_that_agree(baseline: Baseline, rows: int) -> None:
         run.accuracy = rows / 408
     for new in (rows, rows + 1):
         record = make_record(seed=60, metrics={"accuracy": new / 408, "f1": baseline.runs[0].f1})
-        assert lanes(baseline, record)["quality"].outcome == "holds"
+        assert verdicts(baseline, record)["quality"].outcome == "holds"
     far = make_record(seed=60, metrics={"accuracy": (rows - 9) / 408, "f1": baseline.runs[0].f1})
-    assert lanes(baseline, far)["quality"].outcome == "fails"
+    assert verdicts(baseline, far)["quality"].outcome == "fails"
 
 
 def test_another_cpu_draws_other_masks(baseline: Baseline) -> None:
     far = [loss + 0.1 for loss in recorded_losses()]
-    found = lanes(baseline, with_losses(far, fingerprint=FINGERPRINT | {"cpu": "b"}))["exact"]
+    found = verdicts(baseline, with_losses(far, fingerprint=FINGERPRINT | {"cpu": "b"}))["exact"]
     assert found.outcome == "not applicable"
     assert found.grounds == ("seed 42 on another fingerprint (cpu a there, b here)",)
 
@@ -201,23 +202,23 @@ def test_another_cpu_draws_other_masks(baseline: Baseline) -> None:
     ids=lambda others: next(iter(others)),
 )
 def test_what_gives_no_other_bits_is_compared_exactly(baseline: Baseline, others: dict[str, Any]) -> None:
-    assert lanes(baseline, make_record(fingerprint=FINGERPRINT | others))["exact"].outcome == "holds"
+    assert verdicts(baseline, make_record(fingerprint=FINGERPRINT | others))["exact"].outcome == "holds"
 
 
 def test_a_gpu_is_compared_exactly_only_if_deterministic() -> None:
     for deterministic, outcome in ((False, "not applicable"), (True, "holds")):
         gpu = {"device": "cuda", "device_name": "NVIDIA H200", "deterministic_algorithms": deterministic}
         runs = [make_record(seed, fingerprint=FINGERPRINT | gpu) for seed in (42, 43)]
-        assert lanes(stored.of_records(runs), runs[0])["exact"].outcome == outcome
+        assert verdicts(stored.of_records(runs), runs[0])["exact"].outcome == outcome
 
 
 def test_a_seed_outside_the_ball_park_is_recorded(folder: Path) -> None:
     check = "evaluate::in-the-documented-ball-park"
-    finding = FindingRecord(
+    finding = Finding(
         check=check, severity="error", update=None, where=None, message="m", expected="e", observed="o", hint="h"
     )
     for claim, recorded in (("ball-park", True), ("argmax", False)):
-        result = CheckRecord(check=check, stage="evaluate", claim=claim, outcome="fails", reason=None)
+        result = CheckOutcome(check=check, stage="evaluate", claim=claim, outcome="fails", reason=None)
         record = make_record(60, findings=[finding], checks=[result])
         if recorded:
             stored.add(folder, record)

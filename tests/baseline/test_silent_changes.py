@@ -1,4 +1,4 @@
-"""Silent changes to a run show in the exact lane, at the update at which they first act."""
+"""Silent changes to a run show in the exact comparison, at the update at which they first act."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def recorded(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Baselin
         ("5 % label noise", None),
     ],
 )
-def test_the_exact_lane_sees_it(small: Recipe, recorded: Baseline, name: str, first: int | None) -> None:
+def test_the_exact_comparison_sees_it(small: Recipe, recorded: Baseline, name: str, first: int | None) -> None:
     """The first update's loss is of the untouched model, unless its labels are others; the second learning rate is the
     first that a missing scheduler changes."""
     exact = verdicts(recorded, [changed_run(small, name)])[0]
@@ -37,6 +37,6 @@ def test_the_exact_lane_sees_it(small: Recipe, recorded: Baseline, name: str, fi
     assert first in (None, finding.update)
 
 
-def test_the_exact_lane_sees_nothing_in_a_clean_run(small: Recipe, recorded: Baseline) -> None:
+def test_the_exact_comparison_sees_nothing_in_a_clean_run(small: Recipe, recorded: Baseline) -> None:
     exact = verdicts(recorded, [changed_run(small, "nothing")])[0]
     assert exact.outcome == "holds", exact.findings

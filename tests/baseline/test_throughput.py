@@ -52,7 +52,7 @@ def baseline(tmp_path: Path) -> Throughput:
 def test_as_fast_holds_and_says_what_it_could_see(baseline: Throughput) -> None:
     verdict = compare(baseline, "training", RATIOS, {"samples_per_second": 1.0}, CPU)
     assert (verdict.outcome, len(verdict.grounds)) == ("holds", 2), "absolute figures are not compared on CPUs"
-    assert all("would show in 80% of cases" in ground for ground in verdict.grounds)
+    assert all("(80% power)" in ground for ground in verdict.grounds)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: R
         assert short.curves.grad_norm == record.curves.grad_norm[:3]
 
 
-def test_a_label_of_another_name(small: Recipe, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_label_of_another_name(small: Recipe, tmp_path) -> None:
     from datasets import load_from_disk
 
     data = load_from_disk(str(small.data)).rename_column("label", "paraphrase")

@@ -115,7 +115,7 @@ def shortcut_accuracy(corpus: Corpus, split: str) -> float:
     return float(model.score([length_and_overlap(row) for _, row in corpus[split]], _labels(corpus[split])))
 
 
-def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_record) -> None:  # type: ignore[no-untyped-def]
+def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_record) -> None:
     """By at least 8 points, and it reaches 85 % at the documented learning rate."""
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")

@@ -98,7 +98,7 @@ def test_checks_do_not_change_the_training(small: Recipe) -> None:
 
 
 @pytest.mark.slow
-def test_random_backbone_learns_less(run_record) -> None:  # type: ignore[no-untyped-def]
+def test_random_backbone_learns_less(run_record) -> None:
     """What the pretrained backbone is worth: an epoch from a random one stays clearly below one from it."""
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")

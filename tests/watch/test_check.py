@@ -47,7 +47,7 @@ class Checked:
 
 
 @pytest.fixture
-def check(tmp_path: Path):  # type: ignore[no-untyped-def]
+def check(tmp_path: Path):
     """Write a script, and check it with options before and arguments behind its name."""
 
     def run(text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py") -> Checked:
@@ -71,7 +71,7 @@ def refused(checked: Checked, message: str) -> None:
     assert checked.found is None
 
 
-def test_a_right_loop(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_right_loop(check) -> None:
     checked = check(TRAINS)
     assert checked.status == 0, checked.stdout
     assert "train.py: nothing found in 32 updates" in checked.stdout
@@ -80,7 +80,7 @@ def test_a_right_loop(check) -> None:  # type: ignore[no-untyped-def]
     assert checked.found["findings"] == []
 
 
-def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:
     checked = check(SILENT)
     assert checked.status == 1
     (finding,) = checked.found["findings"]
@@ -92,7 +92,7 @@ def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:  # ty
     assert "error: gradients::cleared-between-updates" in checked.stdout
 
 
-def test_ignored_checks_are_said_and_do_not_count(check) -> None:  # type: ignore[no-untyped-def]
+def test_ignored_checks_are_said_and_do_not_count(check) -> None:
     checked = check(SILENT, "--ignore", "gradients::cleared-between-updates")
     assert checked.status == 0
     assert "ignored: gradients::cleared-between-updates found something (--ignore)" in checked.stdout
@@ -100,11 +100,11 @@ def test_ignored_checks_are_said_and_do_not_count(check) -> None:  # type: ignor
     assert checked.found["ignored"] == ["gradients::cleared-between-updates"]
 
 
-def test_a_check_that_does_not_exist_cannot_be_ignored(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_check_that_does_not_exist_cannot_be_ignored(check) -> None:
     refused(check(TRAINS, "--ignore", "gradients::cleared"), "did you mean gradients::cleared-between-updates?")
 
 
-def test_long_passes_are_shortened_and_keep_their_length(check) -> None:  # type: ignore[no-untyped-def]
+def test_long_passes_are_shortened_and_keep_their_length(check) -> None:
     shortened = check(TRAINS, arguments=("4000",))
     assert shortened.status == 0, shortened.stdout
     assert "batches 1000" in shortened.stdout
@@ -116,14 +116,14 @@ def test_long_passes_are_shortened_and_keep_their_length(check) -> None:  # type
     assert not full.found["shortened"]
 
 
-def test_updates_end_the_script(check) -> None:  # type: ignore[no-untyped-def]
+def test_updates_end_the_script(check) -> None:
     checked = check(TRAINS, "--updates", "5")
     assert checked.status == 0, checked.stdout
     assert checked.found["updates"] == 5
     assert "batches" not in checked.stdout.splitlines()[0]
 
 
-def test_a_schedule_is_judged_by_its_plan(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_schedule_is_judged_by_its_plan(check) -> None:
     """Of 2000 updates 32 are made; what happens at the end follows from the plan."""
     scheduled = TRAINS.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, TOTAL)\nfor epoch"
@@ -134,7 +134,7 @@ def test_a_schedule_is_judged_by_its_plan(check) -> None:  # type: ignore[no-unt
     assert "it is over after 1000 of 2000 steps" in early.stdout
 
 
-def test_what_was_to_come_is_not_missed(check) -> None:  # type: ignore[no-untyped-def]
+def test_what_was_to_come_is_not_missed(check) -> None:
     """A script that is ended, or ends with an error, has not planned too much or left its evaluation early."""
     scheduled = TRAINS.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 32)\nfor epoch"
@@ -149,20 +149,20 @@ def test_what_was_to_come_is_not_missed(check) -> None:  # type: ignore[no-untyp
     assert crashed.checks == []
 
 
-def test_there_is_no_such_script(check) -> None:  # type: ignore[no-untyped-def]
+def test_there_is_no_such_script(check) -> None:
     refused(check(None, name="absent.py"), "there is no script absent.py")
 
 
-def test_not_python(check) -> None:  # type: ignore[no-untyped-def]
+def test_not_python(check) -> None:
     refused(check("for x in:\n"), "train.py is not Python, line 1")
     refused(check("\0\1"), "train.py is not Python")
 
 
-def test_a_file_that_cannot_be_written(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_that_cannot_be_written(check) -> None:
     refused(check(TRAINS, "--json", "/proc/found.json"), "/proc/found.json cannot be written")
 
 
-def test_a_script_that_exits(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_exits(check) -> None:
     checked = check(SILENT + "sys.exit(3)\n")
     assert checked.status == 3
     assert "train.py ended itself with sys.exit(3)" in checked.stderr
@@ -170,7 +170,7 @@ def test_a_script_that_exits(check) -> None:  # type: ignore[no-untyped-def]
     assert check(TRAINS + "sys.exit(0)\n").status == 0
 
 
-def test_a_script_that_raises_in_the_middle(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_raises_in_the_middle(check) -> None:
     checked = check(SILENT.replace('print("batches", len(loader))', 'raise RuntimeError("disk full")'))
     assert checked.status == 3
     assert "RuntimeError: disk full" in checked.stderr
@@ -178,15 +178,15 @@ def test_a_script_that_raises_in_the_middle(check) -> None:  # type: ignore[no-u
     assert checked.checks == ["gradients::cleared-between-updates"]
 
 
-def test_a_script_that_never_trains(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_never_trains(check) -> None:
     refused(check("print('no training')"), "train.py made no optimizer step in this process")
 
 
-def test_a_script_that_trains_in_a_subprocess(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_trains_in_a_subprocess(check) -> None:
     refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a process of its own")
 
 
-def test_a_script_that_trains_in_a_thread(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_trains_in_a_thread(check) -> None:
     body = textwrap.indent(SILENT, "    ")
     threaded = (
         f"import threading\ndef work():\n{body}\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()"
@@ -194,7 +194,7 @@ def test_a_script_that_trains_in_a_thread(check) -> None:  # type: ignore[no-unt
     assert check(threaded).checks == ["gradients::cleared-between-updates"]
 
 
-def test_a_script_that_catches_everything(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_catches_everything(check) -> None:
     """Neither ``--updates`` nor a finding can be swallowed."""
     body = textwrap.indent(SILENT, "    ")
     checked = check(f"try:\n{body}\nexcept BaseException:\n    pass\nprint('swallowed')", "--updates", "3")
@@ -203,7 +203,7 @@ def test_a_script_that_catches_everything(check) -> None:  # type: ignore[no-unt
     assert "swallowed" in checked.stdout
 
 
-def test_arguments_are_the_scripts_own(check) -> None:  # type: ignore[no-untyped-def]
+def test_arguments_are_the_scripts_own(check) -> None:
     asks = (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--updates', required=True)\np.parse_args()\n"
     )
@@ -214,11 +214,11 @@ def test_arguments_are_the_scripts_own(check) -> None:  # type: ignore[no-untype
     assert "train.py ended itself with sys.exit(2)" in without.stderr
 
 
-def test_a_script_that_replaces_its_arguments(check) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_that_replaces_its_arguments(check) -> None:
     assert check("import sys\nsys.argv = ['other', '32']\n" + TRAINS).found["updates"] == 16
 
 
-def test_a_module_of_a_package(check, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_module_of_a_package(check, tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -230,7 +230,7 @@ def test_a_module_of_a_package(check, tmp_path: Path) -> None:  # type: ignore[n
     refused(check(None, "-m", name="pkg.absent"), "there is no module pkg.absent to run")
 
 
-def test_warnings_alone_are_no_failure(check) -> None:  # type: ignore[no-untyped-def]
+def test_warnings_alone_are_no_failure(check) -> None:
     pulled = TRAINS.replace("optimizer.step()", "optimizer.step()\n        model.weight.data.mul_(0.9)")
     checked = check(pulled)
     assert checked.checks == ["effect::only-the-optimizer-writes"]

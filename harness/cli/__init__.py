@@ -1,0 +1,50 @@
+"""The command line: one module a command.
+
+Exit status: 0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from harness import __version__
+from harness.cli import baseline, check, claims, documents, explain, matrix, run
+from harness.cli.options import CANNOT_TRY
+from harness.errors import CannotTry
+
+
+class _Group(click.Group):
+    """Says :class:`CannotTry` in one sentence instead of a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except CannotTry as error:
+            click.echo(f"harness: {error}", err=True)
+        except KeyboardInterrupt:
+            click.echo("harness: interrupted", err=True)
+        sys.exit(CANNOT_TRY)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="harness")
+def main() -> None:
+    """Does the documented fine-tuning recipe hold here, and is a training loop of your own right?
+
+    Exit status: 0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed.
+    """
+
+
+for command in (
+    run.run,
+    check.check,
+    explain.explain,
+    baseline.baseline,
+    documents.documents,
+    matrix.matrix,
+    claims.claims,
+):
+    main.add_command(command)

@@ -1,0 +1,127 @@
+"""``harness baseline record``, ``compare``, ``show`` and ``accept``"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.options import FOUND, baselines_option, chosen_recipe, echo, folder_of, recipe_options
+from harness.errors import CannotTry
+
+if TYPE_CHECKING:
+    from harness.recipe import Recipe
+    from harness.record import RunRecord
+
+
+@click.group()
+def baseline() -> None:
+    """Record runs, compare new ones with them, and accept what was recorded."""
+
+
+@baseline.command()
+@recipe_options
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
+@baselines_option
+def record(timeout: float, seeds: int, baselines: Path, **options: Any) -> None:
+    """Train K seeds, from the recipe's own on, and add them to a candidate.
+
+    Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
+    """
+    recipe = chosen_recipe(**options)
+
+    from harness.baseline import sessions
+    from harness.report.terminal import metrics, recipe_line
+
+    for each, recorded in sessions.seeds_to_record(recipe, seeds, baselines, timeout=timeout):
+        click.echo(recipe_line(each))
+        if recorded:
+            click.echo("  is in the candidate")
+            continue
+        found, path = sessions.record_seed(each, baselines, timeout=timeout)
+        click.echo(f"  {metrics(found)}, added to {path}")
+
+
+@baseline.command()
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
+@recipe_options
+@baselines_option
+def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path, **options: Any) -> None:
+    """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
+
+    With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
+    candidate (candidates/NAME.json) is compared with the baseline that it would replace.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if bool(runs) == bool(seeds):
+        raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
+    if runs and given:
+        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
+
+    from harness.baseline.compare import baseline_of, compare
+    from harness.baseline.review import candidate_verdicts, is_baseline
+    from harness.baseline.stored import Baseline
+    from harness.record import RunRecord
+    from harness.report.baseline import verdict_lines
+
+    if len(runs) == 1 and is_baseline(runs[0]):
+        verdicts = candidate_verdicts(baselines, runs[0])
+    else:
+        records = (
+            _new_runs(chosen_recipe(**options), seeds, baselines, timeout)
+            if seeds
+            else [RunRecord.read(path) for path in runs]
+        )
+        verdicts = compare(Baseline.read(baseline_of(baselines, records[0])), records)
+    echo(verdict_lines(verdicts))
+    sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
+
+
+def _new_runs(recipe: Recipe, count: int, baselines: Path, timeout: float) -> list[RunRecord]:
+    from harness.baseline import sessions
+    from harness.report.terminal import metrics, recipe_line
+
+    records = []
+    for each in sessions.seeds_to_compare(recipe, count, baselines, timeout=timeout):
+        output = folder_of(each)
+        click.echo(recipe_line(each))
+        records.append(sessions.train_seed(each, output, timeout=timeout))
+        click.echo(f"  {metrics(records[-1])}, written to {output}")
+    return records
+
+
+@baseline.command()
+@click.argument("name", required=False)
+@baselines_option
+def show(name: str | None, baselines: Path) -> None:
+    """Show a baseline: its seeds, its spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
+
+    Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
+    """
+    from harness.baseline.files import baseline_path
+    from harness.baseline.review import read, stale, stored_files
+    from harness.report.baseline import baseline_lines
+
+    if name is not None:
+        echo(baseline_lines(read(baseline_path(baselines, name))))
+        return
+    if not baselines.is_dir():
+        raise CannotTry(f"folder of baselines {baselines} not found; choose another with --baselines")
+    wrong = stale(baselines)
+    for path in stored_files(baselines):
+        echo([wrong[path]] if path in wrong else baseline_lines(read(path)))
+    sys.exit(FOUND if wrong else 0)
+
+
+@baseline.command()
+@click.argument("name")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it becomes the baseline; kept in the file.")
+@baselines_option
+def accept(name: str, reason: str, baselines: Path) -> None:
+    """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces."""
+    from harness.baseline.review import accept
+
+    click.echo(f"accepted as {accept(baselines, name, reason)}")

@@ -1,0 +1,50 @@
+"""``harness matrix``"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli.options import FOUND, baselines_option, check_json, echo, json_option
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--all", "everything", is_flag=True, help="Also the rows that are as documented on all versions.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write it as Markdown: between the marks of a file that has them, such as README.md, or as a file.",
+)
+@json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
+@baselines_option
+def matrix(
+    runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path
+) -> None:
+    """Lay run records of several library versions side by side: claims and checks, and the documents' code.
+
+    RUNS are records (run.json, documents.json) or folders that hold some. A cell that is not what baselines/matrix.json
+    has is marked. Exit status 1 where there is one.
+    """
+    from harness.matrix import Matrix, matrix_of, records_below
+    from harness.report import annotations
+    from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
+
+    for file in filter(None, (markdown, json_file)):
+        check_json(file)
+    if json_file is not None and json_file.exists():
+        Matrix.read(json_file)  # anything else is not overwritten
+    found = matrix_of(records_below(runs))
+    path = baselines / "matrix.json"
+    recorded = Matrix.read(path) if path.exists() else None
+    echo(matrix_lines(found, recorded, everything=everything))
+    if annotations.running_in_github_actions():
+        echo(annotations.of_changes(found, recorded))
+    if markdown is not None:
+        write_markdown(markdown, markdown_lines(found, recorded, everything=everything))
+    if json_file is not None:
+        found.write(json_file)
+    sys.exit(FOUND if recorded is not None and any(found.changed(recorded)) else 0)

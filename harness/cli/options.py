@@ -1,0 +1,136 @@
+"""What several commands share: options, exit statuses, and how lines are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness import launch
+from harness.errors import CannotTry
+from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
+
+FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Command], Command]
+
+SOURCE_OPTIONS = (
+    click.option(
+        "--recipe",
+        metavar="NAME|FILE.py:OBJECT",
+        help=f"What to train: {', '.join(RECIPES)}, or a recipe of your own. [default: {DEFAULT_RECIPE}]",
+    ),
+    click.option(
+        "--data",
+        metavar="DIR",
+        help="Read the corpus from this folder. [env: HARNESS_DATA, for recipes that are not built in]",
+    ),
+    click.option("--checkpoint", metavar="DIR|NAME", help="Start from this checkpoint."),
+)
+RECIPE_OPTIONS = (
+    *SOURCE_OPTIONS,
+    click.option("--loop", type=click.Choice(LOOPS), help="Which documented loop to train with."),
+    click.option(
+        "--processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Train in N processes, one a GPU or all on CPUs; with --loop accelerate. [default: as a launcher started]",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=1),
+        default=launch.PATIENCE,
+        show_default=True,
+        metavar="SECONDS",
+        help="With several processes: end the run when one of them hangs for so long.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling."),
+)
+
+
+def _all(options: Sequence[Option[Any]]) -> Option[Any]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+source_options = _all(SOURCE_OPTIONS)
+"""Where data and checkpoint come from."""
+
+recipe_options = _all(RECIPE_OPTIONS)
+"""What to train, and how long a process may hang. :func:`chosen_recipe` takes all of them but the timeout."""
+
+baselines_option = click.option(
+    "--baselines",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("baselines"),
+    show_default=True,
+    metavar="DIR",
+    help="The folder of the baselines.",
+)
+
+
+def json_option(help_: str) -> Option[Any]:
+    file = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--json", "json_file", type=file, metavar="FILE", help=help_)
+
+
+def chosen_recipe(recipe: str | None, **options: Any) -> Recipe:
+    """The recipe that the options name, with the other options put in.
+
+    Raises:
+        CannotTry: there is no such recipe, or a value is one that no run can have.
+    """
+    return with_options(load_recipe(recipe or DEFAULT_RECIPE), launched=launch.world_size(), **options)
+
+
+def run_folder(name: str) -> Path:
+    """Where a run is kept, if nobody says: no two of them."""
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def folder_of(recipe: Recipe) -> Path:
+    return run_folder(f"{recipe.name}-{recipe.loop}-{recipe.seed}")
+
+
+def check_json(file: Path) -> None:
+    """Whether ``--json`` can be written: known before the time is spent.
+
+    Raises:
+        CannotTry: it cannot.
+    """
+    from harness.files import check_writable
+
+    try:
+        check_writable(file.absolute().parent)
+    except OSError as error:
+        raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another") from error
+
+
+def echo(lines: Iterable[str], *, err: bool = False) -> None:
+    for line in lines:
+        click.echo(line, err=err)
+
+
+def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Checks and families, for the shell's completion; the last of several by comma."""
+    from harness import catalogue
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in catalogue.names() if name.startswith(last)]
+
+
+def checks_option(name: str, says: str) -> Option[Command]:
+    """An option that takes ids of checks or families, several by comma or by giving it again."""
+
+    def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(each.strip() for ids in given for each in ids.split(",") if each.strip())
+
+    return click.option(name, metavar="IDS", multiple=True, callback=split, shell_complete=complete_names, help=says)

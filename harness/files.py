@@ -1,0 +1,77 @@
+"""Files that the harness writes and reads back: whole or not at all, and checked strictly."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import CannotTry
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class StrictModel(BaseModel):
+    """A part of a file. A key that it does not know is an error."""
+
+    model_config = ConfigDict(
+        ser_json_inf_nan="strings",  # "NaN" and "Infinity": JSON has no such numbers, and null would hide them
+        extra="forbid",
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+
+def read_model(path: Path, model: type[Model], what: str, remedy: str) -> Model:
+    """Read a JSON file; ``what`` it is and the ``remedy`` are for the error.
+
+    Raises:
+        CannotTry: no such file, it cannot be read, or it is no such model; names the file, the key and what is wrong.
+    """
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise CannotTry(f"{what} {path} not found; {remedy}") from error
+    except OSError as error:
+        raise CannotTry(f"{what} {path} cannot be read ({error.strerror}); {remedy}") from error
+    except ValidationError as error:
+        raise CannotTry(f"{what} {path}: {first_error(error)}; {remedy}") from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The key and what is wrong with it: of several errors that of the schema, or the one with the most exact place."""
+    errors = error.errors()
+    first = max(errors, key=lambda each: (each["loc"] == ("schema",), len(each["loc"])))
+    place = ".".join(map(str, first["loc"])) or "the file"
+    newer = " (of a newer harness?)" if place == "schema" else ""
+    return f"{place}: {first['msg']}{newer} ({len(errors)} in all)"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` with ``text``; a reader, or a crash, sees the old file or the new one and nothing between."""
+    path = path.resolve()  # a link stays a link
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to replace
+        path.write_text(text, encoding="utf-8")
+        return
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Create a file in the folder and remove it.
+
+    Raises:
+        OSError: that is not possible; asking for permissions would not tell (root, read-only file systems).
+    """
+    probe = folder / f".harness.{os.getpid()}"
+    probe.touch()
+    probe.unlink()
