@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
+
+Number = TypeVar("Number", float, torch.Tensor)
 
 
 @dataclass
@@ -31,32 +33,68 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
 
     AdamW: Loshchilov and Hutter 2019, algorithm 2; Adam: Kingma and Ba 2015, algorithm 1; SGD as torch documents it.
     """
-    g, group = before.gradient.double(), before.group
-    value, lr = before.value.double(), float(group["lr"])
-    decay = float(group.get("weight_decay", 0.0))
-    if group.get("maximize"):
+    if before.group.get("maximize"):
         return None
     if isinstance(optimizer, (Adam, AdamW)):
-        if group.get("amsgrad") or g.is_complex():
-            return None
-        beta1, beta2 = (float(beta) for beta in group["betas"])
-        t = float(before.state.get("step", 0)) + 1
-        if isinstance(optimizer, AdamW) or group.get("decoupled_weight_decay"):
-            value = value * (1 - lr * decay)
-        else:
-            g = g + decay * value
-        zero = torch.zeros_like(value)
-        m = beta1 * before.state.get("exp_avg", zero).double() + (1 - beta1) * g
-        v = beta2 * before.state.get("exp_avg_sq", zero).double() + (1 - beta2) * g * g
-        denominator: torch.Tensor = v.sqrt() / math.sqrt(1 - beta2**t) + float(group["eps"])
-        after: torch.Tensor = value - lr * (m / (1 - beta1**t)) / denominator
-        return after
-    if type(optimizer) is SGD:
-        momentum = float(group.get("momentum", 0.0))
-        g = g + decay * value
-        if momentum:
-            buffer = before.state.get("momentum_buffer")
-            m = g if buffer is None else momentum * buffer.double() + (1 - float(group["dampening"])) * g
-            g = g + momentum * m if group.get("nesterov") else m
-        return value - lr * g
-    return None
+        decoupled = isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
+        return _adam(before, decoupled)
+    return _sgd(before) if type(optimizer) is SGD else None
+
+
+def adam_update(
+    value: Number,
+    gradient: Number,
+    first: Number,
+    second: Number,
+    *,
+    step: int | float,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+) -> tuple[Number, Number, Number]:
+    """Kingma and Ba 2015, algorithm 1, of one number or of each in a tensor.
+
+    ``step`` counts from 1; ``first`` and ``second`` are the moments before it.
+
+    Returns:
+        The value and the two moments after it.
+    """
+    beta1, beta2 = betas
+    first = beta1 * first + (1 - beta1) * gradient
+    second = beta2 * second + (1 - beta2) * gradient * gradient
+    denominator = second**0.5 / math.sqrt(1 - beta2**step) + eps
+    return value - lr * (first / (1 - beta1**step)) / denominator, first, second
+
+
+def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
+    gradient, value, group, state = before.gradient.double(), before.value.double(), before.group, before.state
+    if group.get("amsgrad") or gradient.is_complex():
+        return None
+    lr, decay = float(group["lr"]), float(group.get("weight_decay", 0.0))
+    if decoupled:
+        value = value * (1 - lr * decay)
+    else:
+        gradient = gradient + decay * value
+    zero = torch.zeros_like(value)
+    after, _, _ = adam_update(
+        value,
+        gradient,
+        state.get("exp_avg", zero).double(),
+        state.get("exp_avg_sq", zero).double(),
+        step=float(state.get("step", 0)) + 1,
+        lr=lr,
+        betas=(float(group["betas"][0]), float(group["betas"][1])),
+        eps=float(group["eps"]),
+    )
+    return after
+
+
+def _sgd(before: Before) -> torch.Tensor:
+    group, value = before.group, before.value.double()
+    gradient = before.gradient.double() + float(group.get("weight_decay", 0.0)) * value
+    momentum = float(group.get("momentum", 0.0))
+    if momentum:
+        buffer = before.state.get("momentum_buffer")
+        moved = gradient if buffer is None else momentum * buffer.double() + (1 - float(group["dampening"])) * gradient
+        gradient = gradient + momentum * moved if group.get("nesterov") else moved
+    return value - float(group["lr"]) * gradient
