@@ -5,30 +5,79 @@ from __future__ import annotations
 import copy
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
 from harness.torch_objects import raw_optimizer
+from harness.watch.locate import from_signal_handler
 
 MOST_STEPS = 100_000
-"""So many steps of a schedule are computed at most."""
+"""Largest number of steps of a schedule that are computed one after another. A guess: no fine-tuning is longer."""
+
+SETTLED_BELOW = 0.1
+"""Largest share of its peak at which a schedule that stays as it is counts as over. By reasoning: cosines with a
+minimum end at a tenth, and what stays higher is a constant rate after some first steps."""
 
 
-def formula(scheduler: Any) -> tuple[Callable[[int], float] | None, int | None]:
-    """The first group's learning rate by step, and the step with which the schedule ends."""
-    if isinstance(scheduler, lr_scheduler.LambdaLR):
-        base, function = float(scheduler.base_lrs[0]), scheduler.lr_lambdas[0]
+class NotComputable(Exception):
+    """Raised by :attr:`Schedule.rate` where the script's own function fails; its message says how."""
 
-        def rate(step: int) -> float:
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a scheduler does to the learning rate of the first parameter group."""
+
+    rate: Callable[[int], float] | None
+    """The learning rate after so many steps, counted on from where the scheduler stands; of a LambdaLR from its first
+    value. Raises NotComputable. None where the rate depends on more than the steps, or cannot be computed."""
+    end: int | None
+    """The step that it was made to end with; None where it has no end."""
+    problem: str | None = None
+    """Why something of it is not known that steps alone should tell."""
+
+
+def schedule_of(scheduler: Any) -> Schedule:
+    """The learning rates of a scheduler by step, and the step with which it ends."""
+    if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+        return Schedule(None, None)
+    try:
+        rate = _by_lambda(scheduler) if isinstance(scheduler, lr_scheduler.LambdaLR) else _simulated(scheduler)
+    except NotComputable as error:
+        return Schedule(None, _stated_end(scheduler), str(error))
+    try:
+        return Schedule(rate, _end(rate) if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler))
+    except NotComputable as error:
+        return Schedule(rate, None, str(error))
+
+
+@contextmanager
+def _of_the_script() -> Iterator[None]:
+    """Code of the script's own is called inside.
+
+    Raises:
+        NotComputable: it failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if from_signal_handler(error):
+            raise
+        raise NotComputable(f"{type(error).__name__}: {error}") from error
+
+
+def _by_lambda(scheduler: lr_scheduler.LambdaLR) -> Callable[[int], float]:
+    base, function = float(scheduler.base_lrs[0]), scheduler.lr_lambdas[0]
+
+    def rate(step: int) -> float:
+        with _of_the_script():
             return base * float(function(step))
 
-        return rate, _end(rate)
-    if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
-        return None, None
-    return _simulated(scheduler), _stated_end(scheduler)
+    return rate
 
 
 def _end(rate: Callable[[int], float]) -> int | None:
@@ -37,22 +86,19 @@ def _end(rate: Callable[[int], float]) -> int | None:
     def settled(step: int) -> bool:
         return all(rate(step) == rate(later) for later in (step + 1, step + 2, 2 * step + 3, 10 * step + 1000))
 
-    try:
-        high = 1
-        while not settled(high):
-            high *= 2
-            if high > 100 * MOST_STEPS:
-                return _touches_zero(rate)
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if settled(middle) else (middle, high)
-        tail = [rate(step) for step in range(max(0, high - 6), high + 1)]
-        peak = max(rate(round(high * part / 50)) for part in range(51))
-        falls = all(one > other for one, other in itertools.pairwise(tail))
-    except (ArithmeticError, ValueError, IndexError, KeyError, TypeError):
-        return None
-    return high if falls and tail[-1] <= 0.1 * peak else None
+    high = 1
+    while not settled(high):
+        high *= 2
+        if high > 100 * MOST_STEPS:
+            return _touches_zero(rate)
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if settled(middle) else (middle, high)
+    tail = [rate(step) for step in range(max(0, high - 6), high + 1)]
+    peak = max(rate(round(high * part / 50)) for part in range(51))
+    falls = all(one > other for one, other in itertools.pairwise(tail))
+    return high if falls and tail[-1] <= SETTLED_BELOW * peak else None
 
 
 def _touches_zero(rate: Callable[[int], float]) -> int | None:
@@ -79,34 +125,36 @@ def _stated_end(scheduler: Any) -> int | None:
     if isinstance(scheduler, lr_scheduler.LinearLR) and scheduler.end_factor < scheduler.start_factor:
         return int(scheduler.total_iters)
     if isinstance(scheduler, lr_scheduler.LambdaLR):
-        return formula(scheduler)[1]
+        return schedule_of(scheduler).end
     return None
 
 
-def _simulated(scheduler: Any) -> Callable[[int], float] | None:
+def _simulated(scheduler: Any) -> Callable[[int], float]:
     """The learning rates of a copy of the scheduler with an optimizer of its own, from where it stands."""
     groups = [
         {name: value for name, value in group.items() if name != "params"} | {"params": [torch.zeros(1)]}
         for group in raw_optimizer(scheduler.optimizer).param_groups
     ]
-    try:
+    with _of_the_script():
         twin = _twin(scheduler, torch.optim.SGD(copy.deepcopy(groups), lr=0.1))
-    except (TypeError, ValueError, RuntimeError, AttributeError):
-        return None
     rates = [float(twin.optimizer.param_groups[0]["lr"])]
 
     def rate(step: int) -> float:
         while len(rates) <= step:
-            try:
-                with warnings.catch_warnings(action="ignore"):  # no optimizer step comes before
-                    twin.step()
-            except ValueError:  # OneCycleLR at its end
-                rates.append(rates[-1])
-                continue
+            with _of_the_script(), warnings.catch_warnings(action="ignore"):  # no optimizer step comes before
+                _step(twin)
             rates.append(float(twin.optimizer.param_groups[0]["lr"]))
         return rates[step]
 
     return rate
+
+
+def _step(twin: Any) -> None:
+    try:
+        twin.step()
+    except ValueError as error:  # OneCycleLR stays at its end
+        if from_signal_handler(error):
+            raise
 
 
 def _twin(scheduler: Any, optimizer: Optimizer) -> Any:
