@@ -36,8 +36,8 @@ def check(
     Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
     script: # harness: ignore[ID].
 
-    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look and
-    nothing else was found, 3 the script itself crashed.
+    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
+    and nothing else was found, 3 the script itself crashed.
     """
     if json_file is not None and launch.is_main_process():
         check_json(json_file)

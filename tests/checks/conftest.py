@@ -1,16 +1,17 @@
-"""One test for each example and each edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``."""
+"""One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.checks.corpus import Case, cases_of
-from tests.checks.server import Server, Verdict
-
-SERVER = pytest.StashKey[Server]()
+from scripts.detection import DETECTION, KINDS
+from tests.checks.corpus import Case, all_cases, cases_of
+from tests.checks.server import Verdict, server_of
+from tests.versions import installed
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -20,9 +21,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if server := config.stash.get(SERVER, None):
-        server.close()
+RECORDED = {
+    entry["name"]: entry
+    for entries in ("mutants", "variants", "unseen")
+    for entry in json.loads(DETECTION.read_text(encoding="utf-8"))[entries]
+}
+FOREIGN = any(case.needed or not installed(*case.on) for case in all_cases())
+"""Whether the installed versions are others than those of the record."""
 
 
 class CheckFolder(pytest.File):
@@ -47,17 +52,10 @@ class CaseItem(pytest.Item):
         case = self.case
         if case.needed:
             pytest.skip(f"needs {' or '.join(case.needed)}")
-        must_be_as_said(case, watched(self.config, case))
+        must_be_as_said(case, server_of(self.config).watch(case))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.case.check}: {self.name}"
-
-
-def watched(config: pytest.Config, case: Case) -> Verdict:
-    """What watching the script came to; the server is started for the first and kept for the session."""
-    if SERVER not in config.stash:
-        config.stash[SERVER] = Server()
-    return config.stash[SERVER].watch(case)
 
 
 def must_be_as_said(case: Case, verdict: Verdict) -> None:
@@ -65,6 +63,9 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     __tracebackhide__ = True
     assert verdict.crashed is None, verdict.crashed
     assert verdict.not_looked_at == [], "a check failed itself"
+    if case.kind in KINDS and not FOREIGN:
+        found = [{"check": finding["check"], "update": finding["update"]} for finding in verdict.findings]
+        assert (found, verdict.updates) == (RECORDED[case.name]["found"], RECORDED[case.name]["updates"])
     if case.is_bug:
         assert verdict.checks == [case.check]
         assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)

@@ -1,7 +1,7 @@
 """The corpus of ``harness check``: a folder for each check, with its examples and edits of training scripts.
 
-``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``corpus.toml`` lists edits of the scripts
-in ``scripts/``:
+``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``corpus.toml`` lists edits of the
+scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``update`` (the first at
   fault), ``case`` (where it was met), ``on`` (requirements of which one must be met for it to be one);
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -69,8 +69,9 @@ def cases_of(folder: Path) -> Iterator[Case]:
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
     example = table.pop("example", {})
     for kind in ("bad", "good"):
-        text = (folder / f"{kind}.py").read_text(encoding="utf-8")
-        yield Case(kind, f"{kind}.py", f"{kind}.py", check, text, **example)
+        file = folder / f"{kind}.py"
+        if file.exists():
+            yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example)
     for kind, entries in table.items():
         for entry in entries:
             about: dict[str, Any] = {
@@ -82,15 +83,13 @@ def cases_of(folder: Path) -> Iterator[Case]:
 
 def all_cases() -> list[Case]:
     """The scripts as they are, and every folder's."""
-    scripts = [
-        Case("as it is", script.stem, script.name, None, edited(script.name, ()))
-        for script in sorted(SCRIPTS.glob("*.py"))
-    ]
+    names = sorted(script.name for script in SCRIPTS.glob("*.py"))
+    scripts = [Case("as it is", name.removesuffix(".py"), name, None, edited(name)) for name in names]
     folders = sorted(file.parent for file in FOLDER.glob("*/*/corpus.toml"))
     return [*scripts, *(case for folder in folders for case in cases_of(folder))]
 
 
-def edited(script_name: str, edits: tuple[dict[str, str], ...]) -> str:
+def edited(script_name: str, edits: Iterable[dict[str, str]] = ()) -> str:
     """The script's text with the edits made one after another, for the installed transformers."""
     text = (SCRIPTS / script_name).read_text(encoding="utf-8")
     for edit in edits:
