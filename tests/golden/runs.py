@@ -7,16 +7,15 @@ committed. What depends on the machine or the clock is left out, and losses are 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.checks.corpus import all_cases
-from tests.checks.server import CHECKPOINT, make_data
+from tests.checks.server import CHECKPOINT, Done, Server
 
 FOLDER = Path(__file__).parent
 
@@ -44,43 +43,38 @@ RUNS = {
 }
 """Options of ``harness run``; the last has a checkpoint without its weights."""
 
+NOISE = re.compile(
+    r"it/s|\?it|Map:|^{|^loss |[Ww]arning|train_loss|epoch|accuracy \d|by at most|  Trainer|up to|nothing$"
+)
+"""Lines of libraries, and those with figures that another machine computes a little differently."""
 
-def golden(name: str, folder: Path) -> dict[str, Any]:
-    """What the command says today."""
-    data = folder / "data"
-    if not data.exists():
-        make_data(data)
-        (folder / "recipe.py").write_text(RECIPE.format(data=data))
-        broken = folder / "checkpoint"
-        broken.mkdir()
-        for file in CHECKPOINT.iterdir():
-            if not file.name.endswith(".safetensors"):
-                (broken / file.name).write_bytes(file.read_bytes())
+
+def golden(name: str, folder: Path, server: Server) -> dict[str, Any]:
+    """What the command says today; ``folder`` is an empty one."""
+    file = folder / "found.json"
     if name in RUNS:
         spec, *options = RUNS[name]
-        done, found = _harness(folder, "run", "--recipe", spec, "--baselines", "none", "--output", name, *options)
-        return {"status": done.returncode, "terminal": _lines(done, folder), "json": found and _of_run(found)}
-    case = next(each for each in all_cases() if each.name == name)
-    (folder / case.script).write_text(case.text)
-    done, found = _harness(folder, "check", case.script, str(data), str(CHECKPOINT))
-    return {"status": done.returncode, "terminal": _lines(done, folder), "json": found and _of_check(found)}
+        (folder / "recipe.py").write_text(RECIPE.format(data=server.data))
+        if "--checkpoint" in options:
+            shutil.copytree(CHECKPOINT, folder / "checkpoint", ignore=shutil.ignore_patterns("*.safetensors"))
+        command = ("run", "--recipe", spec, "--baselines", "none", "--output", name, *options)
+        done = server.run(folder, *command, "--json", file.name)
+        found = _of_run(json.loads(file.read_text())) if file.exists() else None
+    else:
+        case = next(each for each in all_cases() if each.name == name)
+        (folder / case.script).write_text(case.text)
+        done = server.run(folder, "check", "--json", file.name, case.script, str(server.data), str(CHECKPOINT))
+        found = _of_check(json.loads(file.read_text()))
+    return {"status": done.status, "terminal": list(_lines(done, folder, server)), "json": found}
 
 
-def _harness(folder: Path, command: str, *arguments: str) -> tuple[subprocess.CompletedProcess[str], Any]:
-    file = folder / "found.json"
-    file.unlink(missing_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error", "GITHUB_ACTIONS": "false"}
-    started = [sys.executable, "-m", "harness", command, "--json", str(file), *arguments]
-    done = subprocess.run(started, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-    return done, json.loads(file.read_text()) if file.exists() else None
-
-
-def _lines(done: subprocess.CompletedProcess[str], folder: Path) -> list[str]:
-    """What the harness itself says on the terminal, without times and paths."""
-    text = (done.stdout + done.stderr).replace(str(folder), "FOLDER").replace(str(CHECKPOINT.parents[1]), "HARNESS")
-    lines = [re.sub(r" +\d+\.\d s|\d+\.\d s", " S", line).rstrip() for line in text.splitlines()]
-    noise = re.compile(r"it/s|\?it|Map:|^{|warn|Warn|^\s*$|train_loss|epoch|accuracy \d|apart|moves parameters|  Trainer|up to|nothing$")
-    return [line for line in lines if not noise.search(line)]
+def _lines(done: Done, folder: Path, server: Server) -> Iterator[str]:
+    """What the harness itself says on the terminal, without times, paths and measured figures."""
+    text = (done.stdout + done.stderr).replace(str(folder), "FOLDER").replace(str(server.data), "DATA")
+    for line in text.splitlines():
+        line = re.sub(r" *\d+\.\d s", " S", line).rstrip()
+        if line and not NOISE.search(line):
+            yield line
 
 
 def _of_check(found: dict[str, Any]) -> dict[str, Any]:
@@ -94,10 +88,14 @@ def _of_run(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    server = Server()
+    try:
         for name in (*CHECKED, *RUNS):
-            text = json.dumps(golden(name, Path(folder)), indent=1) + "\n"
+            with tempfile.TemporaryDirectory() as folder:
+                text = json.dumps(golden(name, Path(folder), server), indent=1) + "\n"
             (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+    finally:
+        server.close()
 
 
 if __name__ == "__main__":
