@@ -10,16 +10,17 @@ class NotAsDefined(Check):
     """An update is not what the optimizer's formula makes of its gradients.
 
     ## Why is this a bug?
-    A class that is called AdamW, or a step that is wrapped, is believed to be what the paper says. Where the moments are
-    not corrected, or the weight decay is added to the gradient, every update differs, and the loss falls all the same.
+    A class that is called AdamW, or a step that is wrapped, is believed to be what the paper says. Where the moments
+    are not corrected, or the weight decay is added to the gradient, every update differs, and the loss falls all the
+    same.
 
     ## What to do
     Look at what replaces or wraps optimizer.step(), and what changes gradients or state within it.
 
     ## When it is right
-    Looked at are AdamW, Adam and SGD of torch and what is derived from the first two. Other optimizers are not reported,
-    whatever their formula is; nor are steps that call a closure, and values that change from update to update. A class
-    with a formula of its own is better derived from `torch.optim.Optimizer`.
+    Looked at are AdamW, Adam and SGD of torch and what is derived from the first two. Other optimizers are not
+    reported, whatever their formula is; nor are steps that call a closure, and values that change from update to
+    update. A class with a formula of its own is better derived from `torch.optim.Optimizer`.
 
     ## References
     - https://arxiv.org/abs/1711.05101

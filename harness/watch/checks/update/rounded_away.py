@@ -40,7 +40,8 @@ class RoundedAway(Check):
         dtype = str(self.updates.seen[0].dtype).removeprefix("torch.")
         self.found(
             expected="parameters in float32, to which small changes can be added",
-            observed=f"{share:.0%} of the elements are the same after an update, because {dtype} cannot hold the change",
+            observed=f"{share:.0%} of the elements are the same after an update, "
+            f"because {dtype} cannot hold the change",
             where=event.where,
             update=event.update,
         )
