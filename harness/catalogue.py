@@ -15,13 +15,10 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 from harness.errors import CannotTry
 from harness.findings import Severity
-
-if TYPE_CHECKING:
-    from harness.watch.check import Check
 
 PACKAGE = "harness.watch.checks"
 
@@ -32,8 +29,6 @@ SECTIONS = {
     "References": "references",
 }
 """The sections of a check's docstring, by what they are called in ``harness explain --json``."""
-
-_registered: dict[str, type[Check]] = {}
 
 
 class Page:
@@ -67,6 +62,19 @@ class Page:
     def hint(self) -> str:
         """The first paragraph of what to do, for the terminal."""
         return " ".join(self.remedy.partition("\n\n")[0].split())
+
+
+class Check(Protocol):
+    """What the catalogue knows of the class of a check (:class:`harness.watch.check.Check`)."""
+
+    id: ClassVar[str]
+    severity: ClassVar[Severity]
+    formerly: ClassVar[tuple[str, ...]]
+    explains: ClassVar[tuple[str, ...]]
+    page: ClassVar[Page]
+
+
+_registered: dict[str, type[Check]] = {}
 
 
 def register(check: type[Check]) -> None:

@@ -11,15 +11,14 @@ script, which stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.findings import Finding
 
 if TYPE_CHECKING:
-    from harness.watch.check import Check
-    from harness.watch.monitor import Threads
+    from harness.watch.monitor import Monitor, Threads
 
 
 class SilentBug(AssertionError):
@@ -73,7 +72,8 @@ def watch(
         raise CannotTry("; ".join(f"the check {check} failed itself: {how}" for check, how in threads.crashed.items()))
 
 
-def checks_of(ids: Iterable[str]) -> tuple[type[Check], ...]:
+def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:
+    """The classes of the checks with these ids."""
     from harness import catalogue
 
     return tuple(check for name, check in catalogue.checks().items() if name in set(ids))

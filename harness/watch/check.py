@@ -7,14 +7,12 @@ docs/contributing.md walks through the making of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from harness import catalogue
 from harness.findings import Finding, Severity
 from harness.watch.events import Listener
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
+from harness.watch.monitor import Monitor
 
 
 class Fact(Listener):

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,7 +19,6 @@ from torch.optim import Optimizer, lr_scheduler
 
 from harness.findings import Finding
 from harness.torch_objects import raw_optimizer
-from harness.watch.check import Check, Fact
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -45,7 +44,18 @@ HELD = 8
 ALWAYS_SAMPLED = 8
 """The first updates of a loop, whose tensors are all looked at."""
 
-KnownFact = TypeVar("KnownFact", bound=Fact)
+KnownFact = TypeVar("KnownFact", bound=Listener)
+
+
+class AnyCheck(Protocol):
+    """What the monitor needs of a check (:class:`harness.watch.check.Check`)."""
+
+    id: ClassVar[str]
+
+    @classmethod
+    def handlers(cls) -> list[str]: ...
+    def summary(self) -> Any: ...
+    def compare(self, summaries: Sequence[Any]) -> None: ...
 
 
 class UpdateLimitReached(BaseException):
@@ -56,7 +66,7 @@ class UpdateLimitReached(BaseException):
 class Options:
     """How a loop is watched."""
 
-    checks: tuple[type[Check], ...] = ()
+    checks: tuple[Callable[[Monitor], AnyCheck], ...] = ()
     every: int = 50
     """Tensors are looked at in the first updates, and in one of so many from then on."""
     updates: int | None = None
@@ -123,12 +133,12 @@ class Monitor:
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
         self._searched = False
         self._suspended = threading.local()
-        self._listeners: dict[str, list[tuple[Listener, Callable[[Any], None]]]] = {}
-        self._facts: dict[type[Fact], Fact] = {}
-        self._needs: dict[Listener, list[Fact]] = {}
+        self._listeners: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {}
+        self._facts: dict[type[Listener], Listener] = {}
+        self._needs: dict[Any, list[Listener]] = {}
         """Which facts a listener asked for, while it was made."""
-        self._making: list[list[Fact]] = []
-        self.checks: list[Check] = []
+        self._making: list[list[Listener]] = []
+        self.checks: list[AnyCheck] = []
         for kind in options.checks:
             self.checks.append(self._add(kind))
 
@@ -149,8 +159,9 @@ class Monitor:
         """
         if kind not in self._facts:
             self._facts[kind] = self._add(kind)
+            facts = list(self._facts.values())
             for listeners in self._listeners.values():  # facts first; the sort keeps the order of their making
-                listeners.sort(key=lambda each: isinstance(each[0], Check))
+                listeners.sort(key=lambda each: each[0] not in facts)
         fact = self._facts[kind]
         if self._making:
             self._making[-1].append(fact)
@@ -179,11 +190,12 @@ class Monitor:
                         raise
                     self._leave_out(listener, error)
 
-    def _leave_out(self, failed: Listener, error: Exception) -> None:
+    def _leave_out(self, failed: object, error: Exception) -> None:
         """A check that fails itself leaves out only itself; a fact that does, the checks that need it."""
         if os.environ.get("HARNESS_DEBUG"):
             raise error
-        gone, left = {failed}, -1
+        gone: set[object] = {failed}
+        left = -1
         while len(gone) > left:
             left = len(gone)
             gone |= {each for each, facts in self._needs.items() if gone.intersection(facts)}
@@ -191,8 +203,8 @@ class Monitor:
             listeners[:] = [each for each in listeners if each[0] not in gone]
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(last.filename)}:{last.lineno}"
-        for each in gone:
-            if isinstance(each, Check):
+        for each in self.checks:
+            if each in gone:
                 self.crashed.setdefault(each.id, f"{type(error).__name__}: {error} ({place}, update {self.update})")
 
     @contextmanager
@@ -301,27 +313,27 @@ class Monitor:
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
         self._stepped = False
-        about = {
-            "number": self._next_number("backward"),
-            "root": root,
-            "scale": self.scale,
-            "losses": self.losses,
-            "forwards": self.forwards,
-            "batch": self.batch,
-            "where": self.locator.where(),
-            "inside_step": self.in_step is not None,
-        }
+        begins = BackwardBegins(
+            number=self._next_number("backward"),
+            root=root,
+            scale=self.scale,
+            losses=self.losses,
+            forwards=self.forwards,
+            batch=self.batch,
+            where=self.locator.where(),
+            inside_step=self.in_step is not None,
+        )
         self.scale = 1.0
         self.reached.clear()
         self.in_backward = True
-        self.emit(BackwardBegins(**about))
+        self.emit(begins)
         try:
             yield
         finally:
             self.in_backward = False
         if self.batch is not None:
             self.batch.of.trains = True
-        self.emit(Backward(**about, reached=frozenset(self.reached)))
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
         self.forwards, self.losses = [], []
 
     def optimizer_made(self, optimizer: Optimizer) -> None:

@@ -51,7 +51,7 @@ def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> N
             return original(*args, **kwargs)
         with monitor.suspended():
             value = original(*args, **kwargs)
-        given = dict(zip(("y_true", "y_pred"), args, strict=False)) | kwargs
+        given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
         options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}
         _emit(monitor, original.__name__, given["y_pred"], given["y_true"], whole=True, options=options)
         return value

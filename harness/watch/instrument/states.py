@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import torch
@@ -25,8 +24,7 @@ def install(threads: Threads, patches: Patches) -> None:
         monitor.emit(begins)
         with monitor.suspended():
             keys = original(*args, **kwargs)
-        about = {each.name: getattr(begins, each.name) for each in fields(begins)}
-        monitor.emit(Load(**about, unexpected=list(getattr(keys, "unexpected_keys", ()))))
+        monitor.emit(Load(**vars(begins), unexpected=list(getattr(keys, "unexpected_keys", ()))))
         return keys
 
     def into_optimizer(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
