@@ -10,7 +10,8 @@ scripts in ``scripts/``:
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
 
 each with ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
-how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``.
+how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]`` and
+``[example.good]`` where the two differ in that.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ def cases_of(folder: Path) -> Iterator[Case]:
     check = f"{folder.parent.name}::{folder.name}"
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
     example = table.pop("example", {})
+    own = {kind: example.pop(kind, {}) for kind in ("bad", "good")}
     for kind in ("bad", "good"):
         file = folder / f"{kind}.py"
         if file.exists():
-            yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example)
+            yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example, **own[kind])
     for kind, entries in table.items():
         for entry in entries:
             about: dict[str, Any] = {
