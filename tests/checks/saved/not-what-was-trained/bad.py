@@ -21,14 +21,6 @@ def fine_tune(model, updates=5):
     return model
 
 
-def accuracy(model):
-    ids = torch.randint(50, (64, 12))
-    with torch.no_grad():
-        predictions = model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.argmax(1)
-    return (predictions == ids[:, 0] % 2).float().mean().item()
-
-
 model = BertForSequenceClassification.from_pretrained("pretrained")
 tuned = fine_tune(model)
-print(f"accuracy {accuracy(tuned):.2f}")
 model.save_pretrained("fine-tuned")
