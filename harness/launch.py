@@ -54,6 +54,13 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def in_process_group() -> bool:
+    """Whether this process has joined others, so that they can talk to each other."""
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized()
+
+
 def fewer_than_asked() -> str | None:
     """What to do where ``accelerate launch`` was asked for several processes and started one; None otherwise.
 
@@ -74,7 +81,7 @@ def of_all_ranks(value: Result) -> list[Result]:
     """``value`` of every rank, in the order of the ranks; ``[value]`` where there is one process."""
     from torch import distributed
 
-    if not (distributed.is_available() and distributed.is_initialized()):
+    if not in_process_group():
         return [value]
     alive(GRACE)
     values: list[Any] = [None] * distributed.get_world_size()
@@ -120,7 +127,7 @@ def process_group(patience: float) -> Iterator[None]:
     try:
         yield
     finally:
-        if distributed.is_initialized():
+        if in_process_group():
             distributed.destroy_process_group()
 
 

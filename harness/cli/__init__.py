@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, documents, matrix, run
+from harness.cli import baseline, check, claims, documents, explain, matrix, run
 from harness.cli.options import CANNOT_TRY
 from harness.errors import CannotTry
 
@@ -38,5 +38,13 @@ def main() -> None:
     """
 
 
-for command in (run.run, check.check, baseline.baseline, documents.documents, matrix.matrix, claims.claims):
+for command in (
+    run.run,
+    check.check,
+    explain.explain,
+    baseline.baseline,
+    documents.documents,
+    matrix.matrix,
+    claims.claims,
+):
     main.add_command(command)

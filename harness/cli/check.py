@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from harness import launch
-from harness.cli.options import CRASHED, FOUND, check_json, echo, json_option
+from harness.cli.options import CANNOT_TRY, CRASHED, FOUND, check_json, checks_option, echo, json_option
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
-@click.option("--ignore", multiple=True, metavar="CHECK", help="Leave this check out; can be given several times.")
+@checks_option("--select", "Run these checks only: ids or families, by comma.")
+@checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @json_option("Also write what was found to this file.")
 @click.argument("script")
@@ -25,13 +26,18 @@ def check(
     arguments: tuple[str, ...],
     updates: int | None,
     full: bool,
+    select: tuple[str, ...],
     ignore: tuple[str, ...],
     module: bool,
     json_file: Path | None,
 ) -> None:
     """Run a training script of your own, as it is, and name the silent bug in it.
 
-    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, 3 the script itself crashed.
+    Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
+    script: # harness: ignore[ID].
+
+    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
+    and nothing else was found, 3 the script itself crashed.
     """
     if json_file is not None and launch.is_main_process():
         check_json(json_file)
@@ -41,18 +47,18 @@ def check(
     from harness.report.check import outcome_lines
     from harness.watch.script import check_script
 
-    watched = check_script(script, arguments, module=module, updates=updates, full=full, ignore=ignore)
+    report = check_script(script, arguments, module=module, updates=updates, full=full, select=select, ignore=ignore)
     if not launch.is_main_process():
-        if watched.crashed is not None:
-            click.echo(watched.crashed, err=True)
-        sys.exit(CRASHED if watched.crashed is not None else 0)
+        if report.crashed is not None:
+            click.echo(report.crashed, err=True)
+        sys.exit(CRASHED if report.crashed is not None else 0)
     if json_file is not None:
-        write_atomically(json_file, json.dumps(watched.as_dict(), indent=2) + "\n")
-    if watched.crashed is not None:
-        click.echo(watched.crashed, err=True)
-    echo(outcome_lines(watched))
+        write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
+    if report.crashed is not None:
+        click.echo(report.crashed, err=True)
+    echo(outcome_lines(report), err=True)
     if annotations.running_in_github_actions():
-        echo(annotations.of_findings(watched.findings))
-    if watched.crashed is not None:
+        echo(annotations.of_findings(report.findings))
+    if report.crashed is not None:
         sys.exit(CRASHED)
-    sys.exit(FOUND if watched.failed else 0)
+    sys.exit(FOUND if report.failed else CANNOT_TRY if report.not_looked_at else 0)

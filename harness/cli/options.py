@@ -114,6 +114,23 @@ def check_json(file: Path) -> None:
         raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another") from error
 
 
-def echo(lines: Iterable[str]) -> None:
+def echo(lines: Iterable[str], *, err: bool = False) -> None:
     for line in lines:
-        click.echo(line)
+        click.echo(line, err=err)
+
+
+def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Checks and families, for the shell's completion; the last of several by comma."""
+    from harness import catalogue
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in catalogue.names() if name.startswith(last)]
+
+
+def checks_option(name: str, says: str) -> Option[Command]:
+    """An option that takes ids of checks or families, several by comma or by giving it again."""
+
+    def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(each.strip() for ids in given for each in ids.split(",") if each.strip())
+
+    return click.option(name, metavar="IDS", multiple=True, callback=split, shell_complete=complete_names, help=says)

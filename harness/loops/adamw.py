@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from harness.watch.facts.reference_updates import adam_update
+
 
 class TransformersAdamW(Optimizer):
     """``transformers.AdamW`` with its defaults, as the documents used it.
@@ -63,14 +65,10 @@ def torch_adamw_update(
     parameter: float, gradients: Iterable[float], *, lr: float, betas: tuple[float, float], eps: float, decay: float
 ) -> float:
     """What ``torch.optim.AdamW`` makes of one number, in float64: the paper's algorithm 2, decay before the update."""
-    beta1, beta2 = betas
     first = second = 0.0
     for step, gradient in enumerate(gradients, start=1):
-        parameter *= 1 - lr * decay
-        first = beta1 * first + (1 - beta1) * gradient
-        second = beta2 * second + (1 - beta2) * gradient**2
-        corrected = math.sqrt(second / (1 - beta2**step)) + eps
-        parameter -= lr * (first / (1 - beta1**step)) / corrected
+        decayed = parameter * (1 - lr * decay)
+        parameter, first, second = adam_update(decayed, gradient, first, second, step=step, lr=lr, betas=betas, eps=eps)
     return parameter
 
 

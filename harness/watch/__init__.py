@@ -11,40 +11,14 @@ script, which stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.findings import Finding
 
 if TYPE_CHECKING:
-    from harness.watch.observer import Observer
-
-
-CONSEQUENCES = {
-    "effect::optimizer-kept": (
-        "schedule::drives-the-optimizer",
-        "schedule::lr-above-zero",
-        "effect::parameters-change",
-    ),
-    "effect::updates-are-kept": ("effect::only-the-optimizer-writes",),
-    "effect::parameters-change": ("gradients::not-lost", "identity::nothing-forgotten"),
-    "effect::frozen-stay": ("effect::only-the-optimizer-writes",),
-    "identity::state-was-loaded": ("saved::resumed-where-it-stopped", "saved::is-what-was-trained"),
-    "identity::nothing-forgotten": ("schedule::lr-above-zero",),
-    "rows::every-row-once": ("schedule::may-end-early", "schedule::ends-with-the-training"),
-    "inputs::labels": ("loss::finite", "loss::varies", "gradients::reach-the-parameters"),
-    "inputs::padding-is-masked": ("padding::does-not-matter",),
-    "loss::finite": ("mode::evaluation-repeats", "loss::of-raw-logits", "gradients::reach-the-parameters"),
-    "loss::varies": ("gradients::reach-the-parameters",),
-    "saved::resumed-where-it-stopped": (
-        "schedule::ends-with-the-training",
-        "schedule::may-end-early",
-        "saved::is-what-was-trained",
-    ),
-    "update::descends": ("gradients::accumulation-scaled",),
-}
-"""What follows from a finding, and would say the same bug twice."""
+    from harness.watch.monitor import Monitor, Threads
 
 
 class SilentBug(AssertionError):
@@ -52,42 +26,64 @@ class SilentBug(AssertionError):
 
 
 @contextmanager
-def watch(*, ignore: Collection[str] = (), every: int = 50, raise_errors: bool = True) -> Iterator[Observer]:
+def watch(
+    *,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+    every: int = 50,
+    raise_errors: bool = True,
+) -> Iterator[Threads]:
     """Watch the training that happens in the block.
 
     Args:
-        ignore: ids of checks that are not wanted.
+        select: run these checks only: ids, or families such as ``gradients``.
+        ignore: checks that are not wanted, by id or family.
         every: look at the tensors of the first updates, and of one in so many from then on.
         raise_errors: whether errors end the block with :class:`SilentBug`; warnings never do. The findings are in
             ``findings`` of what the block gets.
 
     Raises:
         SilentBug: something was found that is an error.
-        CannotTry: ``ignore`` names a check that does not exist.
+        CannotTry: ``select`` or ``ignore`` names a check that does not exist; or nothing was found, and a check failed
+            itself, so that nothing can be said of what it looks for.
     """
-    from harness.watch.hooks import looking
-    from harness.watch.invariants import INVARIANTS, known
-    from harness.watch.observer import Observer
+    from harness.errors import CannotTry
+    from harness.settings import wanted
+    from harness.watch.instrument import instrumented
+    from harness.watch.locate import Locator
+    from harness.watch.monitor import Options, Threads
 
-    known(ignore)
-    observer = Observer(INVARIANTS, every=every)
+    chosen = wanted(None, select, ignore)
+    threads = Threads(Options(checks=checks_of(chosen.selected), every=every), Locator())
     try:
-        with looking(observer):
-            yield observer
+        with instrumented(threads):
+            yield threads
     except BaseException as error:
-        observer.complete = False
-        observer.ends()
-        for finding in wanted(observer, ignore):
+        threads.first.complete = False
+        threads.ends()
+        for finding in reported(threads.findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))
         raise
-    observer.ends()
-    errors = [finding for finding in wanted(observer, ignore) if finding.severity == "error"]
+    threads.ends()
+    errors = [finding for finding in reported(threads.findings, chosen.ignored) if finding.severity == "error"]
     if errors and raise_errors:
         raise SilentBug("\n".join(line for finding in errors for line in ("", *finding.lines())))
+    if threads.crashed and raise_errors:
+        raise CannotTry("; ".join(f"the check {check} failed itself: {how}" for check, how in threads.crashed.items()))
 
 
-def wanted(observer: Observer, ignore: Collection[str]) -> list[Finding]:
-    """The findings, errors first, in the order of the updates."""
-    explained = {effect for cause in observer.findings for effect in CONSEQUENCES.get(cause, ())}
-    found = [each for each in observer.findings.values() if each.check not in ignore and each.check not in explained]
+def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:
+    """The classes of the checks with these ids."""
+    from harness import catalogue
+
+    return tuple(check for name, check in catalogue.checks().items() if name in set(ids))
+
+
+def reported(findings: Mapping[str, Finding], ignored: Collection[str]) -> list[Finding]:
+    """The findings that say something of their own and are wanted, errors first, in the order of the updates."""
+    from harness import catalogue
+
+    known = catalogue.checks()
+    explained = {effect for cause in findings if cause in known for effect in known[cause].explains}
+    found = [each for each in findings.values() if each.check not in ignored and each.check not in explained]
     return sorted(found, key=lambda finding: (finding.severity, finding.update or 0))

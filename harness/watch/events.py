@@ -1,4 +1,8 @@
-"""What happens in a training loop, as events. An event is looked at once, when it happens, and then let go."""
+"""What happens in a training loop, as events, and what they are told to.
+
+An event is a frozen dataclass. It is looked at once, when it happens, and then let go: a listener that wants to know
+something later keeps that, and not the event, which may hold a whole batch and its graph.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -16,7 +20,7 @@ from torch.utils.data import DataLoader
 
 @dataclass(eq=False)
 class Pass:
-    """One pass over a DataLoader."""
+    """One pass over a DataLoader: no event, but what the events of its batches have in common. It changes."""
 
     loader: DataLoader[Any]
     number: int
@@ -24,7 +28,7 @@ class Pass:
     planned: int | None
     """Batches of a whole pass; None where the loader has no length."""
     where: str | None
-    made: int = 0
+    updates_before: int = 0
     """Updates made when it began."""
     batches: int = 0
     """Batches that the script took."""
@@ -44,16 +48,35 @@ class Pass:
     """The number of the first model that was called in it."""
     trains: bool = False
     """Whether a backward pass came from one of its batches."""
+    thread: int = 0
+    """The thread that began it."""
 
     @property
     def dataset(self) -> Any:
         return self.loader.dataset
 
 
-@dataclass(eq=False)
-class Batch:
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happened. ``handler`` names the method of :class:`Listener` that is told of it."""
+
+    handler: ClassVar[str]
+
+
+# Data
+
+
+@dataclass(frozen=True, eq=False)
+class PassBegins(Event):
+    handler = "on_pass_begins"
+    of: Pass
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Event):
     """A batch that a pass gave."""
 
+    handler = "on_batch"
     of: Pass
     number: int
     """Over all passes."""
@@ -65,21 +88,33 @@ class Batch:
     where: str | None
 
 
-@dataclass(eq=False)
-class Forward:
+@dataclass(frozen=True, eq=False)
+class PassEnds(Event):
+    """A pass is over: it was exhausted, shortened, left, or the same loader began another."""
+
+    handler = "on_pass_ends"
+    of: Pass
+
+
+# Forward, loss, backward
+
+
+@dataclass(frozen=True, eq=False)
+class Forward(Event):
     """One call of a module that is not inside another module's."""
 
+    handler = "on_forward"
     number: int
     model: nn.Module
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     output: Any
-    batch: Batch | None
-    gradients: bool
+    batch: Batch | None = None
+    gradients: bool = False
     """Whether its outputs can be differentiated."""
-    where: str | None
+    where: str | None = None
 
-    @property
+    @cached_property
     def logits(self) -> torch.Tensor | None:
         """(rows, classes), or whatever the model gives first."""
         output = self.output
@@ -91,7 +126,7 @@ class Forward:
             output = getattr(output, "logits", None)
         return output if torch.is_tensor(output) and output.is_floating_point() and output.dim() > 0 else None
 
-    @property
+    @cached_property
     def loss(self) -> torch.Tensor | None:
         """The loss that the model itself computed."""
         found = self.output.get("loss") if isinstance(self.output, Mapping) else getattr(self.output, "loss", None)
@@ -115,10 +150,18 @@ def positional(model: nn.Module) -> list[str]:
     return [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
 
 
-@dataclass(eq=False)
-class Loss:
-    """One call of a loss function of torch.nn.functional."""
+@dataclass(frozen=True, eq=False)
+class InnerForward(Forward):
+    """One call of a pretrained model inside a module of the script's own."""
 
+    handler = "on_inner_forward"
+
+
+@dataclass(frozen=True, eq=False)
+class LossCall(Event):
+    """One call of a loss function of torch.nn.functional whose value can be differentiated."""
+
+    handler = "on_loss"
     function: str
     input: torch.Tensor
     target: torch.Tensor
@@ -128,17 +171,15 @@ class Loss:
     where: str | None
 
 
-@dataclass(eq=False)
-class Backward:
-    """One backward pass."""
-
+@dataclass(frozen=True, eq=False)
+class BackwardBegins(Event):
+    handler = "on_backward_begins"
     number: int
     root: torch.Tensor
+    """What is differentiated."""
     scale: float
     """What a GradScaler had multiplied the loss by."""
-    reached: frozenset[int] = frozenset()
-    """Numbers of the forwards whose outputs it went through; known when it has ended."""
-    losses: Sequence[Loss] = ()
+    losses: Sequence[LossCall] = ()
     """The loss functions called since the backward pass before."""
     forwards: Sequence[Forward] = ()
     """The forwards since the backward pass before, as far as they are still held."""
@@ -147,23 +188,52 @@ class Backward:
     inside_step: bool = False
 
 
-@dataclass(eq=False)
-class Clip:
+@dataclass(frozen=True, eq=False)
+class Backward(BackwardBegins):
+    """A backward pass has ended."""
+
+    handler = "on_backward"
+    reached: frozenset[int] = frozenset()
+    """Numbers of the forwards whose outputs it went through."""
+
+
+# Gradients and updates
+
+
+@dataclass(frozen=True, eq=False)
+class Clip(Event):
     """One call of clip_grad_norm_ or clip_grad_value_."""
 
+    handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
 
 
-@dataclass(eq=False)
-class ZeroGrad:
+@dataclass(frozen=True, eq=False)
+class ZeroGrad(Event):
+    handler = "on_zero_grad"
     where: str | None
 
 
-@dataclass(eq=False)
-class Step:
-    """One optimizer step."""
+@dataclass(frozen=True, eq=False)
+class Unscale(Event):
+    """A GradScaler takes its factor out of the gradients of an optimizer."""
 
+    handler = "on_unscale"
+    optimizer: Optimizer
+
+
+@dataclass(frozen=True, eq=False)
+class SkippedStep(Event):
+    """A GradScaler left an update out, because gradients were not finite."""
+
+    handler = "on_skipped_step"
+    optimizer: Optimizer
+
+
+@dataclass(frozen=True, eq=False)
+class StepBegins(Event):
+    handler = "on_step_begins"
     optimizer: Optimizer
     number: int
     """Of this optimizer, counted from 1."""
@@ -174,18 +244,30 @@ class Step:
     batch: Batch | None = None
 
 
-@dataclass(eq=False)
-class Scheduled:
+@dataclass(frozen=True, eq=False)
+class Step(StepBegins):
+    """An optimizer step has been made."""
+
+    handler = "on_step"
+
+
+@dataclass(frozen=True, eq=False)
+class SchedulerStep(Event):
     """One step of a learning rate scheduler."""
 
+    handler = "on_scheduler_step"
     scheduler: Any
     where: str | None
 
 
-@dataclass(eq=False)
-class Scored:
+# Metrics
+
+
+@dataclass(frozen=True, eq=False)
+class MetricCall(Event):
     """Predictions and references that a metric was given."""
 
+    handler = "on_metric"
     metric: str
     predictions: Sequence[Any]
     references: Sequence[Any]
@@ -197,12 +279,148 @@ class Scored:
     """Whether the metric is computed from these alone."""
 
 
-@dataclass(eq=False)
-class Loaded:
-    """A state that was loaded into a module or an optimizer."""
+# States
 
+
+@dataclass(frozen=True, eq=False)
+class LoadBegins(Event):
+    """A state is about to be loaded into a module."""
+
+    handler = "on_load_begins"
     into: Any
     state: Mapping[str, Any]
-    unexpected: Sequence[str] = ()
     strict: bool = True
     where: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Load(LoadBegins):
+    """A state was loaded into a module, an optimizer or a scheduler."""
+
+    handler = "on_load"
+    unexpected: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class StateAsked(Event):
+    """The state of a module was asked for, as it is before it is saved."""
+
+    handler = "on_state_asked"
+    module: nn.Module
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Save(Event):
+    handler = "on_save"
+    what: Any
+    where: str | None
+
+
+# What the script makes
+
+
+@dataclass(frozen=True, eq=False)
+class FromPretrained(Event):
+    """A model was loaded from a checkpoint; ``info`` are the missing, unexpected and mismatched keys."""
+
+    handler = "on_from_pretrained"
+    model: Any
+    info: Mapping[str, Any]
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelMade(Event):
+    """A pretrained model's class was instantiated, and not from a checkpoint."""
+
+    handler = "on_model_made"
+    model: nn.Module
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizerMade(Event):
+    handler = "on_tokenizer_made"
+    tokenizer: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Encode(Event):
+    """A tokenizer was called; ``encodings`` are a fast tokenizer's, else None."""
+
+    handler = "on_encode"
+    encodings: Sequence[Any] | None
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetMade(Event):
+    """A dataset of the library datasets was made, or its columns were changed."""
+
+    handler = "on_dataset_made"
+    dataset: Any
+
+
+@dataclass(frozen=True, eq=False)
+class TrainerMade(Event):
+    handler = "on_trainer_made"
+    trainer: Any
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class End(Event):
+    """The loop is over, or was ended: what can only be said at the end is said now."""
+
+    handler = "on_end"
+
+
+class Listener:
+    """What events are told to: facts, checks, recorders. A subclass overrides the handlers that it needs.
+
+    Raises:
+        TypeError: when a subclass is made that has an ``on_…`` method of another name, which nothing would call.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in vars(cls):
+            if name.startswith("on_") and name not in HANDLERS:
+                raise TypeError(f"{cls.__qualname__}.{name} handles no event; the handlers are {', '.join(HANDLERS)}")
+
+    @classmethod
+    def handlers(cls) -> list[str]:
+        """The handlers that this class overrides."""
+        return [name for name in HANDLERS if getattr(cls, name) is not getattr(Listener, name)]
+
+    def on_pass_begins(self, event: PassBegins) -> None: ...
+    def on_batch(self, event: Batch) -> None: ...
+    def on_pass_ends(self, event: PassEnds) -> None: ...
+    def on_forward(self, event: Forward) -> None: ...
+    def on_inner_forward(self, event: InnerForward) -> None: ...
+    def on_loss(self, event: LossCall) -> None: ...
+    def on_backward_begins(self, event: BackwardBegins) -> None: ...
+    def on_backward(self, event: Backward) -> None: ...
+    def on_clip(self, event: Clip) -> None: ...
+    def on_zero_grad(self, event: ZeroGrad) -> None: ...
+    def on_unscale(self, event: Unscale) -> None: ...
+    def on_skipped_step(self, event: SkippedStep) -> None: ...
+    def on_step_begins(self, event: StepBegins) -> None: ...
+    def on_step(self, event: Step) -> None: ...
+    def on_scheduler_step(self, event: SchedulerStep) -> None: ...
+    def on_metric(self, event: MetricCall) -> None: ...
+    def on_load_begins(self, event: LoadBegins) -> None: ...
+    def on_load(self, event: Load) -> None: ...
+    def on_state_asked(self, event: StateAsked) -> None: ...
+    def on_save(self, event: Save) -> None: ...
+    def on_from_pretrained(self, event: FromPretrained) -> None: ...
+    def on_model_made(self, event: ModelMade) -> None: ...
+    def on_tokenizer_made(self, event: TokenizerMade) -> None: ...
+    def on_encode(self, event: Encode) -> None: ...
+    def on_dataset_made(self, event: DatasetMade) -> None: ...
+    def on_trainer_made(self, event: TrainerMade) -> None: ...
+    def on_end(self, event: End) -> None: ...
+
+
+HANDLERS = tuple(name for name in vars(Listener) if name.startswith("on_"))
+"""Every handler, in the order of a loop."""

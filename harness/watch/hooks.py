@@ -20,7 +20,7 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import dataloader
 
-from harness.watch.events import Clip, Loaded, Loss, Pass, Scheduled, Scored, ZeroGrad
+from harness.watch.events_old import Clip, Loaded, Loss, Pass, Scheduled, Scored, ZeroGrad
 from harness.watch.observer import Observer
 from harness.watch.patches import Patches
 

@@ -22,7 +22,7 @@ from torch import nn
 from torch.optim import Optimizer, lr_scheduler
 
 from harness.findings import Finding, Severity
-from harness.watch.events import Backward, Batch, Forward, Loss, Pass, Step
+from harness.watch.events_old import Backward, Batch, Forward, Loss, Pass, Step
 
 HELD = 8
 """So many forwards and loss calls are held until the next backward pass."""

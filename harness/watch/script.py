@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,22 @@ from harness.files import write_atomically
 from harness.findings import Finding
 
 if TYPE_CHECKING:
-    from harness.watch.observer import Observer
+    from harness.watch.monitor import Threads
 
 PATIENCE = 60.0
 """Seconds that the first rank waits for what the others found."""
 
 
+@dataclass(frozen=True)
+class NotLookedAt:
+    """A check of which nothing can be said, and why."""
+
+    check: str
+    why: str
+
+
 @dataclass
-class Watched:
+class CheckReport:
     """What a script did, and what was found in it."""
 
     script: str
@@ -38,8 +46,10 @@ class Watched:
     findings: list[Finding] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     """Checks that found something and were not wanted."""
+    not_looked_at: list[NotLookedAt] = field(default_factory=list)
+    """Checks that failed themselves."""
     notes: list[str] = field(default_factory=list)
-    """What could not be looked at, and why."""
+    """What could not be decided, and why."""
     shortened: bool = False
     """Whether a pass over a DataLoader was."""
     crashed: str | None = None
@@ -51,13 +61,14 @@ class Watched:
     def failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether nothing was found by checks that looked, and others could not."""
+        return bool(self.not_looked_at) and not self.failed
+
     def as_dict(self) -> dict[str, Any]:
         """In the form of ``--json``."""
-        findings = [
-            {name: value for name, value in finding.as_dict().items() if value is not None or name != "update"}
-            for finding in self.findings
-        ]
-        return {"schema": 1} | vars(self) | {"findings": findings}
+        return {"schema": 1} | asdict(self)
 
 
 def check_script(
@@ -67,98 +78,115 @@ def check_script(
     module: bool = False,
     updates: int | None = None,
     full: bool = False,
+    select: Collection[str] = (),
     ignore: Collection[str] = (),
-) -> Watched:
+) -> CheckReport:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
     Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is.
 
     Raises:
-        CannotTry: there is no such script, it is not Python, or it makes no update in this process.
+        CannotTry: there is no such script, it is not Python, or it makes no update in this process; or a check that is
+            named does not exist, here, in ``[tool.harness]`` of a pyproject.toml or in a comment of the script.
     """
     begun = time.perf_counter()
     path = None if module else _readable(script)
 
-    from harness.watch import wanted
-    from harness.watch.hooks import looking
-    from harness.watch.invariants import INVARIANTS, known
-    from harness.watch.observer import Enough, Observer
+    from harness.settings import is_ignored_by_comment, wanted
+    from harness.watch import checks_of, reported
+    from harness.watch.instrument import instrumented
+    from harness.watch.locate import Locator
+    from harness.watch.monitor import Options, Threads
+    from harness.watch.shortening import Shortening
 
-    known(ignore)
-    observer = Observer(INVARIANTS, every=10 if full else 1, updates=updates, script=path, shortened=not full)
-    watched = Watched(script)
-    with _as_main(script, arguments, path), looking(observer):
-        try:
-            if path is None:
-                runpy.run_module(script, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(str(path), run_name="__main__")
-        except Enough:
-            pass
-        except SystemExit as ended:
-            if ended.code not in (None, 0):
-                watched.crashed = f"{script} ended itself with sys.exit({ended.code!r})"
-        except KeyboardInterrupt:
-            watched.crashed = f"{script} was interrupted"
-        except BaseException as error:
-            if module and isinstance(error, ImportError) and not _own_frames(error.__traceback__):
-                raise CannotTry(f"there is no module {script} to run: {error}") from error
-            watched.crashed = _traceback(error)
-    observer.complete = observer.complete and watched.crashed is None
-    observer.ends()
-    _gather(observer)
-    watched.updates = observer.updates_made
-    watched.notes = observer.notes
-    watched.shortened = observer.passes_shortened
-    watched.findings = wanted(observer, ignore)
-    watched.ignored = sorted(set(observer.findings) & set(ignore))
+    chosen = wanted(path, select, ignore)
+    shortening = None if full else Shortening()
+    options = Options(checks_of(chosen.selected), every=10 if full else 1, updates=updates, shortening=shortening)
+    threads = Threads(options, Locator(path))
+    report = CheckReport(script)
+    with _as_main(script, arguments, path), instrumented(threads):
+        report.crashed = _run(script, path)
+    for monitor in threads.monitors:
+        monitor.complete = monitor.complete and report.crashed is None
+    threads.ends()
+    findings, notes = _of_all_ranks(threads)
+    commented = {check for check, finding in findings.items() if is_ignored_by_comment(finding)}
+    ignored = chosen.ignored | commented
+    report.updates = threads.updates_made
+    report.notes = notes
+    report.not_looked_at = [NotLookedAt(check, f"it failed itself: {how}") for check, how in threads.crashed.items()]
+    report.shortened = any(monitor.passes_shortened for monitor in threads.monitors)
+    report.findings = reported(findings, ignored)
+    report.ignored = sorted(set(findings) & ignored)
     end = time.perf_counter()
-    first = observer.first_batch or end
-    watched.seconds = {"before the first batch": first - begun, "in all": end - begun}
-    if not observer.made and watched.crashed is None and not watched.findings:
+    first = min((monitor.first_batch for monitor in threads.monitors if monitor.first_batch), default=end)
+    report.seconds = {"before the first batch": first - begun, "in all": end - begun}
+    trained = any(monitor.stepped for monitor in threads.monitors)
+    if not trained and report.crashed is None and not report.findings:
         raise CannotTry(
             f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
             "of its own, check the script that it starts there"
         )
-    return watched
+    return report
 
 
-def _gather(observer: Observer) -> None:
-    """On the first of several ranks: what the others found, and what only shows when ranks are compared."""
-    from harness.watch.invariants.ranks import Ranks
+def _run(script: str, path: Path | None) -> str | None:
+    """Run the script, or the module where there is no path; what it crashed with, None where it ended by itself."""
+    from harness.watch.monitor import UpdateLimitReached
 
+    try:
+        if path is None:
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(str(path), run_name="__main__")
+    except UpdateLimitReached:
+        pass
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            return f"{script} ended itself with sys.exit({ended.code!r})"
+    except KeyboardInterrupt:
+        return f"{script} was interrupted"
+    except BaseException as error:
+        if path is None and isinstance(error, ImportError) and not _own_frames(error.__traceback__):
+            raise CannotTry(f"there is no module {script} to run: {error}") from error
+        return _traceback(error)
+    return None
+
+
+def _of_all_ranks(threads: Threads) -> tuple[dict[str, Finding], list[str]]:
+    """Findings and notes; on the first of several ranks what the others found, and what shows when ranks are compared.
+
+    The others leave theirs in a folder that the first reads.
+    """
     ranks = launch.world_size() or 1
     if ranks == 1:
-        return
-    own = next(each for each in observer.invariants if isinstance(each, Ranks))
+        return threads.findings, threads.notes
     # Ranks of one launcher on one machine have one parent.
     folder = Path(tempfile.gettempdir()) / f"harness-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
     folder.mkdir(exist_ok=True)
     rank = int(os.environ.get("RANK", "0"))
-    told = {
-        "findings": [finding.as_dict() for finding in observer.findings.values()],
-        "notes": observer.notes,
-        "summary": own.summary,
-    }
-    write_atomically(folder / f"{rank}.json", json.dumps(told))
+    own = {check.id: check.summary() for check in threads.first.checks}
+    left = {"findings": [asdict(each) for each in threads.findings.values()], "notes": threads.notes, "summaries": own}
+    write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
-        return
-    others: list[dict[str, Any]] = []
+        return threads.findings, threads.notes
+    notes, others = threads.notes, []
     for other in range(1, ranks):
         path = folder / f"{other}.json"
         until = time.monotonic() + PATIENCE
         while not path.exists() and time.monotonic() < until:
             time.sleep(0.05)
         if not path.exists():
-            observer.note(f"rank {other} of {ranks} told nothing within {PATIENCE:.0f} s; it is left out")
+            notes.append(f"rank {other} of {ranks} left nothing within {PATIENCE:.0f} s; it is left out")
             continue
-        others.append(json.loads(path.read_text()))
-        for each in others[-1]["findings"]:
-            found = Finding(**each)
-            if found.check not in observer.findings:
-                observer.findings[found.check] = replace(found, observed=f"{found.observed} (rank {other})")
+        others.append((other, json.loads(path.read_text())))
     shutil.rmtree(folder, ignore_errors=True)
-    own.compare([own.summary, *(each["summary"] for each in others)])
+    threads.first.compare_ranks([own, *(each["summaries"] for _, each in others)])
+    findings = threads.findings
+    for other, each in others:
+        for found in (Finding(**finding) for finding in each["findings"]):
+            findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
+    return findings, notes
 
 
 def _readable(script: str) -> Path:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.checks.server import Done, server_of
 
 TRAINS = """
 import sys
@@ -37,8 +37,8 @@ SILENT = TRAINS.replace("        optimizer.zero_grad()\n", "")
 class Checked:
     """What ``harness check`` came to."""
 
-    def __init__(self, done: subprocess.CompletedProcess[str], found: dict[str, Any] | None) -> None:
-        self.status, self.stdout, self.stderr, self.found = done.returncode, done.stdout, done.stderr, found
+    def __init__(self, done: Done, found: dict[str, Any] | None) -> None:
+        self.status, self.stdout, self.stderr, self.found = done.status, done.stdout, done.stderr, found
 
     @property
     def checks(self) -> list[str]:
@@ -47,7 +47,7 @@ class Checked:
 
 
 @pytest.fixture
-def check(tmp_path: Path):
+def check(tmp_path: Path, pytestconfig: pytest.Config):
     """Write a script, and check it with options before and arguments behind its name."""
 
     def run(text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py") -> Checked:
@@ -55,8 +55,8 @@ def check(tmp_path: Path):
             path = tmp_path / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(textwrap.dedent(text))
-        command = [sys.executable, "-m", "harness", "check", "--json", "found.json", *options, name, *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        command = ("check", "--json", "found.json", *options, name, *arguments)
+        done = server_of(pytestconfig).run(tmp_path, *command)
         file = tmp_path / "found.json"
         return Checked(done, json.loads(file.read_text()) if file.exists() else None)
 
@@ -73,8 +73,8 @@ def refused(checked: Checked, message: str) -> None:
 
 def test_a_right_loop(check) -> None:
     checked = check(TRAINS)
-    assert checked.status == 0, checked.stdout
-    assert "train.py: nothing found in 32 updates" in checked.stdout
+    assert checked.status == 0, checked.stderr
+    assert "train.py: nothing found in 32 updates" in checked.stderr
     assert checked.found["schema"] == 1
     assert checked.found["updates"] == 32
     assert checked.found["findings"] == []
@@ -85,32 +85,32 @@ def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:
     assert checked.status == 1
     (finding,) = checked.found["findings"]
     line = SILENT.splitlines().index("        optimizer.step()") + 1
-    expected = {"check": "gradients::cleared-between-updates", "severity": "error", "update": 2}
+    expected = {"check": "gradients::not-cleared", "severity": "error", "update": 2}
     assert finding.items() >= {**expected, "where": f"train.py:{line}"}.items()
     assert set(finding) == {"check", "severity", "update", "where", "message", "expected", "observed", "hint"}
     assert "zero_grad" in finding["hint"]
-    assert "error: gradients::cleared-between-updates" in checked.stdout
+    assert "error: gradients::not-cleared" in checked.stderr
 
 
 def test_ignored_checks_are_said_and_do_not_count(check) -> None:
-    checked = check(SILENT, "--ignore", "gradients::cleared-between-updates")
+    checked = check(SILENT, "--ignore", "gradients::not-cleared")
     assert checked.status == 0
-    assert "ignored: gradients::cleared-between-updates found something (--ignore)" in checked.stdout
+    assert "ignored: gradients::not-cleared found something" in checked.stderr
     assert checked.checks == []
-    assert checked.found["ignored"] == ["gradients::cleared-between-updates"]
+    assert checked.found["ignored"] == ["gradients::not-cleared"]
 
 
 def test_a_check_that_does_not_exist_cannot_be_ignored(check) -> None:
-    refused(check(TRAINS, "--ignore", "gradients::cleared"), "did you mean gradients::cleared-between-updates?")
+    refused(check(TRAINS, "--ignore", "gradients::cleared"), "did you mean gradients::not-cleared?")
 
 
 def test_long_passes_are_shortened_and_keep_their_length(check) -> None:
     shortened = check(TRAINS, arguments=("4000",))
-    assert shortened.status == 0, shortened.stdout
+    assert shortened.status == 0, shortened.stderr
     assert "batches 1000" in shortened.stdout
     assert shortened.found["updates"] == 32
     assert shortened.found["shortened"]
-    assert "of shortened passes" in shortened.stdout
+    assert "of shortened passes" in shortened.stderr
     full = check(TRAINS, "--full", arguments=("4000",))
     assert full.found["updates"] == 2000
     assert not full.found["shortened"]
@@ -118,9 +118,9 @@ def test_long_passes_are_shortened_and_keep_their_length(check) -> None:
 
 def test_updates_end_the_script(check) -> None:
     checked = check(TRAINS, "--updates", "5")
-    assert checked.status == 0, checked.stdout
+    assert checked.status == 0, checked.stderr
     assert checked.found["updates"] == 5
-    assert "batches" not in checked.stdout.splitlines()[0]
+    assert "batches" not in checked.stdout
 
 
 def test_a_schedule_is_judged_by_its_plan(check) -> None:
@@ -130,8 +130,8 @@ def test_a_schedule_is_judged_by_its_plan(check) -> None:
     ).replace("        optimizer.zero_grad()", "        scheduler.step()\n        optimizer.zero_grad()")
     assert check(scheduled.replace("TOTAL", "2000"), arguments=("4000",)).checks == []
     early = check(scheduled.replace("TOTAL", "1000"), arguments=("4000",))
-    assert early.checks == ["schedule::ends-with-the-training"]
-    assert "it is over after 1000 of 2000 steps" in early.stdout
+    assert early.checks == ["schedule::wrong-length"]
+    assert "it is over after 1000 of 2000 steps" in early.stderr
 
 
 def test_what_was_to_come_is_not_missed(check) -> None:
@@ -166,7 +166,7 @@ def test_a_script_that_exits(check) -> None:
     checked = check(SILENT + "sys.exit(3)\n")
     assert checked.status == 3
     assert "train.py ended itself with sys.exit(3)" in checked.stderr
-    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.checks == ["gradients::not-cleared"]
     assert check(TRAINS + "sys.exit(0)\n").status == 0
 
 
@@ -175,7 +175,7 @@ def test_a_script_that_raises_in_the_middle(check) -> None:
     assert checked.status == 3
     assert "RuntimeError: disk full" in checked.stderr
     assert checked.stderr.count('File "') == 1, "the script's own traceback, without what ran it"
-    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.checks == ["gradients::not-cleared"]
 
 
 def test_a_script_that_never_trains(check) -> None:
@@ -191,14 +191,14 @@ def test_a_script_that_trains_in_a_thread(check) -> None:
     threaded = (
         f"import threading\ndef work():\n{body}\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()"
     )
-    assert check(threaded).checks == ["gradients::cleared-between-updates"]
+    assert check(threaded).checks == ["gradients::not-cleared"]
 
 
 def test_a_script_that_catches_everything(check) -> None:
     """Neither ``--updates`` nor a finding can be swallowed."""
     body = textwrap.indent(SILENT, "    ")
     checked = check(f"try:\n{body}\nexcept BaseException:\n    pass\nprint('swallowed')", "--updates", "3")
-    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.checks == ["gradients::not-cleared"]
     assert checked.found["updates"] == 3
     assert "swallowed" in checked.stdout
 
@@ -224,7 +224,7 @@ def test_a_module_of_a_package(check, tmp_path: Path) -> None:
     (package / "__init__.py").write_text("")
     (package / "train.py").write_text("from pkg import __name__ as parent\n" + SILENT)
     checked = check(None, "-m", name="pkg.train")
-    assert checked.checks == ["gradients::cleared-between-updates"]
+    assert checked.checks == ["gradients::not-cleared"]
     assert checked.found["findings"][0]["where"].startswith("pkg/train.py:")
     (tmp_path / "found.json").unlink()
     refused(check(None, "-m", name="pkg.absent"), "there is no module pkg.absent to run")
@@ -233,6 +233,74 @@ def test_a_module_of_a_package(check, tmp_path: Path) -> None:
 def test_warnings_alone_are_no_failure(check) -> None:
     pulled = TRAINS.replace("optimizer.step()", "optimizer.step()\n        model.weight.data.mul_(0.9)")
     checked = check(pulled)
-    assert checked.checks == ["effect::only-the-optimizer-writes"]
+    assert checked.checks == ["parameters::modified-outside-optimizer"]
     assert checked.status == 0
-    assert "1 warning" in checked.stdout
+    assert "1 warning" in checked.stderr
+
+
+def test_findings_go_to_stderr_and_the_scripts_output_stays_its_own(check) -> None:
+    assert check(SILENT).stdout == "batches 16\n"
+
+
+def test_families_former_ids_and_comments(check, tmp_path: Path) -> None:
+    assert check(SILENT, "--ignore", "memory,gradients").checks == []
+    assert check(SILENT, "--ignore", "gradients::cleared-between-updates").checks == []
+    assert check(SILENT, "--select", "loss", "--select", "memory").checks == []
+    assert check(SILENT, "--select", "gradients").checks == ["gradients::not-cleared"]
+    commented = check(SILENT.replace("optimizer.step()", "optimizer.step()  # harness: ignore[gradients]"))
+    assert commented.checks == []
+    assert commented.found["ignored"] == ["gradients::not-cleared"]
+    (tmp_path / "pyproject.toml").write_text('[tool.harness]\nignore = ["gradients"]\n')
+    assert check(SILENT).checks == []
+    (tmp_path / "pyproject.toml").write_text('[tool.harness]\nignores = ["gradients"]\n')
+    (tmp_path / "found.json").unlink()
+    refused(check(SILENT), "unknown key 'ignores'; did you mean ignore?")
+
+
+FAULTY = """
+import gc
+from harness.watch.checks.memory.graphs_kept import GraphsKept
+
+(check,) = (each for each in gc.get_objects() if isinstance(each, GraphsKept))
+del check.graphs
+"""
+
+
+def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check) -> None:
+    """Nothing found is not said, and the exit status is 2, unless an error was found."""
+    checked = check(FAULTY + TRAINS)
+    assert checked.status == 2
+    assert "nothing found" not in checked.stderr
+    assert "1 check could not look in 32 updates" in checked.stderr
+    (lacking,) = checked.found["not_looked_at"]
+    assert lacking["check"] == "memory::graphs-kept"
+    assert "AttributeError: 'GraphsKept' object has no attribute 'graphs' (graphs_kept.py:" in lacking["why"]
+    assert f"not looked at: memory::graphs-kept: {lacking['why']}" in checked.stderr
+    silent = check(FAULTY + SILENT)
+    assert silent.status == 1
+    assert silent.checks == ["gradients::not-cleared"]
+
+
+def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
+    """What its handler raises ends the loop wherever it comes, and the script goes on."""
+    budget = """
+    import signal
+
+    class TimeUp(Exception):
+        pass
+
+    def ring(number, frame):
+        raise TimeUp
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    """
+    body = TRAINS.replace("range(2)", "range(10**6)")
+    trains = (
+        textwrap.dedent(budget) + "try:\n" + textwrap.indent(body, "    ") + "\nexcept TimeUp:\n    print('time up')\n"
+    )
+    for _ in range(3):
+        checked = check(trains)
+        assert checked.status == 0, checked.stderr
+        assert "time up" in checked.stdout
+        assert checked.found["not_looked_at"] == []

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.events import Backward, Clip, Loss, Pass, Step, ZeroGrad
+from harness.watch.events_old import Backward, Clip, Loss, Pass, Step, ZeroGrad
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import held_by
 

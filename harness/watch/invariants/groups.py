@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.watch.events import Forward, Step
+from harness.watch.events_old import Forward, Step
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import held_by
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.watch.events import Backward, Forward, Step
+from harness.watch.events_old import Backward, Forward, Step
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import held_by
 

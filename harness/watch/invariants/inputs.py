@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 
-from harness.watch.events import Forward, Loss
+from harness.watch.events_old import Forward, Loss
 from harness.watch.invariants.rows import PAIRS
 from harness.watch.observer import Invariant, Observer, Statement
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.watch.events import Backward, Batch, Forward, Loss
+from harness.watch.events_old import Backward, Batch, Forward, Loss
 from harness.watch.invariants.gradients import NEAR, mean_loss
 from harness.watch.invariants.rows import labels_of, tensors_in
 from harness.watch.observer import Invariant, Observer, Statement

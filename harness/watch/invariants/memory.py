@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 from weakref import ref
 
-from harness.watch.events import Backward
+from harness.watch.events_old import Backward
 from harness.watch.observer import Invariant, Observer, Statement
 
 KEPT, LATEST = 4, 2

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from harness import launch
-from harness.watch.events import Backward, Forward, Pass, Scored
+from harness.watch.events_old import Backward, Forward, Pass, Scored
 from harness.watch.invariants.rows import labels_of
 from harness.watch.observer import Invariant, Observer, Statement
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from harness.watch.events import Backward, Forward, Pass
+from harness.watch.events_old import Backward, Forward, Pass
 from harness.watch.observer import Invariant, Observer, Statement
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness.launch import fewer_than_asked
-from harness.watch.events import Batch, Step
+from harness.watch.events_old import Batch, Step
 from harness.watch.invariants.rows import rows_in
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import checksum, held_by

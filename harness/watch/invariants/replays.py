@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness.watch.events import Forward, positional
+from harness.watch.events_old import Forward, positional
 from harness.watch.observer import Invariant, Observer, Statement, unchanged_random_state
 
 ROWS, COLUMNS = 3, 3

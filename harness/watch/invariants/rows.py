@@ -19,7 +19,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from harness.watch.events import Backward, Batch, Pass
+from harness.watch.events_old import Backward, Batch, Pass
 from harness.watch.observer import Invariant, Observer, Statement
 
 PAIRS = (

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.watch.events import Backward, Forward, Loaded, Step
+from harness.watch.events_old import Backward, Forward, Loaded, Step
 from harness.watch.invariants.weights import spread_over
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import held_by, raw_optimizer, share_parameters

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
-from harness.watch.events import Loaded, Pass, Scheduled, Step
+from harness.watch.events_old import Loaded, Pass, Scheduled, Step
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import raw_optimizer
 

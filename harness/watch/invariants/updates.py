@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from harness.watch.events import Backward, Forward, Loaded, Step
+from harness.watch.events_old import Backward, Forward, Loaded, Step
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import held_by
 

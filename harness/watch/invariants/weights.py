@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 import torch
 from torch import nn
 
-from harness.watch.events import Backward, Forward, Loaded
+from harness.watch.events_old import Backward, Forward, Loaded
 from harness.watch.observer import Invariant, Observer, Statement
 from harness.watch.trace import share_parameters
 

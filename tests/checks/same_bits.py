@@ -11,25 +11,22 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.loops.corpus import SCRIPTS, edited
-from tests.mutants.loops.detect import CHECKPOINT, import_libraries, in_fork, make_data
+from tests.checks.corpus import SCRIPTS, edited
+from tests.checks.server import CHECKPOINT, import_libraries, in_fork, make_data
 
 
 def checksums(script: Path, data: Path, output: Path, *, watched: bool) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    from harness.torch_objects import checksum, held_by
     from harness.watch.script import check_script
-    from harness.watch.trace import checksum
 
     found: list[int] = []
-
-    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        found.append(checksum(p for group in optimizer.param_groups for p in group["params"]))
-
-    register_optimizer_step_post_hook(stepped)
+    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: found.append(checksum(held_by(optimizer))))
     arguments = [str(data), str(CHECKPOINT)]
     if watched:
-        check_script(str(script), arguments, full=True)
+        report = check_script(str(script), arguments, full=True)
+        assert report.not_looked_at == []
     else:
         sys.argv = [str(script), *arguments]
         sys.path.insert(0, str(script.parent))

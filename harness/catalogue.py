@@ -1,0 +1,180 @@
+"""The catalogue: every check of ``harness check`` by its id.
+
+A check registers itself when its class is made (:class:`harness.watch.check.Check`); what can be listed, explained,
+selected and ignored, the pages in docs/checks, the hints in the terminal and the tests all come from here. Importing
+this module imports no check: :func:`checks` does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from harness.errors import CannotTry
+from harness.findings import Severity
+
+PACKAGE = "harness.watch.checks"
+
+SECTIONS = {
+    "Why is this a bug?": "why",
+    "What to do": "remedy",
+    "When it is right": "right_when",
+    "References": "references",
+}
+"""The sections of a check's docstring, by what they are called in ``harness explain --json``."""
+
+
+class Page:
+    """What a check's docstring says: its statement, and why, what to do, when it is right all the same, references.
+
+    Raises:
+        TypeError: the docstring has another section, or lacks one of those that every check has.
+    """
+
+    statement: str
+    why: str
+    remedy: str
+    right_when: str
+    references: list[str]
+
+    def __init__(self, name: str, docstring: str) -> None:
+        head, *parts = re.split(r"^## (.+)\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
+        sections = dict(zip(map(str.strip, parts[::2]), parts[1::2], strict=True))
+        if unknown := set(sections) - set(SECTIONS):
+            raise TypeError(f"{name}: unknown section {unknown.pop()!r}; the sections are {', '.join(SECTIONS)}")
+        if missing := [section for section in SECTIONS if section not in sections and section != "References"]:
+            raise TypeError(f"{name}: its docstring has no section {missing[0]!r}")
+        self.statement = " ".join(head.split())
+        self.why, self.remedy, self.right_when = (
+            sections[name].strip() for name in ("Why is this a bug?", "What to do", "When it is right")
+        )
+        lines = sections.get("References", "").splitlines()
+        self.references = [line.strip().removeprefix("- ") for line in lines if line.strip()]
+
+    @property
+    def hint(self) -> str:
+        """The first paragraph of what to do, for the terminal."""
+        return " ".join(self.remedy.partition("\n\n")[0].split())
+
+
+class Check(Protocol):
+    """What the catalogue knows of the class of a check (:class:`harness.watch.check.Check`)."""
+
+    id: ClassVar[str]
+    severity: ClassVar[Severity]
+    formerly: ClassVar[tuple[str, ...]]
+    explains: ClassVar[tuple[str, ...]]
+    page: ClassVar[Page]
+
+
+_registered: dict[str, type[Check]] = {}
+
+
+def register(check: type[Check]) -> None:
+    """Add a check that has just been made.
+
+    Raises:
+        TypeError: another check has its id, now or formerly.
+    """
+    for name in (check.id, *check.formerly):
+        known = _names().get(name)
+        if known is not None and known.__qualname__ != check.__qualname__:
+            raise TypeError(f"{check.__qualname__}: {name} is the id of {known.__qualname__} already")
+    _registered[check.id] = check
+
+
+def _names() -> dict[str, type[Check]]:
+    """Every check by its id and by those that it had before."""
+    return {name: check for check in _registered.values() for name in (check.id, *check.formerly)}
+
+
+@cache
+def _load() -> None:
+    package = importlib.import_module(PACKAGE)
+    for module in pkgutil.walk_packages(package.__path__, f"{PACKAGE}."):
+        importlib.import_module(module.name)
+
+
+def checks() -> dict[str, type[Check]]:
+    """Every check of the package by its id, in the order of the ids."""
+    _load()
+    return {
+        check: _registered[check] for check in sorted(_registered) if _registered[check].__module__.startswith(PACKAGE)
+    }
+
+
+def names() -> list[str]:
+    """The families and ids by their files, without importing them: for a shell's completion."""
+    root = Path(__file__).parent / "watch" / "checks"
+    files = sorted(file.relative_to(root) for file in root.glob("*/*.py") if file.stem != "__init__")
+    ids = [f"{file.parent}::{file.stem}".replace("_", "-") for file in files]
+    return sorted({str(file.parent) for file in files}) + ids
+
+
+def families() -> list[str]:
+    return sorted({check.partition("::")[0] for check in checks()})
+
+
+def resolve(names: Iterable[str]) -> set[str]:
+    """The ids that are meant: each name is an id, one that a check had before, or a family.
+
+    Raises:
+        CannotTry: there is no check and no family of that name.
+    """
+    found = set()
+    known = checks()
+    former = _names()
+    for name in names:
+        family = name.removesuffix("::*").removesuffix("::")
+        if name in former:
+            found.add(former[name].id)
+        elif family in families():
+            found |= {check for check in known if check.startswith(f"{family}::")}
+        else:
+            close = difflib.get_close_matches(name, [*former, *families()], n=1, cutoff=0.4)
+            meant = f"; did you mean {_current(close[0], former)}?" if close else "; harness explain lists them"
+            raise CannotTry(f"there is no check {name}{meant}")
+    return found
+
+
+def _current(name: str, former: dict[str, type[Check]]) -> str:
+    return former[name].id if name in former else name
+
+
+def current(check: str) -> str:
+    """The id that a check has today, for one that a stored file may still call as it was; itself if it is unknown."""
+    checks()
+    return _current(check, _names())
+
+
+def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """The pages of the checks that are named, of all without a name, in the form of ``harness explain --json``.
+
+    Raises:
+        CannotTry: there is no check and no family of that name.
+    """
+    names = list(names)
+    wanted = resolve(names) if names else set(checks())
+    return [_explained(check) for name, check in checks().items() if name in wanted]
+
+
+def _explained(check: type[Check]) -> dict[str, Any]:
+    page = check.page
+    severity: Severity = check.severity
+    return {
+        "id": check.id,
+        "formerly": list(check.formerly),
+        "severity": severity,
+        "statement": page.statement,
+        "why": page.why,
+        "remedy": page.remedy,
+        "right_when": page.right_when,
+        "references": page.references,
+    }

@@ -1,0 +1,30 @@
+"""``harness explain``"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from harness.cli.options import complete_names, echo
+
+
+@click.command()
+@click.argument("name", metavar="[CHECK|FAMILY]", required=False, shell_complete=complete_names)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def explain(name: str | None, as_json: bool) -> None:
+    """Say what a check of harness check is about: why it is a bug, what to do, and when it is right all the same.
+
+    Without an argument list every check; with a family's name its checks.
+    """
+    from harness import catalogue
+    from harness.report.explain import list_lines, page_lines
+
+    pages: list[dict[str, Any]] = catalogue.explain([name] if name else [])
+    if as_json:
+        click.echo(json.dumps(pages, indent=2))
+    elif name is not None and len(pages) == 1:
+        echo(page_lines(pages[0]))
+    else:
+        echo(list_lines(pages))

@@ -1,0 +1,125 @@
+"""Which checks are wanted: ``[tool.harness]`` of pyproject.toml, and comments in a script."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import re
+import tokenize
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness import catalogue
+from harness.errors import CannotTry
+from harness.findings import Finding
+
+KEYS = ("select", "ignore")
+COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The checks to run, and those whose findings do not count, both as ids."""
+
+    selected: frozenset[str]
+    ignored: frozenset[str]
+
+
+def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Wanted:
+    """What is asked for on the command line, and in the pyproject.toml next to the script or above it.
+
+    ``select`` takes the place of the file's, ``ignore`` is added to it. Names are ids, former ids or families.
+
+    Raises:
+        CannotTry: an unknown check or family, there, in the file, or in a comment of the script.
+    """
+    settings = _table(script.resolve().parent if script else Path.cwd())
+    chosen = set(select) or settings["select"]
+    selected = catalogue.resolve(chosen) if chosen else set(catalogue.checks())
+    if script is not None:
+        for names in _comments(str(script)).values():
+            catalogue.resolve(names)
+    return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
+
+
+def _table(folder: Path) -> dict[str, set[str]]:
+    """``[tool.harness]`` of the nearest pyproject.toml that has it, as ruff finds its own."""
+    for each in (folder, *folder.parents):
+        file = each / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("harness")
+        except (OSError, ValueError) as error:
+            raise CannotTry(f"{file} cannot be read: {error}") from error
+        if table is not None:
+            _check_keys(file, table)
+            return {key: _ids(file, key, table) for key in KEYS}
+    return {key: set() for key in KEYS}
+
+
+def _check_keys(file: Path, table: object) -> None:
+    if not isinstance(table, dict):
+        raise CannotTry(f"{file}: tool.harness is no table; write [tool.harness] with {' and '.join(KEYS)}")
+    for key in table:
+        if key not in KEYS:
+            close = difflib.get_close_matches(key, KEYS, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(KEYS)}"
+            raise CannotTry(f"{file}: [tool.harness] has an unknown key {key!r}; {meant}")
+
+
+def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
+    names = table.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CannotTry(f"{file}: {key} of [tool.harness] is no list of checks; found {names!r}")
+    try:
+        catalogue.resolve(names)
+    except CannotTry as error:
+        raise CannotTry(f"{file}: {key} of [tool.harness]: {error}") from error
+    return set(names)
+
+
+def is_ignored_by_comment(finding: Finding) -> bool:
+    """Whether the statement that the finding is about has a comment ``# harness: ignore[ID, …]`` that names it."""
+    file, _, line = (finding.where or "").rpartition(":")
+    if not file or not line.isdigit():
+        return False
+    comments = _comments(file)
+    if not comments:
+        return False
+    names = [name for each in _lines_of_statement(file, int(line)) for name in comments.get(each, ())]
+    try:
+        return finding.check in catalogue.resolve(names)
+    except CannotTry:  # in a module that the script imports
+        return finding.check in names
+
+
+@cache
+def _comments(file: str) -> dict[int, list[str]]:
+    """What the comments of a file ignore, by line."""
+    try:
+        with tokenize.open(file) as opened:
+            tokens = list(tokenize.generate_tokens(io.StringIO(opened.read()).readline))
+    except (OSError, SyntaxError, ValueError, tokenize.TokenError):
+        return {}
+    found = {token.start[0]: COMMENT.search(token.string) for token in tokens if token.type == tokenize.COMMENT}
+    return {line: [name.strip() for name in match[1].split(",")] for line, match in found.items() if match}
+
+
+@cache
+def _lines_of_statement(file: str, line: int) -> range:
+    """The lines of the smallest statement without a body that the line is in."""
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return range(line, line + 1)
+    ranges = [
+        range(each.lineno, (each.end_lineno or each.lineno) + 1)
+        for each in ast.walk(tree)
+        if isinstance(each, ast.stmt) and not hasattr(each, "body")
+    ]
+    return min((each for each in ranges if line in each), key=len, default=range(line, line + 1))

@@ -1,0 +1,55 @@
+"""What is asked of torch's objects in several places."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+
+def raw_optimizer(optimizer: Any) -> Optimizer:
+    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
+    stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)
+    return stepped
+
+
+def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
+    """The tensors of an optimizer, in the order of its groups."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def share_parameters(one: nn.Module, other: nn.Module) -> bool:
+    mine = {id(p) for p in one.parameters()}
+    return any(id(p) in mine for p in other.parameters())
+
+
+def checksum(parameters: Iterable[torch.Tensor]) -> int:
+    """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in parameters)
+
+
+def spread_over(model: nn.Module) -> list[nn.Parameter]:
+    """A few matrices from all over a model."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    return matrices[:1] + matrices[len(matrices) // 3 :: max(1, len(matrices) // 3)][:2]
+
+
+@contextmanager
+def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
+    """Whatever is drawn inside, Python, NumPy, torch and ``generators`` go on afterwards as if it had not been."""
+    python, numpy, states = random.getstate(), np.random.get_state(), [each.get_state() for each in generators]
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)

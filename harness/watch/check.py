@@ -1,0 +1,95 @@
+"""Check and Fact: what looks at the events of a loop.
+
+A check is one class in one file, ``checks/<family>/<id>.py``, and has one id, which names the fault.
+docs/contributing.md walks through the making of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from harness import catalogue
+from harness.findings import Finding, Severity
+from harness.watch.events import Listener
+from harness.watch.monitor import Monitor
+
+
+class Fact(Listener):
+    """What several checks need to know of a loop, kept once: ``monitor.fact(OfThisClass)`` gives it.
+
+    A fact is told of an event before the checks are, and reports nothing itself.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+
+
+class Check(Listener):
+    """One statement that holds of every right training loop.
+
+    The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
+    are its page (:class:`harness.catalogue.Page`). It overrides the handlers of the events that it needs, and calls
+    :meth:`found`. A check that raises is left out from then on, and the outcome says so.
+
+    Raises:
+        TypeError: when a subclass is made whose id is taken, or is not that of its file, or whose docstring lacks a
+            section.
+    """
+
+    id: ClassVar[str]
+    """``family::fault``: the package and the file that it is in."""
+    severity: ClassVar[Severity] = "error"
+    formerly: ClassVar[tuple[str, ...]] = ()
+    """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
+    explains: ClassVar[tuple[str, ...]] = ()
+    """Ids of checks whose findings follow from this one's, and would say the same bug twice."""
+    page: ClassVar[catalogue.Page]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(f"{catalogue.PACKAGE}."):
+            family, name = cls.__module__.removeprefix(f"{catalogue.PACKAGE}.").replace("_", "-").split(".")
+            if cls.id != f"{family}::{name}":
+                raise TypeError(f"{cls.__qualname__} is in the file of {family}::{name}, and its id is {cls.id}")
+        cls.page = catalogue.Page(cls.__qualname__, cls.__doc__ or "")
+        catalogue.register(cls)
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+
+    def found(
+        self,
+        *,
+        expected: str,
+        observed: str,
+        where: str | None = None,
+        update: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Report the fault; of each check the first report is kept.
+
+        Args:
+            where: FILE:LINE of the user's line at fault; without one the script itself.
+            update: the number of the update, counted from 1, where it is about one.
+            hint: what to do in this very case, where that is more than the first paragraph of "What to do".
+        """
+        self.monitor.report(
+            Finding(
+                expected=expected,
+                observed=observed,
+                hint=hint or self.page.hint,
+                where=where or self.monitor.locator.script_place,
+                update=update,
+                check=self.id,
+                severity=self.severity,
+                message=self.page.statement,
+            )
+        )
+
+    def summary(self) -> Any:
+        """What this rank knows, as JSON, for a check that compares ranks; None for others."""
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        """Compare the ranks' summaries, this one's first; called on the first of several ranks when all are over."""

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.parameters import LOOKS, SHARE, OptimizerTensors, Parameters
+from harness.watch.monitor import Monitor
+
+DEAD = 2
+"""Matrices whose gradients are all 0 from which on that is no accident. A guess."""
+
+
+class CutOff(Check):
+    """The loss's gradient does not reach parameters that the optimizer is to train.
+
+    ## Why is this a bug?
+    `detach()`, `.data`, `no_grad()` and steps without a derivative end the graph. What lies before them is computed in
+    every forward pass and never learns; the part behind them does, so the loss still falls.
+
+    ## What to do
+    Look for no_grad(), detach(), .data, .item() or argmax between these parameters and the loss; freeze what is not to
+    be trained with requires_grad_(False).
+
+    ## When it is right
+    Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
+    reported.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/21381
+    """
+
+    id = "gradients::cut-off"
+    formerly = ("gradients::reach-the-parameters",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.parameters = monitor.fact(Parameters)
+
+    def on_end(self, event: End) -> None:
+        for held in self.parameters.optimizers:
+            if held.stepped and held.all:
+                self._without_gradient(held)
+                self._with_gradients_of_zero(held)
+
+    def _without_gradient(self, held: OptimizerTensors) -> None:
+        without = len(held.without_gradient)
+        if self.parameters.holds_another_model(held):
+            return  # it is another check's
+        if without > SHARE * len(held.all) or held.share_of_elements > SHARE:
+            self.found(
+                expected="a gradient for every parameter that is to be trained",
+                observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
+                "module is called",
+                where=self._where(held),
+                update=1,
+            )
+
+    def _with_gradients_of_zero(self, held: OptimizerTensors) -> None:
+        dead = (held.matrices & held.reached) - held.nonzero
+        if held.looks >= LOOKS and len(dead) >= DEAD and not held.foreign:
+            self.found(
+                expected="gradients other than 0",
+                observed=f"those of {len(dead)} matrices in the optimizer are exactly 0 in all updates looked at",
+                where=self._where(held),
+                update=1,
+                hint="Look for two factors that both start at 0, and for rounding, sign or argmax between these "
+                "parameters and the loss.",
+            )
+
+    def _where(self, held: OptimizerTensors) -> str | None:
+        models = self.parameters.models
+        return models[0].where if models else held.made

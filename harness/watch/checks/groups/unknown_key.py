@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from typing import Any
+
+from harness.watch.check import Check
+from harness.watch.events import StepBegins
+
+TORCHS = {"params", "initial_lr", "param_names", "max_lr", "min_lr", "max_momentum", "base_momentum"}
+"""Keys that torch and its schedulers add themselves."""
+
+ALIASES = {"learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "l2": "weight_decay", "epsilon": "eps"}
+
+ALIKE = 0.8
+"""Similarity, as difflib measures it, from which on a key is a misspelt one. A guess."""
+
+WORD = 3
+"""Letters up to which a key is too short for another to be meant because one begins with the other. A guess."""
+
+
+class UnknownKey(Check):
+    """A parameter group has a key that the optimizer does not read, where one that it reads is meant.
+
+    ## Why is this a bug?
+    torch keeps any key of a group and says nothing. `{"params": ..., "weight_decay_rate": 0.0}` leaves `weight_decay`
+    at its default, and the parameters that were to be exempt are decayed.
+
+    ## What to do
+    Write the key as the optimizer's class names it, such as lr or weight_decay.
+
+    ## When it is right
+    Keys of your own whose names are not like one of the optimizer's, and whose values are no numbers, are not reported.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/8396
+    """
+
+    id = "groups::unknown-key"
+    formerly = ("groups::known-keys",)
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        if event.number != 1:
+            return
+        optimizer, known = event.optimizer, sorted(event.optimizer.defaults)
+        for group in optimizer.param_groups:
+            for key, value in group.items():
+                meant = None if key in TORCHS or key in known else _meant(key, value, known)
+                if meant:
+                    self.found(
+                        expected=f"keys that {type(optimizer).__name__} reads: {', '.join(known)}",
+                        observed=f"{key!r}, which it does not; {meant!r} stays {group.get(meant)!r}",
+                        where=self.monitor.optimizers[optimizer].made or event.where,
+                        update=1,
+                        hint=f"Write {meant!r}.",
+                    )
+
+
+def _meant(key: str, value: Any, known: Collection[str]) -> str | None:
+    """The key that somebody who wrote ``key`` meant; None for a key of their own."""
+    if not isinstance(value, (int, float, tuple)) or isinstance(value, bool):
+        return None
+    if ALIASES.get(key) in known:
+        return ALIASES[key]
+    for name in known:
+        if len(name) > WORD and (key.startswith(name) or (name.startswith(key) and len(key) > WORD)):
+            return name
+    return next(iter(difflib.get_close_matches(key, known, n=1, cutoff=ALIKE)), None)

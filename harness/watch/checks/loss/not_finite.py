@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import math
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins
+from harness.watch.facts.losses import DifferentiatedLoss
+from harness.watch.monitor import Monitor
+
+
+class NotFinite(Check):
+    """The loss that is differentiated is NaN or infinite.
+
+    ## Why is this a bug?
+    Its gradients are NaN too, and one optimizer step writes NaN into every parameter that they reach. From then on the
+    model predicts nothing, while the loop goes on without an error.
+
+    ## What to do
+    Look at the labels (all ignored?), the learning rate, divisions by 0 and logarithms of 0;
+    torch.autograd.set_detect_anomaly(True) names the operation.
+
+    ## When it is right
+    A loss that a GradScaler has scaled is not reported: the scaler leaves such an update out and lowers its factor.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
+    """
+
+    id = "loss::not-finite"
+    formerly = ("loss::finite",)
+    explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.loss = monitor.fact(DifferentiatedLoss)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        value = self.loss.value
+        if value is not None and not math.isfinite(value) and event.scale == 1.0:
+            self.found(
+                expected="a finite loss",
+                observed=f"the loss is {value}",
+                where=event.where,
+                update=self.monitor.update,
+            )

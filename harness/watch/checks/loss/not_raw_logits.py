@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import LossCall
+from harness.watch.monitor import Monitor
+
+ENOUGH = 8
+"""Numbers that a loss function must have been given in a row that are no raw logits: by reasoning, the logits of one or
+two rows may add up to 1 by chance."""
+
+
+class NotRawLogits(Check):
+    """The loss is computed from something else than the raw logits or log-probabilities that its function expects.
+
+    ## Why is this a bug?
+    `cross_entropy` takes the softmax itself, and `binary_cross_entropy_with_logits` the sigmoid. Given probabilities,
+    they squash them once more: the loss cannot fall below a bound (0.31 with two classes), gradients are small, and the
+    model never becomes sure of anything. `nll_loss` expects logarithms and reports no error where it gets none.
+
+    ## What to do
+    Take the softmax or sigmoid out.
+
+    Give the loss function what the last linear layer returns. Take the softmax where probabilities are shown.
+
+    ## When it is right
+    Log-probabilities given to `cross_entropy` are not reported: its softmax leaves them as they are. Nor are
+    probabilities given to `binary_cross_entropy`, which expects them.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.NLLLoss.html
+    """
+
+    id = "loss::not-raw-logits"
+    formerly = ("loss::of-raw-logits",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.numbers: Counter[str] = Counter()
+        """By loss function, how many it was given in a row that were no raw logits."""
+
+    def on_loss(self, event: LossCall) -> None:
+        if not self.monitor.is_sampled() or not event.input.is_floating_point():
+            return
+        given = _instead_of_logits(event)
+        self.numbers[event.function] = self.numbers[event.function] + event.input.numel() if given else 0
+        if given and self.numbers[event.function] >= ENOUGH:
+            of_logarithms = event.function == "nll_loss"
+            self.found(
+                expected="log-probabilities" if of_logarithms else "raw logits",
+                observed=f"{event.function} is given {given}",
+                where=event.where,
+                update=self.monitor.update,
+                hint="Give it log_softmax(logits), or use cross_entropy." if of_logarithms else None,
+            )
+
+
+def _instead_of_logits(call: LossCall) -> str | None:
+    """What the loss function is given; None where that is what it expects."""
+    if call.function == "binary_cross_entropy_with_logits":
+        return "probabilities; it takes the sigmoid itself" if _is_sigmoid(call.input) else None
+    if call.input.dim() != 2:
+        return None
+    values = call.input.detach().float()
+    if call.function == "nll_loss" and not _all_near(values.logsumexp(1), 0.0, 1e-2):
+        return "no log-probabilities (their exponentials do not sum to 1), which it needs"
+    if call.function == "cross_entropy" and values.shape[1] > 1 and bool((values >= 0).all()):
+        if _all_near(values.sum(1), 1.0, 1e-2):
+            return "probabilities (its rows sum to 1); it takes the softmax itself"
+        if len(values) > 1 and _all_near(values.sum(0), 1.0, 1e-3):
+            return "a softmax over the batch (its columns sum to 1)"
+    return None
+
+
+def _all_near(values: torch.Tensor, expected: float, tolerance: float) -> bool:
+    return torch.allclose(values, torch.full_like(values, expected), atol=tolerance)
+
+
+def _is_sigmoid(tensor: torch.Tensor) -> bool:
+    """Whether a sigmoid made it, with no more than a reshape in between."""
+    node = tensor.grad_fn
+    while node is not None and node.name().startswith(("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Select")):
+        node = node.next_functions[0][0]
+    return node is not None and node.name().startswith("Sigmoid")

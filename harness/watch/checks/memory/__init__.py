@@ -1,0 +1,1 @@
+"""Memory: graphs and loss tensors are let go from update to update."""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+from weakref import ref
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins
+from harness.watch.monitor import Monitor
+
+ALIVE = 7
+"""Graphs of the latest backward passes that must all be alive: by reasoning, a loop holds up to two of them in its
+variables, and one that keeps a window of losses a few more."""
+
+DEPTH = 2
+"""Operations to go back from the differentiated tensor, to the loss before it was scaled and divided."""
+
+
+class _Sentinel:
+    """Lives as long as the graph that it was put into."""
+
+
+class GraphsKept(Check):
+    """Losses are kept with their graphs from update to update, so that memory grows until it is exhausted.
+
+    ## Why is this a bug?
+    A loss tensor holds the graph that it was computed by. `total += loss`, or a list of losses, keeps one graph more
+    with each update: the process slows down and ends out of memory after hours.
+
+    ## What to do
+    Add up loss.item(), or keep loss.detach().
+
+    ## When it is right
+    Losses of a few micro-batches that are kept for one backward pass are not reported.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/faq.html
+    """
+
+    id = "memory::graphs-kept"
+    formerly = ("memory::graphs-are-freed",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.graphs: deque[ref[_Sentinel]] = deque(maxlen=ALIVE)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        node = event.root.grad_fn
+        if node is None:
+            return
+        for _ in range(DEPTH):
+            node = next((each for each, _ in node.next_functions if each is not None), node)
+        sentinel = _Sentinel()
+        metadata: dict[Any, Any] = node.metadata  # type: ignore[assignment]
+        metadata["harness"] = sentinel
+        self.graphs.append(ref(sentinel))
+        if len(self.graphs) == ALIVE and all(graph() is not None for graph in self.graphs):
+            self.found(
+                expected="a loss that is let go after its backward pass",
+                observed=f"the losses of the last {ALIVE} backward passes are all alive, with their graphs",
+                where=event.where,
+                update=self.monitor.update,
+            )

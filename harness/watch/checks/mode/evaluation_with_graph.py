@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import PassEnds
+from harness.watch.facts.modes import Modes
+from harness.watch.monitor import Monitor
+
+
+class EvaluationWithGraph(Check):
+    """An evaluation builds a graph for a backward pass that never comes.
+
+    ## Why is this a bug?
+    The graph keeps every layer's activations: an evaluation takes several times the memory that it needs, and is
+    slower. Where logits are collected over the whole pass, all of its graphs stay in memory until it ends.
+
+    ## What to do
+    Put the evaluation's forward under torch.no_grad(): it needs much less memory.
+
+    ## When it is right
+    A look at a single batch is not reported, nor is a pass over rows that are trained on.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
+    """
+
+    id = "mode::evaluation-with-graph"
+    formerly = ("mode::evaluation-without-graph",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.modes = monitor.fact(Modes)
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        first = self.modes.evaluated
+        if first is not None and first.gradients:
+            self.found(
+                expected="torch.no_grad() or torch.inference_mode() around the evaluation",
+                observed="the outputs carry a graph for a backward pass that never comes",
+                where=first.where,
+            )

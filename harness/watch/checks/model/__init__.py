@@ -1,0 +1,1 @@
+"""Model: a row's logits depend on the row, not on its neighbours, its padding or chance."""

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import Forward
+from harness.watch.facts.replays import Replays
+from harness.watch.monitor import Monitor
+
+
+class OutputDependsOnBatch(Check):
+    """A row's logits depend on the other rows of its batch.
+
+    ## Why is this a bug?
+    The model reads the answer for a row out of its neighbours, or blurs it with theirs. It predicts something else with
+    another batch size, for a shuffled dataset, and for a single row when it is used.
+
+    ## What to do
+    Look for a softmax, mean or normalisation over the batch (dim=0), and for reshapes that mix rows.
+
+    Recurrent layers and `nn.MultiheadAttention` take the tokens for the first dimension unless they are made with
+    `batch_first=True`.
+
+    ## When it is right
+    Batch normalisation is not reported: in eval mode, in which the model is asked, it uses its own statistics.
+
+    ## References
+    - https://karpathy.github.io/2019/04/25/recipe/
+    """
+
+    id = "model::output-depends-on-batch"
+    formerly = ("padding::neighbours-do-not-matter",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.replays = monitor.fact(Replays)
+
+    def on_forward(self, event: Forward) -> None:
+        apart = self.replays.latest.alone
+        if apart is not None:
+            self.found(
+                expected="the same logits for a row alone and among others",
+                observed=f"among other rows they are {apart:.2g} apart",
+                where=event.where,
+            )

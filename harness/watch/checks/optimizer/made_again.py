@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch.optim import Optimizer
+
+from harness.torch_objects import held_by
+from harness.watch.check import Check
+from harness.watch.events import Load, StepBegins
+from harness.watch.facts.tensor_updates import with_gradients
+from harness.watch.monitor import Monitor
+
+KEPT = 64
+"""Optimizers made before that are remembered: a loop that makes them again shows in three. A guess."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An optimizer that made steps, which may be gone."""
+
+    stack: tuple[tuple[str, int], ...]
+    """The user's lines that led to its making."""
+    held: list[ref[torch.Tensor]]
+    defaults: dict[str, Any]
+    """Its class, and the defaults that are plain values."""
+
+    def held_the_same(self, tensors: list[torch.Tensor]) -> bool:
+        return len(self.held) == len(tensors) and all(mine() is p for mine, p in zip(self.held, tensors, strict=True))
+
+
+class MadeAgain(Check):
+    """The optimizer is made again in the middle of the training, or its state is emptied: its moments are lost.
+
+    ## Why is this a bug?
+    Adam's moments and SGD's momentum are averages over many updates. An optimizer that is made inside the loop begins
+    them at 0 each time: with AdamW every update is then as large as the learning rate allows, whatever the gradients. A
+    schedule goes on driving the old one.
+
+    ## What to do
+    Make the optimizer once, before the loop.
+
+    ## When it is right
+    Another optimizer made in another line, over other tensors, or once with another learning rate at the same line (a
+    second stage of the training) is not reported, nor a whole training that is called twice.
+    """
+
+    id = "optimizer::made-again"
+    formerly = ("effect::optimizer-kept",)
+    explains = ("schedule::drives-another-optimizer", "schedule::lr-zero", "parameters::unchanged")
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.made: deque[Made] = deque(maxlen=KEPT)
+        self.steps: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
+        """How many steps each optimizer's state had counted when it was last looked at."""
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        if event.number == 1:
+            self._compare(event)
+        if event.sampled:
+            self._look_at_state(event)
+
+    def _compare(self, event: StepBegins) -> None:
+        """With the optimizers that were made at the same line before."""
+        optimizer, seen = event.optimizer, self.monitor.optimizers[event.optimizer]
+        if seen.stack is None:
+            return
+        held = held_by(optimizer)
+        defaults = {"class": type(optimizer)} | {k: v for k, v in optimizer.defaults.items() if _is_plain(v)}
+        times = 0
+        for earlier in self.made:
+            times += earlier.stack == seen.stack and earlier.held_the_same(held)
+            # Another learning rate may be another stage of the training; a third one is a loop's.
+            if times and (earlier.defaults == defaults or times >= 2):
+                self.found(
+                    expected="one optimizer for the whole training",
+                    observed="another one like it is made over the same parameters, at the same line: "
+                    "the moments are lost",
+                    where=seen.made,
+                    update=event.update,
+                )
+        self.made.append(Made(seen.stack, [ref(p) for p in held], defaults))
+
+    def _look_at_state(self, event: StepBegins) -> None:
+        states = [event.optimizer.state.get(p, {}) for p, _ in with_gradients(event.optimizer)]
+        now = max((float(state["step"]) for state in states if "step" in state), default=0.0)
+        before = self.steps.get(event.optimizer, 0.0)
+        if now < before:
+            self.found(
+                expected=f"moments of {before:.0f} updates",
+                observed="the optimizer's state was emptied in the middle of the training",
+                where=event.where,
+                update=event.update,
+                hint="Keep optimizer.state; load_state_dict restores it.",
+            )
+        self.steps[event.optimizer] = now
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, Optimizer):
+            self.steps.pop(event.into, None)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str, tuple, type(None)))

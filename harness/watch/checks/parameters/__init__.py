@@ -1,0 +1,1 @@
+"""Parameters: the optimizer's steps change what is trained, and nothing else changes anything."""

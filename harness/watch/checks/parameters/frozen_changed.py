@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import difflib
+from weakref import WeakKeyDictionary, WeakSet
+
+import torch
+from torch import nn
+
+from harness.torch_objects import held_by
+from harness.watch.check import Check
+from harness.watch.events import Backward, Forward, Load, Step, StepBegins
+from harness.watch.monitor import Monitor
+
+OF_A_MODEL, OF_A_STEP = 2, 4
+"""Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
+
+ALIKE = 0.8
+"""Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. A guess."""
+
+Kept = list[tuple[torch.Tensor, torch.Tensor]]
+"""Tensors, each with a copy of what it was."""
+
+
+class FrozenChanged(Check):
+    """Parameters that are frozen, or are meant to be, change.
+
+    ## Why is this a bug?
+    What is frozen is believed to stay as it was loaded. But an optimizer updates what has a gradient left, also one of
+    0, by its momentum and weight decay; a loop over `model.parameters()` writes to all of them; and
+    `module.requires_grad = False` sets an attribute that nothing reads.
+
+    ## What to do
+    Write module.requires_grad_(False).
+
+    A parameter that is frozen in the middle of the training needs its gradient cleared too (`p.grad = None`), or is
+    taken out of the optimizer. What writes to parameters by hand leaves out those whose `requires_grad` is False.
+
+    ## When it is right
+    Parameters that are thawed again and trained from then on, and states that are loaded into frozen modules, are not
+    reported.
+    """
+
+    id = "parameters::frozen-changed"
+    formerly = ("effect::frozen-stay",)
+    explains = ("parameters::modified-outside-optimizer",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.looked_at: WeakSet[nn.Module] = WeakSet()
+        """Models whose attributes were looked at."""
+        self.of_models: WeakKeyDictionary[nn.Module, Kept] = WeakKeyDictionary()
+        """Of each model that is trained a few frozen tensors."""
+        self.of_step: Kept = []
+        """Frozen tensors of the optimizer that steps which still have a gradient."""
+
+    def on_forward(self, event: Forward) -> None:
+        if event.model in self.looked_at:
+            return
+        self.looked_at.add(event.model)
+        if attribute := _freezing_nothing(event.model):
+            self.found(
+                expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
+                observed=f"{attribute} was set, which freezes nothing",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+    def on_backward(self, event: Backward) -> None:
+        if event.inside_step or not self.monitor.is_sampled():
+            return
+        for forward in event.forwards:
+            if forward.number in event.reached:
+                self._compare(forward.model, event)
+
+    def _compare(self, model: nn.Module, event: Backward) -> None:
+        """Frozen parameters of a model that is trained stay as they are, whoever might write to them."""
+        before = self.of_models.get(model)
+        if before is None:
+            frozen = [p for p in model.parameters() if not p.requires_grad and p.numel()]
+            apart = max(1, len(frozen) // OF_A_MODEL)
+            self.of_models[model] = _copies(sorted(frozen, key=lambda p: p.numel())[::apart][:OF_A_MODEL])
+            return
+        still = [(p, value) for p, value in before if not p.requires_grad]
+        if any(not torch.equal(p, value) for p, value in still):
+            self.found(
+                expected="frozen parameters that stay as they are",
+                observed=f"{type(model).__name__} has frozen ones that were changed between two updates",
+                where=event.where,
+                update=self.monitor.update,
+                hint="Leave frozen parameters out of what is written by hand.",
+            )
+        self.of_models[model] = _copies([p for p, _ in still])
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        self.of_step = []
+        if event.sampled:
+            stale = [p for p in held_by(event.optimizer) if not p.requires_grad and p.grad is not None]
+            self.of_step = _copies(stale[:OF_A_STEP])
+
+    def on_step(self, event: Step) -> None:
+        changed = [p for p, before in self.of_step if not torch.equal(p, before)]
+        self.of_step = []
+        if changed:
+            self.found(
+                expected="frozen parameters that stay as they are",
+                observed=f"the optimizer changed {len(changed)} that were frozen while they still had a gradient",
+                where=event.where,
+                update=event.update,
+                hint="Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.",
+            )
+
+    def on_load(self, event: Load) -> None:
+        self.of_models.clear()
+
+
+def _copies(tensors: list[torch.Tensor]) -> Kept:
+    return [(p, p.detach().clone()) for p in tensors]
+
+
+def _freezing_nothing(model: nn.Module) -> str | None:
+    """The assignment of an attribute that nothing reads, by which somebody meant to freeze something."""
+    for name, module in model.named_modules():
+        if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
+            return f"{name or 'the model'}.requires_grad = False"
+    for name, parameter in model.named_parameters():
+        misspelt = difflib.get_close_matches("requires_grad", list(vars(parameter)), n=1, cutoff=ALIKE)
+        if misspelt and parameter.requires_grad:
+            return f"{name}.{misspelt[0]} = {vars(parameter)[misspelt[0]]}"
+    return None

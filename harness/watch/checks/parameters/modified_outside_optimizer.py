@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.optim import Optimizer
+
+from harness.torch_objects import held_by
+from harness.watch.check import Check
+from harness.watch.events import Backward, Load, Step, StepBegins
+from harness.watch.monitor import Monitor
+
+RELATIVE, ABSOLUTE = 1e-5, 1e-7
+"""Largest change that copying and converting may make, as a share of the largest element, and in itself. By reasoning:
+some roundings of float32."""
+
+
+class ModifiedOutsideOptimizer(Check):
+    """Parameters are changed between two updates by something else than the optimizer.
+
+    ## Why is this a bug?
+    The optimizer's moments and the schedule know nothing of such changes. Weight decay by hand comes on top of the
+    optimizer's own; an average of the weights that is written into the model instead of beside it slows the training
+    down; memory that is shared with another model is trained by both.
+
+    ## What to do
+    Look at what writes to the parameters: a decay by hand, averaged weights that are not taken back, shared memory.
+    Right for a constraint on the weights, such as clipping them.
+
+    ## When it is right
+    A constraint on the weights that is meant (clipping them, normalising them) may ignore this warning. Weights that
+    are moved for a second backward pass and moved back before the update (adversarial training, SAM), and states that
+    are loaded, are not reported.
+    """
+
+    id = "parameters::modified-outside-optimizer"
+    formerly = ("effect::only-the-optimizer-writes",)
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.backward_passes = 0
+        """Since the latest step of any optimizer."""
+        self.left: WeakKeyDictionary[Optimizer, list[tuple[torch.Tensor, torch.Tensor]]] = WeakKeyDictionary()
+        """A few tensors of each optimizer, and what its latest step made of them."""
+
+    def on_backward(self, event: Backward) -> None:
+        self.backward_passes += 1
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        if not event.sampled or self.backward_passes != 1:
+            return  # several backward passes may go through weights that are moved for a while
+        for parameter, left in self.left.get(event.optimizer, ()):
+            apart = (parameter.detach() - left).abs().max().item()
+            if apart > RELATIVE * left.abs().max().item() + ABSOLUTE:
+                self.found(
+                    expected="parameters as the update before left them",
+                    observed=f"a tensor of shape {tuple(left.shape)} was changed by up to {apart:.2g} since",
+                    where=event.where,
+                    update=event.update,
+                )
+
+    def on_step(self, event: Step) -> None:
+        self.backward_passes = 0
+        followed = [p for p, _ in self.left.get(event.optimizer, ())] or _small_ones(event.optimizer)
+        self.left[event.optimizer] = [(p, p.detach().clone()) for p in followed]
+
+    def on_load(self, event: Load) -> None:
+        self.left.clear()
+
+
+def _small_ones(optimizer: Optimizer) -> list[torch.Tensor]:
+    """Two small trainable tensors, one of them a matrix if there is one."""
+    small = sorted((p for p in held_by(optimizer) if p.requires_grad), key=lambda p: p.numel())
+    return small[:1] + [p for p in small if p.dim() > 1][:1]

@@ -1,0 +1,1 @@
+"""Sample ledger: which rows each pass consumed, in which order, with which labels."""

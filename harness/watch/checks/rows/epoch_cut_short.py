@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from torch.utils.data import SequentialSampler
+
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.passes import Passes
+from harness.watch.facts.samplers import row_sampler
+from harness.watch.monitor import Monitor
+
+
+class EpochCutShort(Check):
+    """Each epoch is left before it has gone through all training rows.
+
+    ## Why is this a bug?
+    A `break` or `itertools.islice` from a quick trial is easily left in the loop. What is called an epoch is then a
+    part of one: the training has fewer updates than the numbers say, and a schedule that was made for whole epochs is
+    far from its end.
+
+    ## What to do
+    Take out the break, unless epochs are meant to be parts of the data.
+
+    ## When it is right
+    Where an epoch is a fixed number of batches on purpose, with an evaluation after each, ignore this warning: in
+    another order each time all rows come up in the end. A last window of accumulated micro-batches that is left out,
+    and a training that ends after a number of updates, are not reported.
+    """
+
+    id = "rows::epoch-cut-short"
+    formerly = ("rows::complete-epochs",)
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.passes = monitor.fact(Passes)
+
+    def on_end(self, event: End) -> None:
+        epoch = self.passes.left_early() if self.monitor.complete else None
+        if epoch is not None and not isinstance(row_sampler(epoch.loader), SequentialSampler):
+            self.found(
+                expected=f"{epoch.planned} batches an epoch",
+                observed=f"each epoch is left after {epoch.batches}",
+                where=epoch.where,
+                update=self.monitor.updates_made,
+            )

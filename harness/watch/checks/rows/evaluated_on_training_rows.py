@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.watch.check import Check
+from harness.watch.events import End, Pass
+from harness.watch.facts.datasets import base, length, row_hashes
+from harness.watch.facts.passes import Alike, Passes
+from harness.watch.monitor import Monitor
+
+CHANCE = 0.02
+"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. A
+guess."""
+
+NATURAL = 5
+"""How many times as large as the share of repeated rows within the training set the share of common rows must be. A
+guess."""
+
+
+class EvaluatedOnTrainingRows(Check):
+    """The evaluation is on rows that were trained on.
+
+    ## Why is this a bug?
+    A model knows the rows that it was trained on: the result says how well it remembers, not how well it will do on new
+    rows, and it goes on rising when the model has long begun to overfit.
+
+    ## What to do
+    Evaluate on the validation split; split the rows once, before anything else.
+
+    ## When it is right
+    An evaluation of the training rows beside one of other rows, to compare the two, is not reported, and neither are
+    the folds of a cross-validation, where each model has rows of its own, or a few texts that occur in both splits.
+    """
+
+    id = "rows::evaluated-on-training-rows"
+    formerly = ("rows::evaluation-rows-unseen",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.passes = monitor.fact(Passes)
+
+    def on_end(self, event: End) -> None:
+        trained = self._datasets(self.passes.training())
+        loaders = {id(each.of.loader) for each in trained}
+        evaluated = [each for each in self._datasets(self.passes.evaluating()) if id(each.of.loader) not in loaders]
+        models = {each.of.model for each in trained}
+        overlaps = []
+        for each in evaluated:
+            # Another model's rows are another fold's; a model that was only loaded may be any of them.
+            its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
+            overlaps.append((each, *_overlap(its, each)))
+        clean = any(not rows for _, rows, _ in overlaps)
+        for each, rows, size in overlaps:
+            if not rows or (rows == size and clean):
+                continue  # the training rows are evaluated beside others
+            what = "all" if rows == size else str(rows)
+            self.found(
+                expected="an evaluation on rows that were not trained on",
+                observed=f"{what} of its {size} rows are training rows",
+                where=each.of.where,
+            )
+
+    def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
+        """The first pass of each loader with each model."""
+        found: dict[tuple[int, int | None], _Rows] = {}
+        for of in (each.first for each in kinds):
+            beginning = self.passes.beginnings.get(of)
+            rows = Counter[bytes]() if beginning is None else beginning.rows
+            found.setdefault((id(of.loader), of.model), _Rows(of, base(of.dataset), rows))
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a pass."""
+
+    of: Pass
+    base: tuple[int, frozenset[int] | None]
+    """As :func:`harness.watch.facts.datasets.base` has them."""
+    seen: Counter[bytes]
+
+
+def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
+    """How many rows of an evaluation were among those to train on, and how many it has."""
+    size = length(evaluated.of.dataset) or 0
+    for each in trained:
+        if each.base[0] == evaluated.base[0]:
+            of, among = evaluated.base[1], each.base[1]
+            rows = (size if among is None else len(among)) if of is None or among is None else len(of & among)
+            if rows:
+                return rows, size
+    mine = row_hashes(evaluated.of.dataset)
+    if mine is None:  # a dataset of the script's own: what came in batches of both
+        return _common(evaluated.seen, [each.seen for each in trained]), size
+    theirs = (row_hashes(each.of.dataset) for each in trained)
+    return _common(mine, (Counter(rows) for rows in theirs if rows)), size
+
+
+def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counter[bytes]]) -> int:
+    """How many rows are among those of a training set, where that is no chance; 0 where it may be."""
+    mine = list(mine)
+    for theirs in trained:
+        natural = 1 - len(theirs) / max(1, theirs.total())
+        common = sum(row in theirs for row in mine)
+        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > NATURAL * natural:
+            return common
+    return 0

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import Batch
+from harness.watch.facts.batches import LABELS, labels_of, tensors_in, without_trailing_zeros
+from harness.watch.facts.datasets import plain
+from harness.watch.facts.texts import TextLabels
+from harness.watch.monitor import Monitor
+
+LOOKED_AT = 16
+"""Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
+A guess at what is enough to see a collate function at work."""
+
+ENOUGH_ROWS = 24
+"""Rows whose text is known that must have been seen. A guess."""
+
+WRONG = 0.25
+"""Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
+there. A guess: shuffled labels of two classes are wrong for half of the rows, or a little less."""
+
+
+class LabelsOfOtherRows(Check):
+    """Rows come with the labels of other rows.
+
+    ## Why is this a bug?
+    The model is taught noise. With two classes about half of the labels are right by chance, so that the loss still
+    falls a little, to that of guessing: it looks as if the task were hard.
+
+    ## What to do
+    Look at what puts texts and labels together: shuffling one of them, an index that is off by one, the order in a
+    collate function.
+
+    ## When it is right
+    Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in a part of the labels, as with
+    pseudo-labels. Rows are known by their tokens: what is not made by a tokenizer of transformers, or comes in
+    prefetched batches without a known text, is not looked at.
+
+    ## References
+    - https://github.com/huggingface/datasets/issues/3190
+    """
+
+    id = "rows::labels-of-other-rows"
+    formerly = ("rows::labels-of-their-rows",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.texts = monitor.fact(TextLabels)
+        self.compared = 0
+        """Batches that were compared with their samples."""
+        self.seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
+        """Of each loader: how often a text of one label came with another."""
+
+    def on_batch(self, event: Batch) -> None:
+        if self.compared < LOOKED_AT and event.samples is not None:
+            self._compare_with_samples(event)
+        if event.of.number == 1 and event.of.batches <= LOOKED_AT:
+            self._compare_with_texts(event)
+
+    def _compare_with_samples(self, event: Batch) -> None:
+        pairs, content, labels = _pairs(event.samples), _content(event.data), labels_of(event.data)
+        if pairs is None or content is None or labels is None or not len(content) == len(labels) == len(pairs):
+            return
+        self.compared += 1
+        known = dict(pairs)
+        if len(known) < len(pairs):
+            return  # rows that cannot be told apart
+        wrong = [i for i, row in enumerate(content) if row in known and known[row] != labels[i]]
+        if wrong and Counter(known.values()) == Counter(labels):
+            self.found(
+                expected="the label that the dataset gives for the row",
+                observed=f"{len(wrong)} of {len(content)} rows of a batch have the label of another row",
+                hint="Look at the collate function: ids and labels must be put in the same order.",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+    def _compare_with_texts(self, event: Batch) -> None:
+        labels = labels_of(event.data)
+        rows = None if labels is None else _tokens(event.data)
+        if labels is None or rows is None or len(labels) != len(rows):
+            return
+        counts = self.seen.setdefault(event.of.loader, Counter())
+        truth = self.texts.by_tokens()
+        counts.update((truth[row], label) for row, label in zip(rows, labels, strict=True) if row in truth)
+        total = counts.total()
+        if total < ENOUGH_ROWS:
+            return
+        commonest: dict[int, int] = {}
+        for (true, _), times in counts.items():
+            commonest[true] = max(commonest.get(true, 0), times)
+        wrong = total - sum(commonest.values())  # a mapping of one label to another is none
+        if wrong > WRONG * total:
+            self.found(
+                expected="the label that the dataset has for the text",
+                observed=f"{wrong} of {total} rows have another row's",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+
+def _tokens(data: Any) -> list[tuple[int, ...]] | None:
+    """The tokens of each row of a batch, without its padding."""
+    named = dict(tensors_in(data))
+    ids = next((value for name, value in named.items() if name.endswith("input_ids")), None)
+    mask = next((value for name, value in named.items() if name.endswith("attention_mask")), None)
+    if ids is None or mask is None or mask.shape != ids.shape:
+        return None
+    return [tuple(row[kept].tolist()) for row, kept in zip(ids, mask.bool(), strict=True)]
+
+
+def _content(data: Any) -> list[str] | None:
+    """The rows of a batch, as :func:`_pairs` names those of the samples."""
+    if isinstance(data, Mapping) or hasattr(data, "items"):
+        ids = data.get("input_ids")
+    else:
+        ids = data[0] if isinstance(data, (list, tuple)) and torch.is_tensor(data[0]) else None
+    if not torch.is_tensor(ids) or ids.dim() < 2:
+        return None
+    return [repr(without_trailing_zeros(row)) for row in ids.tolist()]
+
+
+def _pairs(samples: Any) -> list[tuple[str, int]] | None:
+    """Content and label of the rows that the dataset gave."""
+    found = []
+    for sample in samples if isinstance(samples, (list, tuple)) else ():
+        if isinstance(sample, Mapping) or hasattr(sample, "items"):
+            ids = sample.get("input_ids", None)
+            label = next((sample[name] for name in LABELS if name in sample), None)
+        elif isinstance(sample, (list, tuple)) and len(sample) >= 2:
+            ids, label = sample[0], sample[-1]
+        else:
+            return None
+        ids, label = plain(ids), plain(label)
+        if not isinstance(ids, list) or not isinstance(label, int):
+            return None
+        found.append((repr(without_trailing_zeros(ids)), int(label)))
+    return found or None

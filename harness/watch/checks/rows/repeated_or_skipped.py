@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from torch.utils.data import IterableDataset, SequentialSampler
+
+from harness.watch.check import Check
+from harness.watch.events import End, Pass, PassEnds
+from harness.watch.facts.passes import Beginning, Passes, latest_of
+from harness.watch.facts.samplers import row_sampler, skipped_batches
+from harness.watch.monitor import Monitor
+
+FEW = 0.2
+"""Largest share of different rows in a pass that says that the dataset gives the same ones again and again. A guess:
+rows that are drawn with replacement are 0.6 and more."""
+
+ENOUGH_ROWS = 32
+"""Rows of a pass that must have been seen. A guess."""
+
+ENOUGH_PASSES = 4
+"""Passes of one batch that are no look at the data any more. A guess."""
+
+LIBRARIES = ("datasets", "torch", "builtins")
+"""Packages whose datasets give each row once: where it comes twice, it is in the data twice."""
+
+
+class RepeatedOrSkipped(Check):
+    """Epochs give some training rows again and again, and others never.
+
+    ## Why is this a bug?
+    Rows that no epoch reaches are never learned from, and those that take their place count several times. The loss
+    falls as it should, on fewer rows than the dataset has.
+
+    ## What to do
+    Look at the dataset's __getitem__ and at the indices that select from it.
+
+    Write `for batch in loader`, without a `break`: `next(iter(loader))` begins a new pass each time. Split an
+    `IterableDataset` over its workers. Give `skip_first_batches` only to the epoch that is resumed.
+
+    ## When it is right
+    Rows that are drawn by class or by weight come several times in an epoch and are not reported, nor are datasets that
+    hold a row twice, one pass that is left early, or shuffled epochs that are parts of the data
+    (`rows::epoch-cut-short` warns of the latter).
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
+    - https://github.com/huggingface/accelerate/issues/2316
+    """
+
+    id = "rows::repeated-or-skipped"
+    formerly = ("rows::every-row-once",)
+    explains = ("schedule::may-be-too-long", "schedule::wrong-length")
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.passes = monitor.fact(Passes)
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        beginning = self.passes.beginnings.get(event.of)
+        if not event.of.trains or beginning is None or beginning.rows.total() < ENOUGH_ROWS:
+            return
+        total, different = beginning.rows.total(), len(beginning.rows)
+        by_workers = _given_by_all_workers(event.of, beginning)
+        if not by_workers and different > FEW * total and not _all_twice(event.of, beginning):
+            return
+        self.found(
+            expected="another row at each place of the dataset",
+            observed=f"{total} rows of an epoch are {different} different ones"
+            + (f", each given by all {event.of.loader.num_workers} workers" if by_workers else ""),
+            hint="Split an IterableDataset over its workers (get_worker_info)." if by_workers else None,
+            where=beginning.where,
+            update=self.monitor.updates_made,
+        )
+
+    def on_end(self, event: End) -> None:
+        if self.monitor.complete:
+            self._begun_anew()
+            self._skipped()
+            self._left_early()
+
+    def _begun_anew(self) -> None:
+        """A loop that takes one batch of each pass begins a new one for each update."""
+        training = self.passes.training()
+        single = [each for each in training if _is_of_one_batch(each.first)]
+        count = sum(each.count for each in single)
+        if count >= ENOUGH_PASSES and count > sum(each.count for each in training) / 2:
+            self.found(
+                expected="passes over all batches",
+                observed=f"{count} passes were begun and left after one batch",
+                hint="Write for batch in loader; next(iter(loader)) begins a new pass each time.",
+                where=single[0].first.where,
+                update=2,
+            )
+
+    def _skipped(self) -> None:
+        training = self.passes.training()
+        if sum(each.count for each in training) >= 2 and all(skipped_batches(each.first.loader) for each in training):
+            latest = latest_of(training)
+            self.found(
+                expected="all batches in each epoch",
+                observed=f"the first {skipped_batches(latest.loader)} of them are skipped in each",
+                hint="skip_first_batches is for the epoch that is resumed only.",
+                where=latest.where,
+                update=self.monitor.updates_made,
+            )
+
+    def _left_early(self) -> None:
+        epoch = self.passes.left_early()
+        if epoch is not None and isinstance(row_sampler(epoch.loader), SequentialSampler):
+            self.found(
+                expected=f"{epoch.planned} batches an epoch",
+                observed=f"each epoch is left after {epoch.batches}, so the rows behind them are never trained on",
+                hint="Take out the break, unless epochs are meant to be parts of the data.",
+                where=epoch.where,
+                update=self.monitor.updates_made,
+            )
+
+
+def _all_twice(of: Pass, beginning: Beginning) -> bool:
+    """Whether a dataset of the script's own gave each row at least twice."""
+    own = type(of.dataset).__module__.partition(".")[0] not in LIBRARIES
+    return own and of.exhausted and not of.shortened and min(beginning.rows.values()) >= 2
+
+
+def _given_by_all_workers(of: Pass, beginning: Beginning) -> bool:
+    workers = of.loader.num_workers
+    return (
+        workers > 1
+        and isinstance(of.dataset, IterableDataset)
+        and all(count % workers == 0 for count in beginning.rows.values())
+        and of.exhausted
+    )
+
+
+def _is_of_one_batch(of: Pass) -> bool:
+    return of.batches == 1 and not of.exhausted and (of.planned or 1) > 1

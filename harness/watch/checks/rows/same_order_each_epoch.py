@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from torch.utils.data import DistributedSampler, RandomSampler
+
+from harness.watch.check import Check
+from harness.watch.events import Backward, Pass, PassEnds
+from harness.watch.facts.passes import Beginning, Passes
+from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream, row_sampler
+from harness.watch.monitor import Monitor
+
+TIMES = 2
+"""Backward passes of a pass that has ended, by its batches, up to which they may be of the pass itself: two losses of a
+batch, or batches that were collected before their use. By reasoning."""
+
+
+class SameOrderEachEpoch(Check):
+    """Each epoch goes through the training rows in the same order.
+
+    ## Why is this a bug?
+    With one order the same rows share a batch in every epoch, and the last batches of an epoch always have the last
+    word. The gradients' errors then repeat instead of averaging out, and rows that are sorted by class or by length
+    make it worse. Nothing shows it but a slightly worse model.
+
+    ## What to do
+    Give the training's DataLoader shuffle=True.
+
+    With a `DistributedSampler` or a shuffled stream of `datasets`, call `set_epoch(epoch)` at the beginning of each
+    epoch; do not seed anew in each epoch what draws the order.
+
+    ## When it is right
+    Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at. A
+    batch that is trained on again and again, to see whether a model can learn it at all, is not reported either.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
+    - https://github.com/huggingface/accelerate/issues/2627
+    """
+
+    id = "rows::same-order-each-epoch"
+    formerly = ("rows::another-order-each-epoch",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.passes = monitor.fact(Passes)
+        self.before: tuple[Pass, Beginning] | None = None
+        """The epoch before."""
+        self.again = 0
+        """Backward passes of the batches of a pass that has ended."""
+        self.again_of: Pass | None = None
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        beginning = self.passes.beginnings.get(event.of)
+        if not event.of.trains or beginning is None:
+            return
+        if self.before is not None and _in_the_order_of(self.before, event.of, beginning):
+            self.found(
+                expected="another order in each epoch",
+                observed="the rows come in the order of the epoch before "
+                f"({type(row_sampler(event.of.loader)).__name__})",
+                hint=_hint(event.of),
+                where=beginning.where,
+                update=self.monitor.updates_made,
+            )
+        self.before = event.of, beginning
+
+    def on_backward(self, event: Backward) -> None:
+        """A loop that goes on with the batches of a pass that has ended keeps them."""
+        ended = self.passes.ended
+        if ended is None or event.inside_step or event.batch is None or event.batch.of is not ended:
+            return
+        self.again = self.again + 1 if ended is self.again_of else 1
+        self.again_of = ended
+        if ended.batches >= 2 and self.again > TIMES * ended.batches:
+            self.found(
+                expected="another order in each epoch",
+                observed=f"the {ended.batches} batches of one pass are trained on again and again",
+                hint="Go through the DataLoader itself in each epoch; itertools.cycle and lists keep the batches of "
+                "the first.",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+
+def _in_the_order_of(before: tuple[Pass, Beginning], now: Pass, beginning: Beginning) -> bool:
+    stream = is_shuffled_stream(now.dataset)
+    one_batch = now.batches < 2 or now.planned == 1 or len(beginning.content) < 2
+    if one_batch or not (stream or has_torchs_own_sampler(now.loader)):
+        return False
+    earlier, its_beginning = before
+    if earlier.dataset is now.dataset and not stream:
+        return its_beginning.drawn == beginning.drawn
+    return its_beginning.content == beginning.content
+
+
+def _hint(now: Pass) -> str | None:
+    sampler = row_sampler(now.loader)
+    if isinstance(sampler, DistributedSampler):
+        return "Call sampler.set_epoch(epoch) at the beginning of each epoch."
+    if is_shuffled_stream(now.dataset):
+        return "Call dataset.set_epoch(epoch) at the beginning of each epoch."
+    if isinstance(sampler, RandomSampler):
+        return "Do not seed the generator anew for each epoch."
+    return None

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.monitor import Monitor
+
+
+class SteppedBeforeUpdate(Check):
+    """The scheduler is stepped before the optimizer, so that the schedule's first learning rate is never used.
+
+    ## Why is this a bug?
+    A scheduler sets its first learning rate when it is made. Stepped before the first update, it goes on to the second,
+    and every update is made with the learning rate of the next one; the last is made with that of the end, mostly 0.
+
+    ## What to do
+    Call scheduler.step() after optimizer.step().
+
+    ## When it is right
+    A scheduler that was stepped several times before the first update, as when a training is resumed by hand, is not
+    reported.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
+    """
+
+    id = "schedule::stepped-before-update"
+    formerly = ("schedule::after-the-update",)
+    explains = ("schedule::lr-zero",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.schedulers = monitor.fact(SchedulerLedger)
+
+    def on_end(self, event: End) -> None:
+        for verdict in self.schedulers.with_fault(Fault.STEPPED_FIRST):
+            self.found(
+                expected="optimizer.step() before scheduler.step()",
+                observed="the scheduler was stepped before the first update, which skips the schedule's first value",
+                where=verdict.of.where,
+                update=verdict.update,
+            )

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.monitor import Monitor
+
+
+class WarmupNeverEnds(Check):
+    """The training is over before the warmup is: the learning rate never gets to the value that was set.
+
+    ## Why is this a bug?
+    The learning rate that was chosen is the peak of the schedule. If the warmup is longer than the training, the rate
+    rises from 0 to a part of it and the decay never comes. Two arguments in the wrong order are enough:
+    `get_linear_schedule_with_warmup(optimizer, total, warmup)`.
+
+    ## What to do
+    Give the warmup in steps, as a small part of all updates.
+
+    ## When it is right
+    A training of a few steps, cyclic schedules, and one that resumes or is interrupted are not reported.
+    """
+
+    id = "schedule::warmup-never-ends"
+    formerly = ("schedule::warmup-ends",)
+    explains = ("schedule::lr-zero",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.schedulers = monitor.fact(SchedulerLedger)
+
+    def on_end(self, event: End) -> None:
+        for verdict in self.schedulers.with_fault(Fault.RISES_ONLY):
+            self.found(
+                expected="a warmup that is over before the training is",
+                observed=verdict.observed,
+                where=verdict.of.made,
+                update=verdict.update,
+            )

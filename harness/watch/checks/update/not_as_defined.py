@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import Step
+from harness.watch.facts.tensor_updates import TensorUpdates
+from harness.watch.monitor import Monitor
+
+
+class NotAsDefined(Check):
+    """An update is not what the optimizer's formula makes of its gradients.
+
+    ## Why is this a bug?
+    A class that is called AdamW, or a step that is wrapped, is believed to be what the paper says. Where the moments
+    are not corrected, or the weight decay is added to the gradient, every update differs, and the loss falls all the
+    same.
+
+    ## What to do
+    Look at what replaces or wraps optimizer.step(), and what changes gradients or state within it.
+
+    ## When it is right
+    Looked at are AdamW, Adam and SGD of torch and what is derived from the first two. Other optimizers are not
+    reported, whatever their formula is; nor are steps that call a closure, and values that change from update to
+    update. A class with a formula of its own is better derived from `torch.optim.Optimizer`.
+
+    ## References
+    - https://arxiv.org/abs/1711.05101
+    - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
+    """
+
+    id = "update::not-as-defined"
+    formerly = ("update::as-the-optimizer-defines",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.updates = monitor.fact(TensorUpdates)
+
+    def on_step(self, event: Step) -> None:
+        known = [each for each in self.updates.seen if each.as_defined is not None]
+        if not known or any(each.as_defined for each in known) or self.updates.rounded_away is not None:
+            return
+        self.found(
+            expected=f"the update of {type(event.optimizer).__name__} with the values in its parameter groups",
+            observed=f"all {len(known)} tensors that were looked at came out otherwise",
+            where=event.where,
+            update=event.update,
+        )

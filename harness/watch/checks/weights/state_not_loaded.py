@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from weakref import ref
+
+import torch
+from torch import nn
+
+from harness.torch_objects import share_parameters
+from harness.watch.check import Check
+from harness.watch.events import End, Forward, Load, LoadBegins, StateAsked
+from harness.watch.facts.trained_models import TrainedModels
+from harness.watch.monitor import Monitor
+
+MIN_SHARE = 0.5
+"""Smallest share of tensors that says what a state is: of the module's parameters whose memory it shares to be the
+module's own, of its tensors that have a place in the module to be meant for it. A guess."""
+
+MOST_UNUSED = 64
+"""Modules that wait to be used, the latest of those into which a state was loaded. A guess: one or two are usual."""
+
+
+@dataclass(frozen=True)
+class Unused:
+    """A module that a state was loaded into, and that has not been used since."""
+
+    module: ref[nn.Module]
+    name: str
+    where: str | None
+    update: int
+
+    def is_part_of(self, model: nn.Module) -> bool:
+        """Whether it is a module of the model, or has parameters of it."""
+        module = self.module()
+        if module is None:
+            return False
+        return any(module is each for each in model.modules()) or share_parameters(module, model)
+
+
+class StateNotLoaded(Check):
+    """A state is loaded, and the model that goes on does not have it.
+
+    ## Why is this a bug?
+    `load_state_dict(..., strict=False)` lets every name go that does not fit, and if none does, the module keeps the
+    weights that it had. A state that was kept as `best = model.state_dict()` is no copy: its tensors are the model's,
+    and went along with every update. And a state that is loaded into another model of the same class changes nothing in
+    the one that is trained or evaluated.
+
+    ## What to do
+    Compare the names (a prefix such as module. or model.), and load with strict=True.
+
+    Keep the best state as `copy.deepcopy(model.state_dict())`, and load it into the model that is used.
+
+    ## When it is right
+    Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, nor is a
+    second model that is used in any way after its state was loaded.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    id = "weights::state-not-loaded"
+    formerly = ("identity::state-was-loaded",)
+    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained")
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.trained = monitor.fact(TrainedModels)
+        self.unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
+
+    def on_load_begins(self, event: LoadBegins) -> None:
+        """Before it happens: a state that shares its memory with the model restores nothing."""
+        if not isinstance(event.into, nn.Module) or self.monitor.update == 1:
+            return
+        own = dict(event.into.named_parameters())
+        shared = [
+            name
+            for name, value in event.state.items()
+            if name in own and torch.is_tensor(value) and value.data_ptr() == own[name].data_ptr() and value.numel()
+        ]
+        if shared and len(shared) >= MIN_SHARE * len(own):
+            self.found(
+                expected="a copy of the weights as they were",
+                observed="the state shares its memory with the model: it went along with every update",
+                where=event.where,
+                update=self.monitor.updates_made,
+                hint="Keep copy.deepcopy(model.state_dict()), or save it to a file.",
+            )
+
+    def on_load(self, event: Load) -> None:
+        if not isinstance(event.into, nn.Module) or not event.state:
+            return
+        name = type(event.into).__name__
+        self.unused.append(Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made)))
+        fitting = len(event.state) - len(event.unexpected)
+        if event.strict or fitting >= MIN_SHARE * len(event.state):
+            return
+        self.found(
+            expected="a state whose names are the module's",
+            observed=f"{fitting} of its {len(event.state)} tensors have a place in {name}; "
+            "strict=False lets the others go",
+            where=event.where,
+        )
+
+    def on_forward(self, event: Forward) -> None:
+        self._use(event.model)
+
+    def on_state_asked(self, event: StateAsked) -> None:
+        self._use(event.module)
+
+    def _use(self, model: nn.Module) -> None:
+        self.unused = deque((each for each in self.unused if not each.is_part_of(model)), MOST_UNUSED)
+
+    def on_end(self, event: End) -> None:
+        names = {type(model).__name__ for model in self.trained.all}
+        for each in self.unused if self.monitor.complete else ():
+            if each.name in names and not any(map(each.is_part_of, self.trained.all)):
+                self.found(
+                    expected="a state that is loaded into the model that goes on",
+                    observed=f"it was loaded into another {each.name}, which nobody used afterwards",
+                    where=each.where,
+                    update=each.update,
+                    hint="Load it into the model that is trained or evaluated, not into a copy of it.",
+                )

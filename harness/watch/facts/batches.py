@@ -1,0 +1,64 @@
+"""What a batch holds: its tensors, its labels, its rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+LABELS = ("labels", "label", "target", "targets", "y")
+NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")
+
+
+def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if torch.is_tensor(data):
+        yield "", data
+    elif isinstance(data, Mapping) or hasattr(data, "items"):
+        for name, value in data.items():
+            yield from ((f"{name}.{inner}" if inner else str(name), each) for inner, each in tensors_in(value))
+    elif isinstance(data, (list, tuple)):
+        for place, value in enumerate(data):
+            yield from ((f"{place}.{name}" if name else str(place), each) for name, each in tensors_in(value))
+
+
+def labels_of(data: Any) -> list[int] | None:
+    if isinstance(data, Mapping) or hasattr(data, "items"):
+        found = next((data[name] for name in LABELS if name in data and torch.is_tensor(data[name])), None)
+    elif isinstance(data, (list, tuple)) and len(data) >= 2 and torch.is_tensor(data[-1]):
+        found = data[-1]
+    else:
+        found = None
+    if found is None or found.dim() != 1 or found.is_floating_point():
+        return None
+    return [int(label) for label in found.tolist()]
+
+
+def rows_in(data: Any, drawn: int) -> Iterator[bytes]:
+    """A hash of each row, over its tensors without trailing zeros, which padding may have put there."""
+    named = [(name, tensor) for name, tensor in tensors_in(data) if tensor.dim() > 0 and name not in NOT_CONTENT]
+    if not any(tensor.dim() > 1 for _, tensor in named) or any(len(tensor) > drawn for _, tensor in named):
+        return  # not one row of each tensor for each row of the dataset
+    columns = [tensor.tolist() for _, tensor in named]
+    if len({len(column) for column in columns}) > 1:
+        return
+    for row in zip(*columns, strict=True):
+        text = repr([without_trailing_zeros(value) for value in row])
+        yield hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def content_digest(data: Any) -> bytes:
+    digest = hashlib.blake2b(digest_size=8)
+    for name, tensor in tensors_in(data):
+        digest.update(f"{name}{tuple(tensor.shape)}{tensor.detach().flatten()[:512].tolist()}".encode())
+    return digest.digest()
+
+
+def without_trailing_zeros(value: Any) -> Any:
+    if isinstance(value, list) and value and not isinstance(value[0], list):
+        end = len(value)
+        while end and not value[end - 1]:
+            end -= 1
+        return value[:end]
+    return value

@@ -1,0 +1,79 @@
+"""Datasets: which rows they are made of, and what the rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch.utils.data import Subset, TensorDataset
+
+from harness.watch.facts.batches import NOT_CONTENT
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("question", "context"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("sentence_a", "sentence_b"),
+)
+"""Columns that belong together, as GLUE's and other corpora name them."""
+
+MOST_ROWS = 20_000
+"""Datasets up to so many rows are compared row by row."""
+
+
+def length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except TypeError:
+        return None
+
+
+def base(dataset: Any) -> tuple[int, frozenset[int] | None]:
+    """What a dataset is a part of, and which of its rows; None for all of them."""
+    if isinstance(dataset, Subset):
+        inner, within = base(dataset.dataset)
+        if within is not None:
+            return id(dataset), None
+        return inner, frozenset(int(index) for index in dataset.indices)
+    table = getattr(getattr(dataset, "_data", None), "table", None)
+    if table is not None and hasattr(dataset, "_indices"):
+        if dataset._indices is None:
+            return id(table), None
+        return id(table), frozenset(dataset._indices.column(0).to_pylist())
+    return id(dataset), None
+
+
+def row_hashes(dataset: Any) -> list[int] | None:
+    """A hash of each row's content; None where a dataset cannot be read without calling the script's own code."""
+    size = length(dataset)
+    if not size or size > MOST_ROWS:
+        return None
+    if isinstance(dataset, Subset):
+        inner = row_hashes(dataset.dataset)
+        return None if inner is None else [inner[int(index)] for index in dataset.indices]
+    if isinstance(dataset, TensorDataset):
+        columns = [tensor.tolist() for tensor in dataset.tensors]
+        return [hash(repr(row)) for row in zip(*columns, strict=True)]
+    if hasattr(dataset, "with_format") and hasattr(dataset, "column_names") and hasattr(dataset, "_data"):
+        rows = dataset.with_format(None)[:]
+        names = sorted(name for name in rows if name.lower() not in NOT_CONTENT)
+        return [hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
+    if isinstance(dataset, (list, tuple)):
+        return [hash(repr(_row(row))) for row in dataset]
+    return None
+
+
+def _row(row: Any) -> Any:
+    if isinstance(row, Mapping) or hasattr(row, "items"):
+        return sorted((str(name), repr(plain(value))) for name, value in row.items() if name not in NOT_CONTENT)
+    if isinstance(row, (list, tuple)):
+        return [plain(value) for value in row]
+    return plain(row)
+
+
+def plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,95 @@
+"""Evaluations: what the model said of the rows of a pass without training, and what that came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from harness.watch.check import Fact
+from harness.watch.events import BackwardBegins, End, Forward, StateAsked
+from harness.watch.facts.batches import labels_of
+
+if TYPE_CHECKING:
+    from harness.watch.events import Pass
+    from harness.watch.monitor import Monitor
+
+MOST_ROWS = 200_000
+"""Rows of one evaluation that are kept for comparison: a guess at what is worth its memory."""
+
+MOST_EVALUATIONS = 256
+"""Evaluations whose results are kept, the first of a loop: more than epochs are usually made."""
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """What a model said in one pass without training."""
+
+    of: Pass | None = None
+    """None until something was evaluated."""
+    logits: list[torch.Tensor] = field(default_factory=list)
+    """(rows, classes) of each batch, on the CPU."""
+    labels: list[int] = field(default_factory=list)
+    batches: set[int] = field(default_factory=set)
+    usable: bool = True
+    """Whether logits and labels of each row are known, once."""
+    told: bool = False
+    """Whether its result is in the history."""
+
+
+class Result(NamedTuple):
+    """What one evaluation came to."""
+
+    updates_made: int
+    accuracy: float
+    loss: float
+
+
+class Evaluations(Fact):
+    """The evaluation at hand, and the results of those before."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.latest = Evaluation()
+        self.history: list[Result] = []
+        """In their order, each once: what comes after an evaluation says that it is over."""
+
+    def on_forward(self, event: Forward) -> None:
+        if event.gradients or event.batch is None or event.batch.of.trains:
+            return
+        now = self.latest
+        if event.batch.number in now.batches or len(now.labels) > MOST_ROWS:
+            now.usable = False  # several forwards of a batch are an ensemble, or something of the script's own
+            return
+        if event.batch.of is not now.of:
+            self.latest = now = Evaluation(event.batch.of)
+        logits = event.logits
+        labels = labels_of(event.batch.data) or labels_of(event.tensors)
+        if logits is None or labels is None or logits.dim() != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
+            now.usable = False
+            return
+        now.batches.add(event.batch.number)
+        now.logits.append(logits.detach().float().cpu())
+        now.labels += labels
+
+    def on_state_asked(self, event: StateAsked) -> None:
+        self._tell()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self._tell()
+
+    def on_end(self, event: End) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        now = self.latest
+        if now.told or not now.usable or not now.labels or len(self.history) == MOST_EVALUATIONS:
+            return
+        now.told = True
+        logits, labels = torch.cat(now.logits), torch.tensor(now.labels)
+        if bool((labels < 0).any()) or int(labels.max()) >= logits.shape[1]:
+            return
+        accuracy = float((logits.argmax(1) == labels).float().mean())
+        loss = float(torch.nn.functional.cross_entropy(logits, labels))
+        self.history.append(Result(self.monitor.updates_made, accuracy, loss))

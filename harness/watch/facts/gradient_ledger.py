@@ -1,0 +1,264 @@
+"""Gradient ledger: which backward passes are in the gradients of each optimizer, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.optim import Optimizer
+
+from harness.torch_objects import held_by
+from harness.watch.check import Fact
+from harness.watch.events import Backward, BackwardBegins, Clip, PassEnds, SkippedStep, StepBegins, Unscale, ZeroGrad
+from harness.watch.facts.losses import mean_loss
+
+if TYPE_CHECKING:
+    from harness.watch.events import Pass
+    from harness.watch.monitor import Monitor
+
+PROBES = 3
+"""Parameters of an optimizer whose gradients are followed: the smallest."""
+
+LARGE = 160_000
+"""Elements up to which the last parameter, a head's, is followed too: copying it costs nothing that is noticed."""
+
+KEPT = 64
+"""Backward passes that are remembered for an optimizer: more than any window of micro-batches has."""
+
+
+@dataclass(eq=False)
+class Contribution:
+    """What one backward pass added to the gradients of an optimizer."""
+
+    number: int
+    where: str | None
+    share: float | None
+    """The differentiated loss, divided by the mean loss of its batch; None where that is not known."""
+    batch: Hashable
+    """Tells what the model was given; None where that is not known."""
+    of: Pass | None
+    versions: int
+    """Of all probes; shows whether parameters were changed since."""
+    used: int = 0
+    """The update that used it."""
+
+
+@dataclass(eq=False)
+class Ledger:
+    """Of one optimizer."""
+
+    probes: list[torch.Tensor]
+    after: list[torch.Tensor | None]
+    """The gradients as the latest backward pass left them."""
+    entries: list[Contribution] = field(default_factory=list)
+    clipped: Clip | None = None
+    clipped_late: Clip | None = None
+    """After the step."""
+    clipped_without: Clip | None = None
+    """When there was nothing to clip."""
+    scaled: bool = False
+    """Whether the gradients still carry a GradScaler's factor."""
+    zeroed: str | None = None
+    """Where gradients were last cleared by a call."""
+
+    @property
+    def unused(self) -> list[Contribution]:
+        return [entry for entry in self.entries if not entry.used]
+
+    @property
+    def empty(self) -> bool:
+        return all(is_zero(p.grad) for p in self.probes)
+
+    @property
+    def versions(self) -> int:
+        return sum(probe._version for probe in self.probes)
+
+
+@dataclass(frozen=True)
+class Added:
+    """A backward pass added to an optimizer's gradients."""
+
+    to: Ledger
+    entry: Contribution
+    before: Contribution | None
+    """The one before it."""
+    clipped: Clip | None
+    """The clipping since then."""
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """Gradients were found empty when a backward pass began."""
+
+    ledger: Ledger
+    entries: list[Contribution]
+    """What had been in them."""
+    lost: list[Contribution]
+    """Those that no update used, and that no shortening of a pass cut off."""
+    clipped: Clip | None
+    clipped_late: Clip | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is in the gradients that an optimizer step uses."""
+
+    ledger: Ledger
+    fresh: list[Contribution]
+    stale: list[Contribution]
+    """Those that an earlier update used."""
+    empty: bool
+    """Whether all gradients are 0 or None."""
+    clipped: Clip | None
+    clipped_without: Clip | None
+
+
+class GradientLedger(Fact):
+    """The ledgers of all optimizers, and what the event at hand did to them."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._ledgers: WeakKeyDictionary[Optimizer, Ledger] = WeakKeyDictionary()
+        self._value: float | None = None
+        """Of the loss that is being differentiated, where it was looked at."""
+        self.cut: set[int] = set()
+        """Backward passes whose window the shortening of a pass cut."""
+        self.cleared: list[Cleared] = []
+        """By the time of the latest backward pass's beginning."""
+        self.added: list[Added] = []
+        """By the latest backward pass."""
+        self.window: Window | None = None
+        """Of the latest optimizer step; None where nothing is known of its gradients."""
+
+    @property
+    def ledgers(self) -> list[Ledger]:
+        return [ledger for optimizer, ledger in self._ledgers.items() if optimizer in self.monitor.optimizers]
+
+    def _begin(self, optimizer: Optimizer) -> Ledger | None:
+        """The ledger of an optimizer, which begins with the first gradients that it can use."""
+        known = self._ledgers.get(optimizer)
+        if known is not None and all(probe.requires_grad for probe in known.probes):
+            return known
+        with_gradients = [p for p in held_by(optimizer) if not is_zero(p.grad)]
+        if not with_gradients:
+            return known
+        small = sorted(with_gradients, key=lambda p: p.numel())[:PROBES]
+        last = [p for p in with_gradients[-2:] if p.numel() <= LARGE]
+        probes = list({id(p): p for p in [*small, *last]}.values())
+        self._ledgers[optimizer] = Ledger(probes, [None] * len(probes))
+        return self._ledgers[optimizer]
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self.cleared = []
+        if event.inside_step:
+            return
+        self.cleared = [self._clear(ledger) for ledger in self.ledgers if ledger.empty]
+        sampled = self.monitor.is_sampled()
+        self._value = event.root.detach().float().sum().item() / event.scale if sampled else None
+
+    def _clear(self, ledger: Ledger) -> Cleared:
+        lost = [entry for entry in ledger.unused if entry.number not in self.cut]
+        found = Cleared(ledger, ledger.entries, lost, ledger.clipped, ledger.clipped_late)
+        ledger.entries = []
+        ledger.after = [_copy(p.grad) for p in ledger.probes]
+        ledger.clipped = ledger.clipped_late = None
+        return found
+
+    def on_backward(self, event: Backward) -> None:
+        self.added = []
+        if event.inside_step:
+            return
+        share, batch = self._share(event), _batch(event)
+        for ledger in filter(None, [self._begin(optimizer) for optimizer in list(self.monitor.optimizers)]):
+            after = [_copy(p.grad) for p in ledger.probes]
+            if all(_same(a, b) for a, b in zip(after, ledger.after, strict=True)):
+                continue  # it went to another optimizer's parameters
+            of = None if event.batch is None else event.batch.of
+            entry = Contribution(event.number, event.where, share, batch, of, ledger.versions)
+            self.added.append(Added(ledger, entry, ledger.entries[-1] if ledger.entries else None, ledger.clipped))
+            ledger.clipped = ledger.clipped_late = None
+            ledger.after = after
+            ledger.scaled = event.scale != 1.0
+            ledger.entries.append(entry)
+
+    def _share(self, event: Backward) -> float | None:
+        """How the differentiated loss compares with the mean loss of the batch."""
+        if self._value is None:
+            return None
+        means = [mean for call in event.losses if (mean := mean_loss(call)) is not None]
+        own = [f.loss.detach().float().item() for f in event.forwards if f.loss is not None and f.loss.dim() == 0]
+        if len(means) > 1:
+            return None
+        mean = means[0] if means else own[-1] if own else None
+        if mean is None or abs(mean) < 1e-6:
+            return None
+        return self._value / mean
+
+    def on_zero_grad(self, event: ZeroGrad) -> None:
+        for ledger in self.ledgers:
+            ledger.zeroed = event.where
+
+    def on_unscale(self, event: Unscale) -> None:
+        if event.optimizer in self._ledgers:
+            self._ledgers[event.optimizer].scaled = False
+
+    def on_skipped_step(self, event: SkippedStep) -> None:
+        """The gradients of an update that a GradScaler left out are meant to be lost."""
+        ledger = self._ledgers.get(event.optimizer)
+        for entry in ledger.unused if ledger is not None else ():
+            entry.used = self.monitor.update
+
+    def on_clip(self, event: Clip) -> None:
+        for ledger in self.ledgers:
+            mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
+            if not mine:
+                continue
+            if all(is_zero(p.grad) for p in mine):
+                ledger.clipped_without = event
+            elif not ledger.unused:
+                ledger.clipped_late = event
+            else:
+                ledger.clipped = event
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        self.window = None
+        ledger = self._ledgers.get(event.optimizer)
+        if ledger is None:
+            return
+        fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
+        self.window = Window(ledger, fresh, stale, ledger.empty, ledger.clipped, ledger.clipped_without)
+        for entry in fresh:
+            entry.used = event.update
+        ledger.entries = ledger.entries[-KEPT:]
+        ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        if event.of.shortened:
+            for ledger in self.ledgers:
+                self.cut |= {entry.number for entry in ledger.unused}
+
+
+def _batch(event: Backward) -> Hashable:
+    """What tells one batch of inputs from another, by what the forwards that were gone through were given."""
+    for forward in event.forwards:
+        if forward.number in event.reached and (tensors := list(forward.tensors.values())):
+            largest = max(tensors, key=lambda tensor: tensor.numel())
+            return tuple(largest.shape), float(largest.detach().double().sum())
+    return None if event.batch is None else event.batch.number
+
+
+def is_zero(gradient: torch.Tensor | None) -> bool:
+    return gradient is None or not bool(gradient.any())
+
+
+def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    return None if gradient is None else gradient.detach().clone()
+
+
+def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return torch.equal(one, other)

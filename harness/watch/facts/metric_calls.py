@@ -1,0 +1,119 @@
+"""Metric calls: what each metric was computed from, beside what the model said in the evaluation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness import launch
+from harness.watch.check import Fact
+from harness.watch.events import MetricCall, Pass
+from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+
+@dataclass(eq=False)
+class Given:
+    """What a metric was given until it is computed."""
+
+    rows: int = 0
+    predictions: list[Any] = field(default_factory=list)
+    references: list[Any] = field(default_factory=list)
+    """The first of them, but more than an evaluation has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """A metric was computed, and the model's own predictions of the evaluation are known."""
+
+    metric: str
+    options: Mapping[str, Any]
+    where: str | None
+    predictions: list[int]
+    references: list[int]
+    rows: int
+    """References that the metric was given."""
+    of: Pass
+    logits: torch.Tensor
+    """(rows, classes)."""
+    labels: list[int]
+
+    @cached_property
+    def best(self) -> list[int]:
+        """The likeliest class of each row."""
+        found: list[int] = self.logits.argmax(1).tolist()
+        return found
+
+    @property
+    def of_several_processes(self) -> bool:
+        """Whether each process sees its own part of the evaluation, and what is gathered is the whole."""
+        return launch.world_size() not in (None, 1)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the metric was given a row for each of the evaluation's, to be compared one by one."""
+        return not self.of_several_processes and self.rows == len(self.labels)
+
+    @property
+    def in_another_order(self) -> bool:
+        """Whether the predictions are the model's own, in another order than the rows."""
+        permuted = self.predictions != self.best and Counter(self.predictions) == Counter(self.best)
+        return permuted and len(set(self.best)) > 1 and not self.by_threshold
+
+    @property
+    def by_threshold(self) -> bool:
+        """Whether a threshold other than the middle explains the predictions of two classes."""
+        if self.logits.shape[1] != 2 or not set(self.predictions) <= {0, 1}:
+            return False
+        margin = (self.logits[:, 1] - self.logits[:, 0]).tolist()
+        ones = [m for m, prediction in zip(margin, self.predictions, strict=True) if prediction == 1]
+        zeros = [m for m, prediction in zip(margin, self.predictions, strict=True) if prediction == 0]
+        return not ones or not zeros or min(ones) >= max(zeros)
+
+
+class MetricCalls(Fact):
+    """What the metric at hand was computed from."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.computed: Computed | None = None
+        """By the latest call; None where it computed nothing that can be compared."""
+        self._evaluations = monitor.fact(Evaluations)
+        self._given: dict[tuple[str, int], Given] = {}
+
+    def on_metric(self, event: MetricCall) -> None:
+        self.computed = None
+        key = (event.metric, event.source)
+        given = self._given.setdefault(key, Given())
+        given.rows += len(event.references)
+        if len(given.references) <= 2 * MOST_ROWS:
+            given.predictions += event.predictions
+            given.references += event.references
+        if event.whole:
+            del self._given[key]
+            self.computed = self._compared(given, event)
+
+    def _compared(self, given: Given, event: MetricCall) -> Computed | None:
+        evaluation = self._evaluations.latest
+        if not evaluation.usable or evaluation.of is None or not given.references:
+            return None
+        logits, labels = torch.cat(evaluation.logits), evaluation.labels
+        predictions, references = _whole(given.predictions), _whole(given.references)
+        if predictions is None or references is None or len(set(labels)) > logits.shape[1]:
+            return None
+        about = event.metric, event.options, event.where
+        return Computed(*about, predictions, references, given.rows, evaluation.of, logits, list(labels))
+
+
+def _whole(values: list[Any]) -> list[int] | None:
+    """The values as whole numbers; None where they are something else."""
+    if not all(isinstance(value, (int, float, bool)) and float(value).is_integer() for value in values):
+        return None
+    return [int(value) for value in values]

@@ -1,0 +1,71 @@
+"""Modes: which modules of a model behave otherwise in train mode, and in which mode a pass was evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from harness.watch.check import Fact
+from harness.watch.events import Forward, PassEnds
+
+if TYPE_CHECKING:
+    from harness.watch.events import Pass
+    from harness.watch.monitor import Monitor
+
+
+@dataclass(frozen=True)
+class FirstForward:
+    """The first forward of a pass."""
+
+    training: bool
+    active: int
+    """Modules that behave otherwise in train mode, and are."""
+    gradients: bool
+    where: str | None
+
+
+class Modes(Fact):
+    """The modes of the models that are called."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._first: WeakKeyDictionary[Pass, FirstForward] = WeakKeyDictionary()
+        self._sensitive: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
+        self._trained_on: WeakSet[Any] = WeakSet()
+        """Loaders of whose batches a model was trained."""
+        self.evaluated: FirstForward | None = None
+        """Of the pass that has just ended; None where that was no evaluation."""
+
+    def sensitive(self, model: nn.Module) -> list[nn.Module]:
+        """The modules that behave otherwise in train mode."""
+        found = self._sensitive.get(model)
+        if found is None:
+            found = self._sensitive[model] = [module for module in model.modules() if _is_sensitive(module)]
+        return found
+
+    def on_forward(self, event: Forward) -> None:
+        if event.batch is not None and event.batch.of not in self._first:
+            active = sum(module.training for module in self.sensitive(event.model))
+            first = FirstForward(event.model.training, active, event.gradients, event.where)
+            self._first[event.batch.of] = first
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        ended = event.of
+        self.evaluated = None
+        if ended.trains:
+            self._trained_on.add(ended.loader)
+        elif ended.loader not in self._trained_on and (ended.batches > 1 or ended.planned == 1):  # no look at one batch
+            self.evaluated = self._first.get(ended)
+
+
+def _is_sensitive(module: nn.Module) -> bool:
+    return (
+        (isinstance(module, _DropoutNd) and module.p > 0)
+        or isinstance(module, _BatchNorm)
+        or (isinstance(module, nn.RNNBase) and module.dropout > 0 and module.num_layers > 1)
+    )

@@ -1,0 +1,135 @@
+"""Passes over DataLoaders: how each began, which have ended, and how they all went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from harness.watch.check import Fact
+from harness.watch.events import Batch, End, Pass, PassBegins, PassEnds
+from harness.watch.facts.batches import content_digest, rows_in
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+COMPARED = 3
+"""Batches at the beginning of a pass that tell whether it goes in the order of another: by reasoning, two shuffled
+orders that begin with the same three batches are the same order."""
+
+MOST_ROWS = 1024
+"""Rows of a pass that are remembered, about: a guess at enough to tell datasets by them."""
+
+MOST_KINDS = 512
+"""Ways in which passes went that are told apart; more are there only where a loader is made for each few batches."""
+
+
+@dataclass(eq=False)
+class Beginning:
+    """How a pass began."""
+
+    where: str | None
+    drawn: list[Any] = field(default_factory=list)
+    """What the sampler drew for the first batches."""
+    content: list[bytes] = field(default_factory=list)
+    """Digests of the first batches."""
+    rows: Counter[bytes] = field(default_factory=Counter)
+    """How often each row came."""
+
+
+@dataclass(eq=False)
+class Alike:
+    """Passes of one loader that went alike."""
+
+    first: Pass
+    latest: Pass
+    count: int = 1
+    ended: int = 0
+    """When the latest ended: the number of passes that had, with it."""
+
+
+class Passes(Fact):
+    """The passes of a loop."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.beginnings: WeakKeyDictionary[Pass, Beginning] = WeakKeyDictionary()
+        self.ended: Pass | None = None
+        """The latest pass, if it was exhausted and no other has begun: its batches may be used yet."""
+        self.used: Pass | None = None
+        """The pass that was ``ended`` until the event at hand, by which all its batches have been used."""
+        self._kinds: dict[tuple[object, ...], Alike] = {}
+        self._recent: list[Pass] = []
+        """Ended ones that may still be trained on."""
+        self._count = 0
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        self.used, self.ended = self.ended, None
+
+    def on_batch(self, event: Batch) -> None:
+        beginning = self.beginnings.setdefault(event.of, Beginning(event.where))
+        if len(beginning.content) < COMPARED:
+            beginning.drawn.append(event.indices)
+            beginning.content.append(content_digest(event.data))
+        if len(beginning.rows) + event.of.batches < MOST_ROWS and isinstance(event.indices, (list, tuple)):
+            beginning.rows.update(rows_in(event.data, len(event.indices)))
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        self.used = None
+        if event.of.exhausted:
+            self.used, self.ended = self.ended, event.of
+        self._recent.append(event.of)
+        self._settle(kept=None if self.monitor.batch is None else self.monitor.batch.of)
+
+    def on_end(self, event: End) -> None:
+        self.used, self.ended = self.ended, None
+        self._settle(kept=None)
+
+    def _settle(self, kept: Pass | None) -> None:
+        """Sort in the passes of which nothing more comes, up to the one of the batch at hand."""
+        while self._recent and self._recent[0] is not kept:
+            over = self._recent.pop(0)
+            self._count += 1
+            key = (
+                id(over.loader),
+                over.model,
+                over.trains,
+                over.forwards > 0,
+                over.exhausted,
+                over.shortened,
+                over.batches,
+            )
+            alike = self._kinds.get(key)
+            if alike is not None:
+                alike.latest, alike.count, alike.ended = over, alike.count + 1, self._count
+            elif len(self._kinds) < MOST_KINDS:
+                self._kinds[key] = Alike(over, over, ended=self._count)
+
+    # At the end
+
+    def training(self) -> list[Alike]:
+        """The passes that trained, in the order in which the first of each kind ended."""
+        return [each for each in self._kinds.values() if each.first.trains]
+
+    def evaluating(self) -> list[Alike]:
+        """Those in which a model was called and nothing was trained."""
+        return [each for each in self._kinds.values() if not each.first.trains and each.first.forwards]
+
+    def left_early(self) -> Pass | None:
+        """The first epoch, where there are three or more and each is left after the same part of its batches."""
+        kinds = self.training()
+        if sum(each.count for each in kinds) < 3 or any(each.first.exhausted or each.first.shortened for each in kinds):
+            return None
+        first = kinds[0].first
+        if any(each.first.batches != first.batches for each in kinds) or first.batches < 2:
+            return None
+        window = first.batches / max(1, first.updates)
+        if first.planned is None or first.batches > first.planned - window:
+            return None  # all of them, but for a window that would not be full
+        return first
+
+
+def latest_of(kinds: Iterable[Alike]) -> Pass:
+    return max(kinds, key=lambda each: each.ended).latest

@@ -1,0 +1,100 @@
+"""Reference updates: what an optimizer's formula makes of a gradient, in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch.optim import SGD, Adam, AdamW, Optimizer
+
+Number = TypeVar("Number", float, torch.Tensor)
+
+
+@dataclass
+class Before:
+    """A tensor before an update."""
+
+    parameter: torch.Tensor
+    group: dict[str, Any]
+    gradient: torch.Tensor
+    value: torch.Tensor
+    state: dict[str, Any]
+
+
+def state_of(optimizer: Optimizer, parameter: torch.Tensor) -> dict[str, Any]:
+    state = optimizer.state.get(parameter, {})
+    return {name: value.clone() if torch.is_tensor(value) else value for name, value in state.items()}
+
+
+def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None:
+    """The parameter after the step by the formula of the paper, in float64; None for other optimizers.
+
+    AdamW: Loshchilov and Hutter 2019, algorithm 2; Adam: Kingma and Ba 2015, algorithm 1; SGD as torch documents it.
+    """
+    if before.group.get("maximize"):
+        return None
+    if isinstance(optimizer, (Adam, AdamW)):
+        decoupled = isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
+        return _adam(before, decoupled)
+    return _sgd(before) if type(optimizer) is SGD else None
+
+
+def adam_update(
+    value: Number,
+    gradient: Number,
+    first: Number,
+    second: Number,
+    *,
+    step: int | float,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+) -> tuple[Number, Number, Number]:
+    """Kingma and Ba 2015, algorithm 1, of one number or of each in a tensor.
+
+    ``step`` counts from 1; ``first`` and ``second`` are the moments before it.
+
+    Returns:
+        The value and the two moments after it.
+    """
+    beta1, beta2 = betas
+    first = beta1 * first + (1 - beta1) * gradient
+    second = beta2 * second + (1 - beta2) * gradient * gradient
+    denominator = second**0.5 / math.sqrt(1 - beta2**step) + eps
+    return value - lr * (first / (1 - beta1**step)) / denominator, first, second
+
+
+def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
+    gradient, value, group, state = before.gradient.double(), before.value.double(), before.group, before.state
+    if group.get("amsgrad") or gradient.is_complex():
+        return None
+    lr, decay = float(group["lr"]), float(group.get("weight_decay", 0.0))
+    if decoupled:
+        value = value * (1 - lr * decay)
+    else:
+        gradient = gradient + decay * value
+    zero = torch.zeros_like(value)
+    after, _, _ = adam_update(
+        value,
+        gradient,
+        state.get("exp_avg", zero).double(),
+        state.get("exp_avg_sq", zero).double(),
+        step=float(state.get("step", 0)) + 1,
+        lr=lr,
+        betas=(float(group["betas"][0]), float(group["betas"][1])),
+        eps=float(group["eps"]),
+    )
+    return after
+
+
+def _sgd(before: Before) -> torch.Tensor:
+    group, value = before.group, before.value.double()
+    gradient = before.gradient.double() + float(group.get("weight_decay", 0.0)) * value
+    momentum = float(group.get("momentum", 0.0))
+    if momentum:
+        buffer = before.state.get("momentum_buffer")
+        moved = gradient if buffer is None else momentum * buffer.double() + (1 - float(group["dampening"])) * gradient
+        gradient = gradient + momentum * moved if group.get("nesterov") else moved
+    return value - float(group["lr"]) * gradient

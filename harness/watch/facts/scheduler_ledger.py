@@ -1,0 +1,341 @@
+"""Scheduler ledger: how each learning rate scheduler was stepped, and what is wrong with it in the end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from torch.optim import Optimizer
+
+from harness.torch_objects import raw_optimizer
+from harness.watch.check import Fact
+from harness.watch.events import End, Load, PassEnds, SchedulerStep, StepBegins
+from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+NEGLIGIBLE = 1e-4
+"""Largest share of its peak at which a learning rate changes nothing any more. A guess: at a peak of 1e-3, which is
+high for fine-tuning, it is 1e-7, and changes the last digit of a float32 weight."""
+
+IDLE = 6
+"""Largest number of 21 moments, evenly over a training, at which the rate of a schedule without an end may be
+negligible. A guess: more than a quarter of the training."""
+
+TOLERANCE = 0.02
+"""Largest share of its steps by which a schedule may be shorter or longer than the training. A guess: rounding in the
+planning of steps is below it."""
+
+MAKES_A_DIFFERENCE = 0.05
+"""Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. A guess."""
+
+FEWEST_STEPS = 8
+"""Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A guess: a
+shorter training may be a trial of a long one's warmup."""
+
+
+class Fault(Enum):
+    """What is wrong with a scheduler."""
+
+    OF_ANOTHER_OPTIMIZER = auto()
+    """It belongs to an optimizer that makes no updates."""
+    SHARES_AN_OPTIMIZER = auto()
+    """Another scheduler drives its optimizer too, while another optimizer has none."""
+    STEPPED_FIRST = auto()
+    """It was stepped before the first update."""
+    NEVER_STEPPED = auto()
+    RISES_ONLY = auto()
+    """The training is over before its warmup is."""
+    WRONG_UNIT = auto()
+    """It does not end with the training, because it is stepped once an epoch, or at every update, or more often."""
+    WRONG_LENGTH = auto()
+    """It does not end with the training."""
+    TOO_LONG_UNLESS_STOPPED = auto()
+    """The training stops before it ends, as it does where it is stopped early."""
+    NEGLIGIBLE_TOO_SOON = auto()
+    """It has no end, and comes to nothing long before the training is over."""
+
+
+@dataclass(eq=False)
+class SchedulerSeen:
+    """A scheduler, and how it was stepped."""
+
+    name: str
+    made: str | None
+    rate: Callable[[int], float] | None
+    end: int | None
+    """See :class:`harness.watch.facts.schedules.Schedule` for both."""
+    steps: int = 0
+    planned: float = 0.0
+    """Steps that the unshortened run makes."""
+    in_pass: int = 0
+    """Steps in the pass at hand."""
+    stands_at: int = 0
+    """Its own count."""
+    before: list[int] = field(default_factory=list)
+    """How often it had been stepped at each of the first steps of the optimizer."""
+    where: str | None = None
+    """Of its latest step."""
+    updates: int = 0
+    """Steps of its optimizer."""
+    optimizer: int | None = None
+    """The number of its optimizer, where that made steps."""
+
+    @property
+    def stepped_first(self) -> bool:
+        return self.before[:1] == [1] and (len(self.before) == 1 or self.before[1] in (1, 2))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is wrong with a scheduler: one fault at most, but that one may share an optimizer besides."""
+
+    fault: Fault
+    of: SchedulerSeen
+    update: int
+    observed: str = ""
+    """What its steps came to, where that takes numbers."""
+
+    @property
+    def expected_length(self) -> str:
+        return f"as many scheduler steps as the schedule was made for ({self.of.end})"
+
+
+class SchedulerLedger(Fact):
+    """All schedulers, and what the unshortened run makes of their steps.
+
+    The verdicts are there when checks are told that the loop is over.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._verdicts: list[Verdict] = []
+        self._seen: WeakKeyDictionary[Any, SchedulerSeen] = WeakKeyDictionary()
+        self._all: list[SchedulerSeen] = []
+        """Those that are gone included."""
+        self._planned_updates = 0.0
+        """Updates that the unshortened run makes."""
+        self._epochs = 0
+        self._known = True
+        """Whether every pass that trained was gone through to its end."""
+        self._cut = self._shortened = False
+        """Whether the latest pass that trained was left before its end; whether any was shortened."""
+        self._between = False
+        """Whether an evaluation came between two passes that trained."""
+        self._tested = False
+        """Whether one came since the latest pass that trained."""
+        self._restored = False
+        """Whether a scheduler's state was loaded."""
+        self._accumulated = 1
+        """Batches for an update, at most."""
+        self._rows = 1
+        """Rows in a batch, at most."""
+        self._stepping = 0
+        """Optimizers that made steps."""
+        self._numbers: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
+        """Of those that are alive."""
+
+    def with_fault(self, *faults: Fault) -> list[Verdict]:
+        return [verdict for verdict in self._verdicts if verdict.fault in faults]
+
+    # What happens
+
+    def on_scheduler_step(self, event: SchedulerStep) -> None:
+        seen = self._of(event.scheduler)
+        seen.steps += 1
+        seen.where = event.where
+        stands_at = getattr(event.scheduler, "last_epoch", seen.stands_at + 1)
+        forward = max(0, min(1, stands_at - seen.stands_at))  # step(epoch) may leave it where it is
+        seen.stands_at = stands_at
+        batch = self.monitor.batch
+        if batch is not None and not batch.of.over:
+            seen.in_pass += forward
+        else:
+            seen.planned += forward
+
+    def _of(self, scheduler: Any) -> SchedulerSeen:
+        seen = self._seen.get(scheduler)
+        if seen is None:
+            name, made = type(scheduler).__name__, self.monitor.schedulers.get(scheduler)
+            schedule = schedule_of(scheduler)
+            seen = SchedulerSeen(name, made, schedule.rate, schedule.end, stands_at=getattr(scheduler, "last_epoch", 0))
+            if schedule.problem is not None:
+                self._cannot_compute(seen, schedule.problem)
+            self._seen[scheduler] = seen
+            self._all.append(seen)
+        return seen
+
+    def _cannot_compute(self, seen: SchedulerSeen, problem: object) -> None:
+        made = f" ({seen.made})" if seen.made else ""
+        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: it fails ahead: {problem}")
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        optimizer = event.optimizer
+        if optimizer not in self._numbers:
+            self._stepping += 1
+            self._numbers[optimizer] = self._stepping
+            self.monitor.find_schedulers()
+        there = list(self.monitor.schedulers)
+        if len(there) > len(self._seen):
+            inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
+            for scheduler in there:
+                if id(scheduler) not in inner:
+                    self._of(scheduler)
+        for scheduler, seen in list(self._seen.items()):
+            if raw_optimizer(getattr(scheduler, "optimizer", None)) is not optimizer:
+                continue
+            seen.optimizer = seen.optimizer or self._numbers[optimizer]
+            seen.updates += 1
+            if len(seen.before) < 3:
+                seen.before.append(seen.steps)
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        ended = event.of
+        if not ended.trains:
+            self._tested = True
+            return
+        self._between = self._between or (self._tested and self._epochs > 0)
+        self._tested = False
+        self._epochs += 1
+        stretch = 1.0
+        if ended.shortened and ended.planned is not None and ended.batches:
+            stretch = ended.planned / ended.batches
+        self._known = self._known and not self._cut and not (ended.shortened and ended.planned is None)
+        self._cut = not ended.exhausted and not ended.shortened
+        self._shortened = self._shortened or ended.shortened
+        for seen in self._all:
+            seen.planned += seen.in_pass if seen.in_pass <= 1 else round(seen.in_pass * stretch)
+            seen.in_pass = 0
+        self._planned_updates += ended.updates * stretch
+        if ended.updates:
+            self._accumulated = max(self._accumulated, round(ended.batches / ended.updates))
+        self._rows = max(self._rows, round(ended.rows / ended.batches) if ended.batches else 1)
+
+    def on_load(self, event: Load) -> None:
+        """A schedule that is resumed has been stepped before."""
+        if "last_epoch" in event.state and hasattr(event.into, "last_epoch"):
+            self._restored = True
+            seen = self._of(event.into)
+            seen.planned = float(event.state["last_epoch"])
+            seen.stands_at = int(event.state["last_epoch"])
+
+    # At the end
+
+    def on_end(self, event: End) -> None:
+        self._known = self._known and self.monitor.complete and not (self._cut and self._shortened)
+        for seen in self._all:
+            try:
+                verdict = self._judged(seen)
+            except NotComputable as error:
+                self._cannot_compute(seen, error)
+            else:
+                self._verdicts += [] if verdict is None else [verdict]
+        self._verdicts += self._two_on_one()
+
+    def _judged(self, seen: SchedulerSeen) -> Verdict | None:
+        if seen.optimizer is None:
+            stepped_for_nothing = seen.steps > 1 and self.monitor.stepped
+            return Verdict(Fault.OF_ANOTHER_OPTIMIZER, seen, 1) if stepped_for_nothing else None
+        if seen.stepped_first:
+            return Verdict(Fault.STEPPED_FIRST, seen, 1)
+        if seen.name == "ReduceLROnPlateau":
+            return None
+        if not seen.steps:
+            missing = self._epochs and self._known and not self._is_flat(seen)
+            return Verdict(Fault.NEVER_STEPPED, seen, 1) if missing else None
+        return self._rises_only(seen) or (self._negligible(seen) if seen.end is None else self._length(seen, seen.end))
+
+    def _two_on_one(self) -> list[Verdict]:
+        """Two schedulers on one optimizer while another has none were meant for one each."""
+        stepped = [seen for seen in self._all if seen.optimizer is not None and seen.steps]
+        counts = Counter(seen.optimizer for seen in stepped)
+        double = next((seen for seen in reversed(stepped) if counts[seen.optimizer] > 1), None)
+        if double is None or self._stepping <= len(counts):
+            return []
+        return [Verdict(Fault.SHARES_AN_OPTIMIZER, double, 1)]
+
+    def _is_flat(self, seen: SchedulerSeen) -> bool:
+        if seen.rate is None:
+            return False
+        return math.isclose(seen.rate(1), seen.rate(max(2, round(self._planned_updates))), rel_tol=1e-6)
+
+    def _rises_only(self, seen: SchedulerSeen) -> Verdict | None:
+        """Whether the training is over before the warmup is."""
+        cycles = seen.name == "CyclicLR"
+        if seen.rate is None or not self._known or seen.planned < FEWEST_STEPS or cycles or self._restored:
+            return None
+        planned = round(seen.planned)
+        marks = [seen.rate(round((planned - 1) * part / 10)) for part in range(11)]
+        if not all(one < other for one, other in itertools.pairwise(marks)):
+            return None
+        later = max(seen.rate(round(planned * times)) for times in (1.5, 2, 4, 8, 16))
+        return Verdict(
+            Fault.RISES_ONLY,
+            seen,
+            self.monitor.updates_made,
+            f"{seen.name}: after all {planned} steps the learning rate still rises"
+            + (f"; it gets to {marks[-1] / later:.0%} of its peak" if later > marks[-1] else ""),
+        )
+
+    def _length(self, seen: SchedulerSeen, end: int) -> Verdict | None:
+        """The schedule's end, compared with the training's."""
+        allowed = max(1 + self._epochs, TOLERANCE * seen.planned)
+        if seen.planned > end + allowed:
+            return self._too_short(seen, end)
+        if seen.planned >= end - allowed or not self._known:
+            return None
+        return self._too_long(seen, end, allowed)
+
+    def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict:
+        observed = f"{seen.name}: it is over after {end} of {seen.planned:.0f} steps"
+        each = seen.steps / seen.updates if seen.updates else 1.0
+        update = min(end + 1, self.monitor.updates_made)
+        if end <= self._epochs + 1 and seen.planned >= 3 * end:
+            return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped at every update")
+        if each > 1.5:
+            return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped {each:.3g} times an update")
+        return Verdict(Fault.WRONG_LENGTH, seen, update, observed)
+
+    def _too_long(self, seen: SchedulerSeen, end: int, allowed: float) -> Verdict | None:
+        if self._restored:
+            return None  # which part of the training this was is not known
+        rate, made = self._stops_at(seen), self.monitor.updates_made
+        update = min(end + 1, made)
+        stops = f"it is made for {end} steps and gets {seen.planned:.0f}, so it stops at {rate:.0%} of its peak"
+        observed = f"{seen.name}: {stops}"
+        if self._planned_updates > 3 and seen.planned <= self._epochs + 1 < self._planned_updates:
+            return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped once an epoch")
+        explained = any(
+            factor > 1 and abs(end - factor * seen.planned) <= max(factor * allowed, 0.05 * end)
+            for factor in (self._accumulated, self._rows, self._accumulated * self._rows)
+        )
+        if explained or not self._between:
+            return Verdict(Fault.WRONG_LENGTH, seen, update, observed)
+        return Verdict(Fault.TOO_LONG_UNLESS_STOPPED, seen, made, stops) if rate > MAKES_A_DIFFERENCE else None
+
+    def _stops_at(self, seen: SchedulerSeen) -> float:
+        """The learning rate after the last step, as a share of its peak."""
+        if seen.rate is None:
+            return math.nan
+        peak = max(seen.rate(step) for step in range(1 + min(1000, round(seen.planned))))
+        return seen.rate(round(seen.planned)) / peak if peak else 0.0
+
+    def _negligible(self, seen: SchedulerSeen) -> Verdict | None:
+        """A schedule without an end must not come to nothing long before the training is over."""
+        if seen.rate is None or not self._known or seen.planned < 3:
+            return None
+        planned = min(round(seen.planned), MOST_STEPS)
+        marks = [seen.rate(round(planned * part / 20)) for part in range(21)]
+        peak = max([*marks, seen.rate(0)])
+        idle = sum(rate <= NEGLIGIBLE * peak for rate in marks)
+        if peak <= 0 or idle <= IDLE:
+            return None
+        observed = f"{seen.name}: for {idle / 21:.0%} of the updates it is below {NEGLIGIBLE:.0e} of its peak"
+        return Verdict(Fault.NEGLIGIBLE_TOO_SOON, seen, self.monitor.updates_made, observed)

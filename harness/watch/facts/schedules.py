@@ -1,0 +1,170 @@
+"""Schedules: the learning rates of a scheduler by step, and the step with which it ends."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.optim import Optimizer, lr_scheduler
+
+from harness.torch_objects import raw_optimizer
+from harness.watch.locate import from_signal_handler
+
+MOST_STEPS = 100_000
+"""Largest number of steps of a schedule that are computed one after another. A guess: no fine-tuning is longer."""
+
+SETTLED_BELOW = 0.1
+"""Largest share of its peak at which a schedule that stays as it is counts as over. By reasoning: cosines with a
+minimum end at a tenth, and what stays higher is a constant rate after some first steps."""
+
+
+class NotComputable(Exception):
+    """Raised by :attr:`Schedule.rate` where the script's own function fails; its message says how."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a scheduler does to the learning rate of the first parameter group."""
+
+    rate: Callable[[int], float] | None
+    """The learning rate after so many steps, counted on from where the scheduler stands; of a LambdaLR from its first
+    value. Raises NotComputable. None where the rate depends on more than the steps, or cannot be computed."""
+    end: int | None
+    """The step that it was made to end with; None where it has no end."""
+    problem: str | None = None
+    """Why something of it is not known that steps alone should tell."""
+
+
+def schedule_of(scheduler: Any) -> Schedule:
+    """The learning rates of a scheduler by step, and the step with which it ends."""
+    if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+        return Schedule(None, None)
+    try:
+        rate = _by_lambda(scheduler) if isinstance(scheduler, lr_scheduler.LambdaLR) else _simulated(scheduler)
+    except NotComputable as error:
+        return Schedule(None, _stated_end(scheduler), str(error))
+    try:
+        return Schedule(rate, _end(rate) if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler))
+    except NotComputable as error:
+        return Schedule(rate, None, str(error))
+
+
+@contextmanager
+def _of_the_script() -> Iterator[None]:
+    """Code of the script's own is called inside.
+
+    Raises:
+        NotComputable: it failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if from_signal_handler(error):
+            raise
+        raise NotComputable(f"{type(error).__name__}: {error}") from error
+
+
+def _by_lambda(scheduler: lr_scheduler.LambdaLR) -> Callable[[int], float]:
+    base, function = float(scheduler.base_lrs[0]), scheduler.lr_lambdas[0]
+
+    def rate(step: int) -> float:
+        with _of_the_script():
+            return base * float(function(step))
+
+    return rate
+
+
+def _end(rate: Callable[[int], float]) -> int | None:
+    """The step from which a schedule that decays to its end stays as it is; None where it does not."""
+
+    def settled(step: int) -> bool:
+        return all(rate(step) == rate(later) for later in (step + 1, step + 2, 2 * step + 3, 10 * step + 1000))
+
+    high = 1
+    while not settled(high):
+        high *= 2
+        if high > 100 * MOST_STEPS:
+            return _touches_zero(rate)
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if settled(middle) else (middle, high)
+    tail = [rate(step) for step in range(max(0, high - 6), high + 1)]
+    peak = max(rate(round(high * part / 50)) for part in range(51))
+    falls = all(one > other for one, other in itertools.pairwise(tail))
+    return high if falls and tail[-1] <= SETTLED_BELOW * peak else None
+
+
+def _touches_zero(rate: Callable[[int], float]) -> int | None:
+    """The step at which a schedule comes down to 0 before it rises again, as a cosine does."""
+    peak = before = rate(0)
+    for step in range(1, MOST_STEPS):
+        now = rate(step)
+        if now <= 1e-9 * peak and before > now:
+            return step
+        peak, before = max(peak, now), now
+    return None
+
+
+def _stated_end(scheduler: Any) -> int | None:
+    if isinstance(scheduler, lr_scheduler.SequentialLR):
+        end = _stated_end(scheduler._schedulers[-1])
+        return None if end is None else int(scheduler._milestones[-1]) + end
+    if isinstance(scheduler, lr_scheduler.CosineAnnealingLR):
+        return int(scheduler.T_max)
+    if isinstance(scheduler, lr_scheduler.OneCycleLR):
+        return int(scheduler.total_steps)
+    if isinstance(scheduler, lr_scheduler.PolynomialLR):
+        return int(scheduler.total_iters)
+    if isinstance(scheduler, lr_scheduler.LinearLR) and scheduler.end_factor < scheduler.start_factor:
+        return int(scheduler.total_iters)
+    if isinstance(scheduler, lr_scheduler.LambdaLR):
+        return schedule_of(scheduler).end
+    return None
+
+
+def _simulated(scheduler: Any) -> Callable[[int], float]:
+    """The learning rates of a copy of the scheduler with an optimizer of its own, from where it stands."""
+    groups = [
+        {name: value for name, value in group.items() if name != "params"} | {"params": [torch.zeros(1)]}
+        for group in raw_optimizer(scheduler.optimizer).param_groups
+    ]
+    with _of_the_script():
+        twin = _twin(scheduler, torch.optim.SGD(copy.deepcopy(groups), lr=0.1))
+    rates = [float(twin.optimizer.param_groups[0]["lr"])]
+
+    def rate(step: int) -> float:
+        while len(rates) <= step:
+            with _of_the_script(), warnings.catch_warnings(action="ignore"):  # no optimizer step comes before
+                _step(twin)
+            rates.append(float(twin.optimizer.param_groups[0]["lr"]))
+        return rates[step]
+
+    return rate
+
+
+def _step(twin: Any) -> None:
+    try:
+        twin.step()
+    except ValueError as error:  # OneCycleLR stays at its end
+        if from_signal_handler(error):
+            raise
+
+
+def _twin(scheduler: Any, optimizer: Optimizer) -> Any:
+    twin = copy.copy(scheduler)
+    twin.__dict__ = {
+        name: value if name in ("optimizer", "lr_lambdas") else copy.deepcopy(value)
+        for name, value in vars(scheduler).items()
+        if name not in ("_schedulers", "optimizer", "step")
+    }
+    twin.optimizer = optimizer
+    if "_schedulers" in vars(scheduler):
+        twin._schedulers = [_twin(each, optimizer) for each in scheduler._schedulers]
+    return twin

@@ -1,0 +1,130 @@
+"""Tensor updates: what an optimizer step did to a few of its tensors, and what its formula says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim import Optimizer
+
+from harness.watch.check import Fact
+from harness.watch.events import Backward, Step, StepBegins
+from harness.watch.facts.reference_updates import Before, expected_update, state_of
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+TENSORS = 4
+"""Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. A guess."""
+
+OFF = 1e-2
+"""Largest difference from the formula, as a share of the largest change, that rounding may make. A guess."""
+
+LOST = 0.25
+"""Largest share of the elements of a low precision tensor that may stay as they are, though they had to change. A
+guess."""
+
+ROUNDINGS = 4
+"""Units in the last place by which a change must be above, and a difference below, what rounding does. A guess."""
+
+
+@dataclass(frozen=True)
+class TensorUpdate:
+    """What a step did to one tensor."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    lr: float
+    due: bool
+    """Whether its gradient and learning rate are such that it had to change."""
+    changed: bool
+    as_defined: bool | None
+    """Whether it is what the optimizer's formula says, but for rounding; None where no formula is known."""
+    to_change: int = 0
+    """Elements that had to change by the formula; counted in low precision only."""
+    lost: int = 0
+    """Those of them that did not."""
+
+
+class TensorUpdates(Fact):
+    """What the step at hand did to the tensors that are looked at in it."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._before: list[Before] = []
+        self._turn = 0
+        self._lost = 0.0
+        """The sum of the shares of elements that each update lost to rounding."""
+        self._updates = 0
+        """In how many that was looked at."""
+        self.seen: list[TensorUpdate] = []
+        """By the latest optimizer step; empty where nothing was looked at."""
+
+    @property
+    def rounded_away(self) -> float | None:
+        """The mean share of elements that updates left as they were; None where it is no more than may be."""
+        share = self._lost / self._updates if self._updates > 1 else 0.0
+        return share if share > LOST else None
+
+    def on_backward(self, event: Backward) -> None:
+        if event.inside_step:
+            self._before = []  # a closure's step has gradients of its own
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        self._before, self.seen = [], []
+        if not event.sampled:
+            return
+        trained = with_gradients(event.optimizer)
+        chosen = [trained[(self._turn + i) % len(trained)] for i in range(min(TENSORS, len(trained)))]
+        self._turn += TENSORS
+        for parameter, group in chosen:
+            gradient = parameter.grad
+            if group.get("lr") is not None and gradient is not None and not gradient.is_sparse:
+                state = state_of(event.optimizer, parameter)
+                value = parameter.detach().clone()
+                self._before.append(Before(parameter, group, gradient.detach().clone(), value, state))
+
+    def on_step(self, event: Step) -> None:
+        self.seen = [_looked_at(event.optimizer, before) for before in self._before]
+        self._before = []
+        to_change = sum(each.to_change for each in self.seen)
+        if to_change and event.number > 1:
+            self._lost += sum(each.lost for each in self.seen) / to_change
+            self._updates += 1
+
+
+def with_gradients(optimizer: Optimizer) -> list[tuple[torch.Tensor, dict[str, Any]]]:
+    """The trainable tensors of an optimizer that have a gradient, each with its group."""
+    pairs = [(p, group) for group in optimizer.param_groups for p in group["params"]]
+    return [(p, group) for p, group in pairs if p.requires_grad and p.grad is not None]
+
+
+def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
+    value, now = before.value, before.parameter.detach()
+    expected = expected_update(optimizer, before)
+    due = _is_due(optimizer, before, expected)
+    about = (tuple(value.shape), value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
+    if expected is None or not expected.isfinite().all():
+        return TensorUpdate(*about, as_defined=None)
+    change = expected - value.double()
+    low_precision = value.element_size() < 4
+    rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
+    allowed = OFF * change.abs().max() + rounding + (change.abs() if low_precision else 0)
+    as_defined = not bool(((now.double() - expected).abs() > allowed).any())
+    if not low_precision:
+        return TensorUpdate(*about, as_defined)
+    to_change = change != 0
+    return TensorUpdate(*about, as_defined, int(to_change.sum()), int((to_change & (now == value)).sum()))
+
+
+def _is_due(optimizer: Optimizer, before: Before, expected: torch.Tensor | None) -> bool:
+    """Whether the tensor had to change; of an optimizer whose formula is not known only where it is a kind of Adam."""
+    gradient, value = before.gradient, before.value
+    if not gradient.any() or not gradient.isfinite().all():
+        return False
+    if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(value.dtype).eps * value.abs().max().item():
+        return False
+    if expected is None:
+        return "adam" in type(optimizer).__name__.lower()
+    return not torch.equal(expected.to(value.dtype), value)

@@ -1,0 +1,114 @@
+"""Passes over DataLoaders, and the batches that they give."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch.utils.data import dataloader
+
+from harness.watch.events import Pass
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Monitor, Threads
+from harness.watch.shortening import Shortening
+
+
+class _Indices:
+    """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
+
+    def __init__(self, drawn: Iterator[Any], seen: Pass, shortening: Shortening | None) -> None:
+        self._drawn, self._seen, self._shortening = drawn, seen, shortening
+        self._given = 0
+        self.queue: list[Any] = []
+
+    def __next__(self) -> Any:
+        seen, shortening = self._seen, self._shortening
+        if seen.shortened:
+            raise StopIteration
+        index = next(self._drawn)
+        if shortening is not None and shortening.is_enough(seen, self._given):
+            seen.shortened = True
+            if not shortening.can_skip_to_the_last(seen):
+                raise StopIteration
+            for index in self._drawn:  # noqa: B007, the last one is wanted
+                pass
+        self._given += 1
+        self.queue.append(index)
+        return index
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    passes: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
+    """By their iterator, with the monitor that the pass was begun in."""
+
+    def begins(monitor: Monitor, iterator: Any, loader: Any) -> Pass:
+        planned = None
+        if iterator._dataset_kind == dataloader._DatasetKind.Map:
+            with suppress(TypeError):  # a sampler without a length
+                planned = len(iterator._index_sampler)
+        _, old = passes.get(iterator, (None, None))
+        if old is not None and not old.batches and old in monitor.passes:
+            monitor.passes.remove(old)  # workers' iterators begin twice
+        begun = monitor.begin_pass(loader, planned)
+        passes[iterator] = monitor, begun
+        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, monitor.options.shortening)
+        return begun
+
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is None:
+            return
+        iterator, loader = args[0], args[1] if len(args) > 1 else kwargs["loader"]
+        begun = begins(monitor, iterator, loader)
+        if loader.num_workers == 0 and iterator._auto_collation:
+            iterator._collate_fn = _remembering(iterator._collate_fn, begun)
+
+    def began_again(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            begins(monitor, args[0], args[1] if len(args) > 1 else kwargs["loader"])
+
+    def following(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        (iterator,) = args
+        monitor, begun = passes.get(iterator, (None, None))
+        if monitor is None or begun is None or threads.current() is None:
+            return original(iterator)
+        if begun not in monitor.passes and (own := threads.current()) is not None and begun in own.passes:
+            monitor = own  # its thread turned out to be a loop of its own
+        try:
+            data = original(iterator)
+        except StopIteration:
+            begun.exhausted = True
+            if monitor.fetching:
+                monitor.fetching[-1].ended = begun
+            else:
+                monitor.end_pass(begun)
+            raise
+        queue = getattr(iterator._sampler_iter, "queue", None)
+        drawn = queue.pop(0) if queue else None
+        if monitor.fetching:
+            monitor.fetching[-1].append((begun, drawn, begun.samples, data))
+        else:
+            monitor.give(begun, drawn, begun.samples, data)
+        begun.samples = None
+        return data
+
+    base = dataloader._BaseDataLoaderIter
+    patches.wrap(base, "__init__", made)
+    patches.wrap(base, "_reset", began_again)
+    patches.wrap(base, "__next__", following)
+
+
+def _remembering(collate: Any, begun: Pass) -> Any:
+    """A collate function that keeps what the dataset gave until the batch is given."""
+
+    @functools.wraps(collate)
+    def collate_fn(samples: Any) -> Any:
+        begun.samples = samples
+        return collate(samples)
+
+    return collate_fn

@@ -1,0 +1,40 @@
+"""Calls of torch's loss functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from harness.watch.events import LossCall
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "mse_loss",
+    "kl_div",
+)
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    signatures = {name: inspect.signature(getattr(functional, name)) for name in LOSSES}
+
+    def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        value = original(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is not None and torch.is_tensor(value) and value.requires_grad:
+            name = original.__name__
+            given = signatures[name].bind(*args, **kwargs).arguments
+            inputs, target = given.pop("input"), given.pop("target")
+            monitor.loss(LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where()))
+        return value
+
+    for name in LOSSES:
+        patches.wrap(functional, name, loss)

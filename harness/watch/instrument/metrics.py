@@ -1,0 +1,76 @@
+"""Metrics: those of Evaluate, and scikit-learn's functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from harness.watch.events import MetricCall
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Monitor, Threads
+
+SKLEARN = (
+    "accuracy_score",
+    "balanced_accuracy_score",
+    "f1_score",
+    "fbeta_score",
+    "matthews_corrcoef",
+    "precision_score",
+    "recall_score",
+    "precision_recall_fscore_support",
+    "classification_report",
+)
+
+
+def install_evaluate(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def added(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if monitor := threads.current():
+            _emit(monitor, args[0].name, kwargs.get("predictions"), kwargs.get("references"), source=id(args[0]))
+        return original(*args, **kwargs)
+
+    def computed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        with monitor.suspended():
+            value = original(*args, **kwargs)
+        given = kwargs.get("predictions"), kwargs.get("references")
+        _emit(monitor, args[0].name, *given, whole=True, source=id(args[0]))
+        return value
+
+    patches.wrap(module.EvaluationModule, "add_batch", added)
+    patches.wrap(module.EvaluationModule, "compute", computed)
+
+
+def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def scored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        with monitor.suspended():
+            value = original(*args, **kwargs)
+        given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
+        options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}
+        _emit(monitor, original.__name__, given["y_pred"], given["y_true"], whole=True, options=options)
+        return value
+
+    for owner in (module, sys.modules["sklearn.metrics"]):  # which may have taken them already
+        for name in SKLEARN:
+            patches.wrap(owner, name, scored)
+
+
+MODULES = {"evaluate.module": install_evaluate, "sklearn.metrics._classification": install_sklearn}
+
+
+def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **more: Any) -> None:
+    where = monitor.locator.where()
+    monitor.emit(MetricCall(metric, _listed(predictions), _listed(references), where, **more))
+
+
+def _listed(values: Any) -> list[Any]:
+    if values is None:
+        return []
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found if isinstance(found, list) else [found]

@@ -1,0 +1,102 @@
+"""Optimizers: their making, their steps, what clears and clips their gradients, and GradScaler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+
+def hooks(threads: Threads) -> list[RemovableHandle]:
+    """torch's own hooks on the steps of all optimizers."""
+
+    def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        threads.stop_at_limit()
+        if monitor := threads.current():
+            monitor.step_begins(optimizer)
+
+    def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if monitor := threads.current():
+            monitor.step_ends(optimizer)
+
+    return [register_optimizer_step_pre_hook(step_begins), register_optimizer_step_post_hook(step_ends)]
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.optimizer_made(args[0])
+
+    def cleared(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if monitor := threads.current():
+            monitor.emit(ZeroGrad(monitor.locator.where()))
+        return original(*args, **kwargs)
+
+    def clipped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        parameters = args[0] if args else kwargs["parameters"]
+        given = [parameters] if torch.is_tensor(parameters) else list(parameters)
+        monitor.emit(Clip(given, monitor.locator.where()))
+        others = {name: value for name, value in kwargs.items() if name != "parameters"}
+        with monitor.suspended():
+            return original(given, *args[1:], **others)
+
+    patches.wrap(Optimizer, "__init__", made)
+    patches.wrap(Optimizer, "zero_grad", cleared)
+    patches.wrap(nn.Module, "zero_grad", cleared)
+    clip_grad = torch.nn.utils.clip_grad
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        patches.wrap(clip_grad, name, clipped)
+        patches.put(torch.nn.utils, name, getattr(clip_grad, name))
+    _scalers(threads, patches)
+
+
+def _scalers(threads: Threads, patches: Patches) -> None:
+    def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        found = original(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is not None and args[0].is_enabled():
+            monitor.scale = args[0].get_scale()
+        return found
+
+    def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is not None and args[0].is_enabled():
+            monitor.emit(Unscale(_optimizer(args, kwargs)))
+        return original(*args, **kwargs)
+
+    def stepped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor, optimizer = threads.current(), _optimizer(args, kwargs)
+        if monitor is None:
+            return original(*args, **kwargs)
+
+        def steps() -> int:
+            seen = monitor.optimizers.get(optimizer)
+            return seen.steps if seen else 0
+
+        before = steps()
+        found = original(*args, **kwargs)
+        if steps() == before:
+            monitor.emit(SkippedStep(optimizer))
+        return found
+
+    scaler = torch.amp.grad_scaler.GradScaler
+    patches.wrap(scaler, "scale", scaled)
+    patches.wrap(scaler, "unscale_", unscaled)
+    patches.wrap(scaler, "step", stepped)
+
+
+def _optimizer(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    return args[1] if len(args) > 1 else kwargs["optimizer"]

@@ -1,0 +1,98 @@
+"""Attributes that are replaced for a while and put back as they were."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+ABSENT = object()
+
+Original = Callable[..., Any]
+Wrapper = Callable[[Original, tuple[Any, ...], Mapping[str, Any]], Any]
+"""What is called in the place of ``original``: ``wrapper(original, args, kwargs)``, a method's object being the first
+of ``args``."""
+
+
+class Patches:
+    """Replaces attributes, also in modules that are imported later; :meth:`undo` puts everything back."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._later: dict[str, Callable[[ModuleType], None]] = {}
+        self._finder = _Later(self._later)
+        sys.meta_path.insert(0, self._finder)
+
+    def wrap(self, owner: Any, name: str, wrapper: Wrapper) -> None:
+        """Have ``wrapper`` called in the place of ``owner.name``; what ``owner`` does not have stays absent.
+
+        What takes its place is a function, as what it replaces: models and optimizers that hold it can be copied and
+        pickled, and torch.jit finds its source.
+        """
+        if not hasattr(owner, name):
+            return
+        own = vars(owner).get(name, ABSENT)
+        if isinstance(own, classmethod):
+            self.put(owner, name, classmethod(_calling(wrapper, own.__func__)))
+        else:
+            self.put(owner, name, _calling(wrapper, getattr(owner, name)))
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Have ``value`` in the place of ``owner.name``."""
+        self._replaced.append((owner, name, vars(owner).get(name, ABSENT)))
+        setattr(owner, name, value)
+
+    def when_imported(self, module: str, patch: Callable[[ModuleType], None]) -> None:
+        """Call ``patch`` with a module: now if it is there, or as soon as it has been imported."""
+        if module in sys.modules:
+            patch(sys.modules[module])
+        else:
+            self._later[module] = patch
+
+    def undo(self) -> None:
+        self._later.clear()
+        sys.meta_path.remove(self._finder)
+        while self._replaced:
+            owner, name, own = self._replaced.pop()
+            if own is ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+
+
+def _calling(wrapper: Wrapper, original: Original) -> Original:
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        """Call what is watched."""  # Evaluate copies the code of its methods, and adds to the docstring in it
+        return wrapper(original, args, kwargs)
+
+    return watched
+
+
+class _Later(MetaPathFinder):
+    """Finds what the other finders find, and patches it when it has been executed."""
+
+    def __init__(self, later: dict[str, Callable[[ModuleType], None]]) -> None:
+        self._later = later
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        patch = self._later.pop(fullname, None)
+        if patch is None:
+            return None
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_patch(module: ModuleType) -> None:
+                execute(module)
+                patch(module)
+
+            spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
+        return spec

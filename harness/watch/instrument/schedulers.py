@@ -1,0 +1,62 @@
+"""Learning rate schedulers."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from torch.optim import lr_scheduler
+
+from harness.watch.events import Load, SchedulerStep
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+
+class _Depth(threading.local):
+    """How deep in one another schedulers step in this thread; their making is a step too."""
+
+    calls = 0
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    depth = _Depth()
+
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if monitor := threads.current():
+            monitor.schedulers[args[0]] = monitor.locator.where()
+        depth.calls += 1  # it steps to its first value itself
+        try:
+            original(*args, **kwargs)
+        finally:
+            depth.calls -= 1
+
+    def stepped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        depth.calls += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            depth.calls -= 1
+            monitor = threads.current()
+            if monitor is not None and not depth.calls:
+                monitor.schedulers.setdefault(args[0], None)
+                monitor.emit(SchedulerStep(args[0], monitor.locator.where()))
+
+    def restored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        with monitor.suspended():
+            found = original(*args, **kwargs)
+        state = args[1] if len(args) > 1 else kwargs["state_dict"]
+        monitor.emit(Load(args[0], state, where=monitor.locator.where()))
+        return found
+
+    for name, each in list(vars(lr_scheduler).items()):
+        if not inspect.isclass(each) or name.startswith("_") or not hasattr(each, "get_last_lr"):
+            continue
+        if vars(lr_scheduler).get(each.__name__) is each:  # not a second name of it
+            for method, wrapper in (("__init__", made), ("step", stepped), ("load_state_dict", restored)):
+                if method in vars(each):
+                    patches.wrap(each, method, wrapper)

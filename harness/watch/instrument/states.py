@@ -1,0 +1,56 @@
+"""States of modules and optimizers: asked for, loaded and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from harness.watch.events import Load, LoadBegins, Save, StateAsked
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    def into_module(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        strict = kwargs.get("strict", args[2] if len(args) > 2 else True)
+        begins = LoadBegins(args[0], _state(args, kwargs), strict, monitor.locator.where())
+        monitor.emit(begins)
+        with monitor.suspended():
+            keys = original(*args, **kwargs)
+        monitor.emit(Load(**vars(begins), unexpected=list(getattr(keys, "unexpected_keys", ()))))
+        return keys
+
+    def into_optimizer(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        found = original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(Load(args[0], _state(args, kwargs), where=monitor.locator.where()))
+        return found
+
+    def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if monitor := threads.current():
+            monitor.emit(Save(args[0] if args else kwargs["obj"], monitor.locator.where()))
+        return original(*args, **kwargs)
+
+    def asked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        monitor.emit(StateAsked(args[0], monitor.locator.where()))
+        with monitor.suspended():
+            return original(*args, **kwargs)
+
+    patches.wrap(nn.Module, "state_dict", asked)
+    patches.wrap(nn.Module, "load_state_dict", into_module)
+    patches.wrap(Optimizer, "load_state_dict", into_optimizer)
+    patches.wrap(torch, "save", saved)
+
+
+def _state(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    return args[1] if len(args) > 1 else kwargs["state_dict"]

@@ -1,0 +1,74 @@
+"""transformers: pretrained models, tokenizers and Trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from harness.watch.events import Encode, FromPretrained, ModelMade, Save, StateAsked, TokenizerMade, TrainerMade
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+
+def install_models(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(ModelMade(args[0]))
+
+    def loaded(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        where = monitor.locator.where()
+        with monitor.suspended():
+            model, info = original(*args, **{**kwargs, "output_loading_info": True})
+        monitor.emit(FromPretrained(model, info, where))
+        return (model, info) if kwargs.get("output_loading_info", False) else model
+
+    def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        where = monitor.locator.where()
+        monitor.emit(Save(args[0], where))
+        monitor.emit(StateAsked(args[0], where))
+        with monitor.suspended():
+            return original(*args, **kwargs)
+
+    patches.wrap(module.PreTrainedModel, "__init__", made)
+    patches.wrap(module.PreTrainedModel, "from_pretrained", loaded)
+    patches.wrap(module.PreTrainedModel, "save_pretrained", saved)
+
+
+def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(TokenizerMade(args[0]))
+
+    def called(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        encoding = original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(Encode(getattr(encoding, "encodings", None), monitor.locator.where()))
+        return encoding
+
+    patches.wrap(module.PreTrainedTokenizerBase, "__init__", made)
+    patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
+
+
+def install_trainer(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(TrainerMade(args[0], monitor.locator.where()))
+
+    patches.wrap(module.Trainer, "__init__", made)
+
+
+MODULES = {
+    "transformers.modeling_utils": install_models,
+    "transformers.tokenization_utils_base": install_tokenizers,
+    "transformers.trainer": install_trainer,
+}

@@ -1,0 +1,107 @@
+"""Whose line is it: which of the lines that are being executed is the user's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqdm", "click")
+"""Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
+
+
+class Locator:
+    """Finds the user's own lines on the stack of the thread that asks.
+
+    ``script`` is the user's, wherever it lies.
+    """
+
+    def __init__(self, script: Path | None = None) -> None:
+        self.script = None if script is None else os.path.realpath(script)
+        self._shown: dict[str, str] = {}
+        """How a file is shown, by its name; empty for those that are not the user's."""
+        paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+        paths.add(str(Path(__file__).parents[1]))
+        self._not_the_users = {os.path.realpath(path) + os.sep for path in paths}
+        self._looked_for = 0
+
+    @property
+    def script_place(self) -> str | None:
+        """The script's first line, for what is at no line in particular."""
+        return None if self.script is None else f"{_relative(self.script)}:1"
+
+    def where(self) -> str | None:
+        """FILE:LINE of the innermost line that is the user's own."""
+        return next((f"{self._shown[name]}:{line}" for name, line in self._lines()), None)
+
+    def stack(self) -> tuple[tuple[str, int], ...]:
+        """All of the user's own lines that are being executed, the innermost first."""
+        return tuple(self._lines())
+
+    def shown(self, place: tuple[str, int]) -> str:
+        """A line of :meth:`stack` as FILE:LINE."""
+        return f"{self._shown[place[0]]}:{place[1]}"
+
+    def _lines(self) -> Iterator[tuple[str, int]]:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name not in self._shown:
+                self._shown[name] = _relative(name) if self._is_users(name) else ""
+            if self._shown[name]:
+                yield name, frame.f_lineno
+            frame = frame.f_back
+
+    def _is_users(self, name: str) -> bool:
+        if "ipykernel" in name or name.startswith("<ipython"):
+            return True
+        if name.startswith("<"):
+            return False
+        path = os.path.realpath(name)
+        return path == self.script or not path.startswith(self._others())
+
+    def _others(self) -> tuple[str, ...]:
+        for library in LIBRARIES:
+            module = sys.modules.get(library)  # it may have been imported since
+            if module is not None and module.__file__:
+                self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
+        return tuple(self._not_the_users)
+
+
+def _relative(name: str) -> str:
+    """Relative to the working directory where it lies below it."""
+    relative = os.path.relpath(name)
+    return name if relative.startswith("..") else relative
+
+
+def from_signal_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the script's own raised it: it is meant for the script, wherever it came up.
+
+    Python runs handlers between any two instructions of the main thread, those of a check included.
+    """
+    handlers = {_code(signal.getsignal(each)) for each in signal.valid_signals()} - {None}
+    trace = error.__traceback__
+    while handlers and trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code(handler: Any) -> CodeType | None:
+    """The code that runs when a handler is called: of a function, a method, a partial or an object with __call__."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    if not callable(handler):
+        return None
+    for function in (handler, getattr(type(handler), "__call__", None)):  # noqa: B004, its code is wanted
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+    return None

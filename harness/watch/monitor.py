@@ -1,0 +1,503 @@
+"""The monitor: knows where a training loop is, and tells facts and checks what happens in it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+from torch.optim import Optimizer, lr_scheduler
+
+from harness.findings import Finding
+from harness.torch_objects import raw_optimizer
+from harness.watch.events import (
+    Backward,
+    BackwardBegins,
+    Batch,
+    End,
+    Event,
+    Forward,
+    InnerForward,
+    Listener,
+    LossCall,
+    Pass,
+    PassBegins,
+    PassEnds,
+    Step,
+    StepBegins,
+)
+from harness.watch.locate import Locator, from_signal_handler
+from harness.watch.shortening import Shortening
+
+HELD = 8
+"""Forwards and loss calls that are held until the next backward pass."""
+
+ALWAYS_SAMPLED = 8
+"""The first updates of a loop, whose tensors are all looked at."""
+
+KnownFact = TypeVar("KnownFact", bound=Listener)
+
+
+class AnyCheck(Protocol):
+    """What the monitor needs of a check (:class:`harness.watch.check.Check`)."""
+
+    id: ClassVar[str]
+
+    @classmethod
+    def handlers(cls) -> list[str]: ...
+    def summary(self) -> Any: ...
+    def compare(self, summaries: Sequence[Any]) -> None: ...
+
+
+class UpdateLimitReached(BaseException):
+    """Ends a script after the updates that were asked for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a loop is watched."""
+
+    checks: tuple[Callable[[Monitor], AnyCheck], ...] = ()
+    every: int = 50
+    """Tensors are looked at in the first updates, and in one of so many from then on."""
+    updates: int | None = None
+    """End the script after so many updates."""
+    shortening: Shortening | None = None
+    """Which batches of long passes are left out; None for none."""
+
+
+@dataclass
+class OptimizerSeen:
+    steps: int = 0
+    made: str | None = None
+    """Where it was made."""
+    stack: tuple[tuple[str, int], ...] | None = None
+    """All of the user's lines that led to its making."""
+    where: str | None = None
+    """Of its latest step."""
+    thread: int = 0
+    """The thread that made it."""
+
+
+class Monitor:
+    """One training loop: what it is at, and the facts and checks that are told of it."""
+
+    def __init__(self, options: Options, locator: Locator) -> None:
+        self.options, self.locator = options, locator
+        self.findings: dict[str, Finding] = {}
+        """By the id of the check; of each the first."""
+        self.notes: list[str] = []
+        """What could not be decided, and why."""
+        self.crashed: dict[str, str] = {}
+        """Checks that failed themselves, and how."""
+        self.updates_made = 0
+        self._stepped = False
+        """Whether the update at hand has been made, by one optimizer at least."""
+        self.passes: list[Pass] = []
+        """One for each loader: its latest."""
+        self.passes_shortened = False
+        self.batch: Batch | None = None
+        self.fetching: list[Any] = []
+        """The queues of batches that are being taken ahead of their use."""
+        self.optimizers: WeakKeyDictionary[Optimizer, OptimizerSeen] = WeakKeyDictionary()
+        self.optimizer_made_at: list[str | None] = []
+        """Where the latest optimizer was made, which may be gone; empty if none was."""
+        self.schedulers: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+        """Every scheduler seen, with where it was made."""
+        self.scale = 1.0
+        """What a GradScaler has multiplied the loss by that comes next."""
+        self.forwards: list[Forward] = []
+        self.losses: list[LossCall] = []
+        self.reached: set[int] = set()
+        self.in_backward = False
+        self.in_step: Optimizer | None = None
+        self.first_batch: float | None = None
+        """When the script got its first batch."""
+        self.stepped = False
+        """Whether any optimizer stepped."""
+        self.complete = True
+        """Whether the loop went to its own end; what was to come cannot be missed where it did not."""
+        self.over = False
+        """Whether the end that was asked for has come; what the script does from then on is not judged."""
+        self.models: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+        """A number for each module that was called."""
+        self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
+        self._searched = False
+        self._suspended = threading.local()
+        self._listeners: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {}
+        self._facts: dict[type[Listener], Listener] = {}
+        self._needs: dict[Any, list[Listener]] = {}
+        """Which facts a listener asked for, while it was made."""
+        self._making: list[list[Listener]] = []
+        self.checks: list[AnyCheck] = []
+        for kind in options.checks:
+            self.checks.append(self._add(kind))
+
+    # Facts and checks
+
+    def _add(self, kind: Callable[[Monitor], Any]) -> Any:
+        self._making.append([])
+        listener = kind(self)
+        self._needs[listener] = self._making.pop()
+        for handler in listener.handlers():
+            self._listeners.setdefault(handler, []).append((listener, getattr(listener, handler)))
+        return listener
+
+    def fact(self, kind: type[KnownFact]) -> KnownFact:
+        """The fact of this class: the same one for every check, made when the first asks for it.
+
+        Facts are asked for in ``__init__``, so that they are told of an event before those that need them.
+        """
+        if kind not in self._facts:
+            self._facts[kind] = self._add(kind)
+            facts = list(self._facts.values())
+            for listeners in self._listeners.values():  # facts first; the sort keeps the order of their making
+                listeners.sort(key=lambda each: each[0] not in facts)
+        fact = self._facts[kind]
+        if self._making:
+            self._making[-1].append(fact)
+        assert isinstance(fact, kind)
+        return fact
+
+    def report(self, finding: Finding) -> None:
+        """Keep a finding; of each check the first."""
+        self.findings.setdefault(finding.check, finding)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def emit(self, event: Event) -> None:
+        """Tell the listeners; one that raises is left out, unless it was the script's own signal handler that did."""
+        listeners = self._listeners.get(event.handler)
+        if not listeners or self.over:
+            return
+        with self.suspended():
+            for listener, handle in list(listeners):
+                try:
+                    handle(event)
+                except Exception as error:
+                    if from_signal_handler(error):
+                        raise
+                    self._leave_out(listener, error)
+
+    def _leave_out(self, failed: object, error: Exception) -> None:
+        """A check that fails itself leaves out only itself; a fact that does, the checks that need it."""
+        if os.environ.get("HARNESS_DEBUG"):
+            raise error
+        gone: set[object] = {failed}
+        left = -1
+        while len(gone) > left:
+            left = len(gone)
+            gone |= {each for each, facts in self._needs.items() if gone.intersection(facts)}
+        for listeners in self._listeners.values():
+            listeners[:] = [each for each in listeners if each[0] not in gone]
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(last.filename)}:{last.lineno}"
+        for each in self.checks:
+            if each in gone:
+                self.crashed.setdefault(each.id, f"{type(error).__name__}: {error} ({place}, update {self.update})")
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """What happens meanwhile in this thread is not the script's doing, and nobody is told."""
+        self._suspended.depth = getattr(self._suspended, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            self._suspended.depth -= 1
+
+    @property
+    def is_suspended(self) -> bool:
+        return getattr(self._suspended, "depth", 0) > 0
+
+    # Where the loop is
+
+    @property
+    def update(self) -> int:
+        """The number of the update that the loop is working towards or just made, counted from 1."""
+        return max(1, self.updates_made + (not self._stepped))
+
+    def is_sampled(self) -> bool:
+        """Whether tensors are looked at: in the first updates of all and of each pass, and in one of many."""
+        new = self.batch is not None and self.batch.of.updates < 2
+        return self.update <= ALWAYS_SAMPLED or self.update % self.options.every == 0 or new
+
+    def number_of(self, model: nn.Module) -> int:
+        if model not in self.models:
+            self.models[model] = self._next_number("model")
+        return self.models[model]
+
+    def _next_number(self, of: str) -> int:
+        self._numbers[of] += 1
+        return self._numbers[of]
+
+    def find_schedulers(self) -> list[Any]:
+        """The schedulers that are alive, those made before the watch began included."""
+        if not self._searched:
+            self._searched = True
+            kinds = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
+            for each in gc.get_objects():
+                if issubclass(type(each), kinds):
+                    self.schedulers.setdefault(each, None)
+        return list(self.schedulers)
+
+    # What the instruments report
+
+    def begin_pass(self, loader: Any, planned: int | None) -> Pass:
+        earlier = [each for each in self.passes if each.loader is loader]
+        for each in earlier:
+            self.end_pass(each)
+        begun = Pass(
+            loader,
+            1 + max((each.number for each in earlier), default=0),
+            planned,
+            self.locator.where(),
+            self.updates_made,
+            thread=threading.get_ident(),
+        )
+        self.passes = [each for each in self.passes if each not in earlier] + [begun]
+        self.emit(PassBegins(begun))
+        return begun
+
+    def end_pass(self, ended: Pass) -> None:
+        if ended.over or ended.batches == 0:
+            return
+        ended.over = True
+        self.passes_shortened = self.passes_shortened or ended.shortened
+        self.emit(PassEnds(ended))
+        if self.batch is not None and self.batch.of is ended and not ended.trains and ended.forwards >= ended.batches:
+            self.batch = None  # what comes now is of no pass
+
+    def give(self, of: Pass, indices: Any, samples: Any, data: Any) -> None:
+        self.first_batch = self.first_batch or time.perf_counter()
+        self._stepped = False
+        of.batches += 1
+        of.pending += 1
+        of.rows += _count(indices)
+        self.batch = Batch(of, self._next_number("batch"), indices, samples, data, self.locator.where())
+        self.emit(self.batch)
+
+    def forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        self._stepped = False
+        number = self._next_number("forward")
+        called = Forward(number, model, args, kwargs, output, self.batch, where=self.locator.where())
+        differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
+        for tensor in differentiable:
+            tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
+        if differentiable:
+            called = replace(called, gradients=True)
+        if self.batch is not None:
+            self.batch.of.forwards += 1
+            self.batch.of.model = self.batch.of.model or self.number_of(model)
+        self.forwards = [*self.forwards[1 - HELD :], called]
+        self.emit(called)
+
+    def inner_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """A pretrained model that a model of the script's own calls."""
+        self.emit(InnerForward(0, model, args, kwargs, output, self.batch, where=self.locator.where()))
+
+    def loss(self, call: LossCall) -> None:
+        self.losses = [*self.losses[1 - HELD :], call]
+        self.emit(call)
+
+    @contextmanager
+    def backward(self, root: torch.Tensor) -> Iterator[None]:
+        self._stepped = False
+        begins = BackwardBegins(
+            number=self._next_number("backward"),
+            root=root,
+            scale=self.scale,
+            losses=self.losses,
+            forwards=self.forwards,
+            batch=self.batch,
+            where=self.locator.where(),
+            inside_step=self.in_step is not None,
+        )
+        self.scale = 1.0
+        self.reached.clear()
+        self.in_backward = True
+        self.emit(begins)
+        try:
+            yield
+        finally:
+            self.in_backward = False
+        if self.batch is not None:
+            self.batch.of.trains = True
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
+        self.forwards, self.losses = [], []
+
+    def optimizer_made(self, optimizer: Optimizer) -> None:
+        if hasattr(optimizer, "param_groups"):
+            stack = self.locator.stack()
+            made = self.locator.shown(stack[0]) if stack else None
+            self.optimizer_made_at = [made]
+            self.optimizers[optimizer] = OptimizerSeen(made=made, stack=stack, thread=threading.get_ident())
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        if self.in_step is not None:
+            return  # an optimizer's step within its own
+        self.in_step = optimizer
+        seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
+        seen.where = self.locator.where()
+        self._step = (optimizer, seen.steps + 1, self.update, self.is_sampled(), seen.where, self.batch)
+        self.emit(StepBegins(*self._step))
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        if self.in_step is not optimizer:
+            return
+        self.in_step = None
+        self.stepped = True
+        seen = self.optimizers[optimizer]
+        seen.steps += 1
+        self.emit(Step(*self._step))
+        del self._step
+        if self.batch is not None:
+            self.batch.of.updates += not self._stepped
+            self.batch.of.pending = 0
+        # Optimizers that step one after the other make one update together.
+        self.updates_made += not self._stepped
+        self._stepped = True
+        self.forwards, self.losses = [], []
+        if self.options.updates is not None and self.updates_made >= self.options.updates:
+            self.complete = False
+            self.over = True
+            raise UpdateLimitReached
+
+    def ends(self) -> None:
+        """The loop is over: what can only be said at the end is said now."""
+        self.over = False
+        for each in self.passes:
+            self.end_pass(each)
+        self.emit(End())
+        self.over = True
+        self.batch = None
+
+    def compare_ranks(self, summaries: Sequence[Mapping[str, Any]]) -> None:
+        """On the first of several ranks, at the end: let the checks compare what they summed up on each.
+
+        ``summaries`` has one mapping for each rank, this one's first, from a check's id to its summary.
+        """
+        for check in self.checks:
+            mine = [each.get(check.id) for each in summaries]
+            if mine[0] is not None:
+                try:
+                    check.compare(mine)
+                except Exception as error:
+                    self._leave_out(check, error)
+
+    def hand_over(self, other: Monitor, thread: int) -> None:
+        """What a thread made and began is the other's, to which its loop turns out to belong."""
+        for optimizer, seen in list(self.optimizers.items()):
+            if seen.thread == thread:
+                other.optimizers[optimizer] = self.optimizers.pop(optimizer)
+        for scheduler, made in list(self.schedulers.items()):
+            if raw_optimizer(getattr(scheduler, "optimizer", None)) in other.optimizers:
+                other.schedulers[scheduler] = made
+                del self.schedulers[scheduler]
+        other.passes = [each for each in self.passes if each.thread == thread]
+        self.passes = [each for each in self.passes if each.thread != thread]
+        if self.batch is not None and self.batch.of in other.passes:
+            other.batch, self.batch = self.batch, None
+
+
+class Threads:
+    """The monitors of a script: one for each thread that trains.
+
+    Everything belongs to the first, until a thread calls a model while another one that lives trains there already:
+    then it is a loop of its own, with what it has made until then. What a loop's helper threads do (fetching batches)
+    is the first's too, and so is what the threads of torch's own engine do.
+    """
+
+    def __init__(self, options: Options, locator: Locator) -> None:
+        self.options, self.locator = options, locator
+        self.first = Monitor(options, locator)
+        self.monitors = [self.first]
+        self.closed = False
+        """Whether the watch is over: what was made meanwhile may still call its instruments."""
+        self._trains: threading.Thread | None = None
+        """The thread whose loop is the first."""
+        self._own = threading.local()
+        self._lock = threading.Lock()
+
+    def current(self) -> Monitor | None:
+        """The monitor of this thread; None where nobody is to be told what happens."""
+        monitor: Monitor = getattr(self._own, "monitor", self.first)
+        return None if self.closed or monitor.over or monitor.is_suspended else monitor
+
+    def calling_a_model(self) -> Monitor | None:
+        """The monitor of this thread, which shows by its call that it may be a loop of its own."""
+        if not self.closed and not hasattr(self._own, "monitor"):
+            with self._lock:
+                self._own.monitor = self._assigned(threading.get_ident())
+        return self.current()
+
+    def _assigned(self, thread: int) -> Monitor:
+        known = {each.ident: each for each in threading.enumerate()}
+        if thread not in known:
+            return self.first  # of torch's engine, which nobody started as a thread of Python's
+        if self._trains is None or not self._trains.is_alive() or self._trains is known[thread]:
+            self._trains = known[thread]
+            return self.first
+        other = Monitor(self.options, self.locator)
+        self.monitors.append(other)
+        self.first.hand_over(other, thread)
+        return other
+
+    def stop_at_limit(self) -> None:
+        """End a script that went on after it was ended, as one with a bare ``except:`` does.
+
+        Raises:
+            UpdateLimitReached: the updates that were asked for have been made.
+        """
+        if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
+            raise UpdateLimitReached
+
+    def ends(self) -> None:
+        """All loops are over."""
+        for monitor in self.monitors:
+            monitor.ends()
+        self.closed = True
+
+    @property
+    def findings(self) -> dict[str, Finding]:
+        """By the id of the check; of each the first."""
+        return {check: finding for monitor in reversed(self.monitors) for check, finding in monitor.findings.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        return list(dict.fromkeys(note for monitor in self.monitors for note in monitor.notes))
+
+    @property
+    def crashed(self) -> dict[str, str]:
+        """Checks that failed themselves, and how."""
+        return {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+
+    @property
+    def updates_made(self) -> int:
+        return sum(monitor.updates_made for monitor in self.monitors)
+
+
+class _Reached:
+    """A tensor's hook, which holds no tensor."""
+
+    def __init__(self, reached: set[int], number: int) -> None:
+        self._reached, self._number = reached, number
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        self._reached.add(self._number)
+
+
+def _count(indices: Any) -> int:
+    if indices is None:
+        return 0
+    return len(indices) if isinstance(indices, (list, tuple)) else 1

@@ -1,0 +1,43 @@
+"""Shortening: which batches of a long pass over a DataLoader are left out, so that a verdict comes in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.watch.events import Pass
+
+
+@dataclass(frozen=True)
+class Shortening:
+    """A long pass gives its first batches and its last, while ``len()`` of its loader stays what it is.
+
+    The numbers are guesses that the corpus (tests/checks) confirms: as few batches as leave every check enough to see.
+    """
+
+    unshortened_up_to: int = 40
+    """Batches of a pass that is given whole."""
+    batches: int = 16
+    """Of a longer pass, the last included."""
+    first_passes: int = 3
+    """Passes of a loader after which ``later_batches`` are enough."""
+    later_batches: int = 4
+    updates: int = 2
+    """A pass that trains goes on until it has seen so many, as accumulation makes them rare..."""
+    at_most: int = 256
+    """... unless that takes more batches than these."""
+
+    def is_enough(self, seen: Pass, given: int) -> bool:
+        """Whether the batch that comes after ``given`` ones may be the last."""
+        first = seen.number <= self.first_passes
+        limit = self.unshortened_up_to if seen.planned is None else self.batches
+        if seen.planned is not None and seen.planned <= self.unshortened_up_to:
+            return False
+        if given < (limit if first else self.later_batches) - 1:
+            return False
+        if not seen.trains or given >= self.at_most:
+            return True
+        return seen.updates >= (self.updates if first else 1) and seen.pending <= 1
+
+    def can_skip_to_the_last(self, seen: Pass) -> bool:
+        """Whether the last batch is given too: there is one to be told, and it leaves no window unfilled."""
+        return seen.planned is not None and not (seen.trains and seen.updates < seen.batches - 1)

@@ -1,0 +1,93 @@
+"""Write docs/checks: a page for each check of ``harness check``, an index, and the JSON schema of its report.
+
+    python -m scripts.check_pages
+
+All of it comes from the checks' docstrings and from their examples in tests/checks, which the tests execute. A
+test holds the files against what this writes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness import catalogue
+from harness.watch.script import CheckReport
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "checks"
+EXAMPLES = ROOT / "tests" / "checks"
+
+
+def files() -> dict[Path, str]:
+    """The text of every file below docs/checks."""
+    pages = catalogue.explain()
+    written = {DOCS / path_of(page["id"]): page_text(page) for page in pages}
+    return {DOCS / "README.md": index(pages), DOCS / "report.schema.json": schema(), **written}
+
+
+def path_of(check: str) -> str:
+    return check.replace("::", "/") + ".md"
+
+
+def index(pages: list[dict[str, Any]]) -> str:
+    lines = [
+        "# The checks of `harness check`",
+        "",
+        f"{len(pages)} checks, each with a page that says why it is a bug, what to do, and when it is right all the",
+        "same; `harness explain CHECK` prints it. `report.schema.json` describes what `harness check --json` writes.",
+    ]
+    family = ""
+    for page in pages:
+        if page["id"].partition("::")[0] != family:
+            family = page["id"].partition("::")[0]
+            lines += ["", f"## {family}", "", "| check | severity | what is wrong |", "| --- | --- | --- |"]
+        lines.append(f"| [`{page['id']}`]({path_of(page['id'])}) | {page['severity']} | {page['statement']} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_text(page: Mapping[str, Any]) -> str:
+    """One check's page in Markdown, with the examples that its tests execute."""
+    formerly = [f"Formerly {', '.join(f'`{name}`' for name in page['formerly'])}.", ""] if page["formerly"] else []
+    lines = [f"# {page['id']}", "", f"Severity: {page['severity']}.", "", *formerly, page["statement"], ""]
+    for title, key in catalogue.SECTIONS.items():
+        if not page[key]:
+            continue
+        content = "\n".join(f"- {each}" for each in page[key]) if isinstance(page[key], list) else page[key]
+        lines += [f"## {title}", "", content, ""]
+        if key == "why":
+            lines += _example(page["id"], "bad", "Example")
+        if key == "remedy":
+            lines += _example(page["id"], "good", "Write instead")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _example(check: str, kind: str, title: str) -> list[str]:
+    text = (EXAMPLES / check.replace("::", "/") / f"{kind}.py").read_text(encoding="utf-8").rstrip()
+    return [f"### {title}", "", "```python", text, "```", ""]
+
+
+def schema() -> str:
+    """Of what ``harness check --json`` writes, with the checks' ids."""
+    found = TypeAdapter(CheckReport).json_schema()
+    ids = sorted(catalogue.checks())
+    found["properties"] = {"schema": {"const": 1}, **found["properties"]}
+    for name in ("Finding", "NotLookedAt"):
+        found["$defs"][name]["properties"]["check"] = {"enum": ids}
+    return json.dumps(found, indent=1) + "\n"
+
+
+def main() -> None:
+    shutil.rmtree(DOCS, ignore_errors=True)
+    for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

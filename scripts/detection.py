@@ -1,0 +1,112 @@
+"""Watch the whole corpus of ``harness check``, and write down what was found.
+
+    python -m scripts.detection
+
+writes ``baselines/detection.json`` and ``docs/detection.md``. It takes a few minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from harness.files import write_atomically
+from tests.checks.corpus import Case, all_cases
+from tests.checks.server import Server, Verdict
+
+ROOT = Path(__file__).parents[1]
+DETECTION = ROOT / "baselines" / "detection.json"
+TABLE = ROOT / "docs" / "detection.md"
+
+KINDS = {"bug": "mutants", "right": "variants", "as it is": "variants", "unseen": "unseen"}
+"""The list of ``detection.json`` that a case is in, by its kind; the pages' examples are in none."""
+
+
+def watch_all(cases: Sequence[Case], *, at_once: int | None = None) -> Iterator[tuple[Case, Verdict]]:
+    """Watch the scripts, as many at once as there are cores, in the order of ``cases``."""
+    count = at_once or len(os.sched_getaffinity(0))
+    servers: SimpleQueue[Server] = SimpleQueue()
+    started = [Server() for _ in range(count)]
+    for server in started:
+        servers.put(server)
+
+    def watch(case: Case) -> Verdict:
+        server = servers.get()
+        try:
+            return server.watch(case)
+        finally:
+            servers.put(server)
+
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            yield from zip(cases, pool.map(watch, cases), strict=True)
+    finally:
+        for server in started:
+            server.close()
+
+
+def recorded(case: Case, verdict: Verdict) -> dict[str, Any]:
+    """One entry of ``detection.json``."""
+    about: dict[str, Any] = {"name": case.name, "script": case.script}
+    if case.kind == "bug":
+        about |= {"check": case.check, "case": case.case}
+    elif case.kind == "unseen":
+        about |= {"why": case.why}
+    else:
+        about |= {"warns": list(case.warns)}
+    found = [{"check": each["check"], "update": each["update"]} for each in verdict.findings]
+    return {**about, "found": found, "updates": verdict.updates, "seconds": round(verdict.seconds, 1)}
+
+
+def table_lines(detection: dict[str, Any]) -> Iterator[str]:
+    """docs/detection.md: by check, which mutants are caught, and at which update."""
+    mutants, variants = detection["mutants"], detection["variants"]
+    caught = [each for each in mutants if [found["check"] for found in each["found"]] == [each["check"]]]
+    flagged = [each for each in variants if [found["check"] for found in each["found"]] != each["warns"]]
+    warned = sum(bool(each["warns"]) for each in variants)
+    yield "# What `harness check` finds in its own corpus"
+    yield ""
+    yield "Written by `python -m scripts.detection`. The corpus was written together with the checks, so these figures"
+    yield "say that nothing got lost, not how well other people's scripts are judged."
+    yield ""
+    yield (
+        f"{len(caught)} of {len(mutants)} mutants are caught by the check that they are meant for and by no other; "
+        f"{len(flagged)} of {len(variants)} right scripts are flagged ({warned} gets a warning that explains when the "
+        f"code is intended); {len(detection['unseen'])} more bugs are known that no check sees."
+    )
+    yield ""
+    yield "| check | mutants: caught at update |"
+    yield "| --- | --- |"
+    for check in sorted({each["check"] for each in mutants}):
+        mine = [each for each in mutants if each["check"] == check]
+        cells = [f"{each['name']}: {_when(each)}" + (f" ({each['case']})" if each["case"] else "") for each in mine]
+        yield f"| `{check}` | {', '.join(cells)} |"
+    yield ""
+    yield "Not seen: " + "; ".join(f"{each['name']} ({each['why']})" for each in detection["unseen"]) + "."
+
+
+def _when(mutant: dict[str, Any]) -> str:
+    updates = [found["update"] for found in mutant["found"] if found["check"] == mutant["check"]]
+    if not updates:
+        return "missed"
+    return "evaluation" if updates[0] is None else str(updates[0])
+
+
+def main() -> None:
+    cases = [case for case in all_cases() if case.kind in KINDS]
+    detection: dict[str, Any] = {"schema": 1, "mutants": [], "variants": [], "unseen": []}
+    for case, verdict in watch_all(cases):
+        detection[KINDS[case.kind]].append(recorded(case, verdict))
+        print(f"{case.name}: {', '.join(verdict.checks) or '-'} {verdict.crashed or ''}", file=sys.stderr)
+    write_atomically(DETECTION, json.dumps(detection, indent=1) + "\n")
+    write_atomically(TABLE, "\n".join(table_lines(detection)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from scripts.detection import DETECTION, KINDS
+from tests.checks.corpus import Case, all_cases, cases_of
+from tests.checks.server import Verdict, server_of
+from tests.versions import installed
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.name == "corpus.toml":
+        collected: pytest.Collector = CheckFolder.from_parent(parent, path=file_path)
+        return collected
+    return None
+
+
+RECORDED = {
+    entry["name"]: entry
+    for entries in ("mutants", "variants", "unseen")
+    for entry in json.loads(DETECTION.read_text(encoding="utf-8"))[entries]
+}
+FOREIGN = any(case.needed or not installed(*case.on) for case in all_cases())
+"""Whether the installed versions are others than those of the record."""
+
+
+class CheckFolder(pytest.File):
+    """The folder of a check."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        for case in cases_of(self.path.parent):
+            item = CaseItem.from_parent(self, name=case.name, case=case)
+            if case.processes > 1:
+                item.add_marker("distributed")
+            yield item
+
+
+class CaseItem(pytest.Item):
+    """One script is watched, and what is found is what must be."""
+
+    def __init__(self, *, case: Case, **kwargs: object) -> None:
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+        self.case = case
+
+    def runtest(self) -> None:
+        case = self.case
+        if case.needed:
+            pytest.skip(f"needs {' or '.join(case.needed)}")
+        must_be_as_said(case, server_of(self.config).watch(case))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.case.check}: {self.name}"
+
+
+def must_be_as_said(case: Case, verdict: Verdict) -> None:
+    """A bug is found by its check and by no other, in a line of its script; nothing is found in what is right."""
+    __tracebackhide__ = True
+    assert verdict.crashed is None, verdict.crashed
+    assert verdict.not_looked_at == [], "a check failed itself"
+    if case.kind in KINDS and not FOREIGN:
+        found = [{"check": finding["check"], "update": finding["update"]} for finding in verdict.findings]
+        assert (found, verdict.updates) == (RECORDED[case.name]["found"], RECORDED[case.name]["updates"])
+    if case.is_bug:
+        assert verdict.checks == [case.check]
+        assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)
+    else:  # a bug that is none on these versions, too
+        assert verdict.checks == list(case.warns)
+        assert all(finding["severity"] == "warning" for finding in verdict.findings)

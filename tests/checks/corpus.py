@@ -1,0 +1,107 @@
+"""The corpus of ``harness check``: a folder for each check, with its examples and edits of training scripts.
+
+``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``corpus.toml`` lists edits of the
+scripts in ``scripts/``:
+
+- ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``update`` (the first at
+  fault), ``case`` (where it was met), ``on`` (requirements of which one must be met for it to be one);
+- ``[[right]]``: a legitimate way to train, close to the bug, in which nothing may be found: ``warns`` are warnings that
+  it may get, because what it does is right only if it is meant;
+- ``[[unseen]]``: a bug that no check sees, and ``why``;
+
+each with ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
+how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]`` and
+``[example.good]`` where the two differ in that.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.compat import evaluation_strategy, processing_class, weights_dtype
+from tests.versions import installed
+
+FOLDER = Path(__file__).parent
+SCRIPTS = FOLDER / "scripts"
+
+NEEDS = {"accelerated.py": ("accelerate>=0.16",)}
+"""By script, the versions with which it is right: before, Accelerate's prepared schedule made a step for every
+micro-batch (tests/faults/prepared_scheduler.py)."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One script to watch, and what must be found in it."""
+
+    kind: Literal["bug", "right", "unseen", "as it is", "bad", "good"]
+    name: str
+    script: str
+    check: str | None
+    """The check in whose folder it is."""
+    text: str
+    update: int | None = None
+    case: str | None = None
+    why: str | None = None
+    warns: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    processes: int = 1
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Requirements of which one would have to be met for the script to show anything; empty where one is."""
+        wanted = (NEEDS.get(self.script, ()), () if self.kind == "bug" else self.on)
+        return next((each for each in wanted if not installed(*each)), ())
+
+    @property
+    def is_bug(self) -> bool:
+        """Whether something must be found in it, on the installed versions."""
+        return self.kind in ("bug", "bad") and installed(*self.on)
+
+
+def cases_of(folder: Path) -> Iterator[Case]:
+    """The examples and edits of one check's folder."""
+    check = f"{folder.parent.name}::{folder.name}"
+    table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
+    example = table.pop("example", {})
+    own = {kind: example.pop(kind, {}) for kind in ("bad", "good")}
+    for kind in ("bad", "good"):
+        file = folder / f"{kind}.py"
+        if file.exists():
+            yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example, **own[kind])
+    for kind, entries in table.items():
+        for entry in entries:
+            about: dict[str, Any] = {
+                key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()
+            }
+            edits = about.pop("edit", ())
+            yield Case(kind, check=check, text=edited(about["script"], edits), **about)
+
+
+def all_cases() -> list[Case]:
+    """The scripts as they are, and every folder's."""
+    names = sorted(script.name for script in SCRIPTS.glob("*.py"))
+    scripts = [Case("as it is", name.removesuffix(".py"), name, None, edited(name)) for name in names]
+    folders = sorted(file.parent for file in FOLDER.glob("*/*/corpus.toml"))
+    return [*scripts, *(case for folder in folders for case in cases_of(folder))]
+
+
+def edited(script_name: str, edits: Iterable[dict[str, str]] = ()) -> str:
+    """The script's text with the edits made one after another, for the installed transformers."""
+    text = (SCRIPTS / script_name).read_text(encoding="utf-8")
+    for edit in edits:
+        assert text.count(edit["old"]) == 1, f"{script_name}: {text.count(edit['old'])} times {edit['old']!r}"
+        text = text.replace(edit["old"], edit["new"])
+    named_anew = (
+        (r"( )eval_strategy=", evaluation_strategy),
+        (r"( )processing_class=", processing_class),
+        (r"(from_pretrained\(.*, )dtype=", weights_dtype),
+    )
+    for pattern, keyword in named_anew:
+        text = re.sub(pattern, rf"\1{next(iter(keyword('')))}=", text)
+    return text

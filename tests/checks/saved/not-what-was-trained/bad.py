@@ -1,0 +1,26 @@
+import copy
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+torch.manual_seed(0)
+config = BertConfig(
+    vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, pad_token_id=None
+)
+BertForSequenceClassification(config).save_pretrained("pretrained")
+
+
+def fine_tune(model, updates=5):
+    model = copy.deepcopy(model).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(updates):
+        ids = torch.randint(50, (8, 12))
+        optimizer.zero_grad()
+        model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids[:, 0] % 2).loss.backward()
+        optimizer.step()
+    return model
+
+
+model = BertForSequenceClassification.from_pretrained("pretrained")
+tuned = fine_tune(model)
+model.save_pretrained("fine-tuned")

@@ -1,0 +1,57 @@
+"""The corpus as a whole: every check has its examples and a bug; the scripts are right; the record says so."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from harness import catalogue
+from scripts.detection import DETECTION, KINDS, TABLE, table_lines
+from tests.checks.conftest import must_be_as_said
+from tests.checks.corpus import FOLDER, Case, all_cases
+from tests.checks.server import server_of
+
+CASES = all_cases()
+BY_RANKS = {"ranks::fewer-than-asked", "ranks::rows-shared", "ranks::weights-differ"}
+"""Shown with several processes, by their examples and in tests/watch/test_ranks.py."""
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.kind == "as it is"], ids=lambda case: case.name)
+def test_a_script_as_it_is_is_not_flagged(case: Case, pytestconfig: pytest.Config) -> None:
+    if case.needed:
+        pytest.skip(f"needs {' or '.join(case.needed)}")
+    must_be_as_said(case, server_of(pytestconfig).watch(case))
+
+
+def test_every_check_has_a_folder_with_examples_and_a_bug() -> None:
+    folders = {f"{file.parent.parent.name}::{file.parent.name}" for file in FOLDER.glob("*/*/corpus.toml")}
+    assert folders == set(catalogue.checks())
+    assert {case.check for case in CASES if case.kind == "bug"} == folders - BY_RANKS
+    for kind in ("bad", "good"):
+        assert {case.check for case in CASES if case.kind == kind} == folders
+
+
+def test_examples_and_edits_are_as_many_as_promised() -> None:
+    counts = Counter(case.kind for case in CASES)
+    assert counts["bug"] >= 111
+    assert counts["right"] + counts["as it is"] >= 79
+    names = [case.name for case in CASES if case.kind not in ("bad", "good")]
+    assert len(set(names)) == len(names)
+
+
+def test_the_record_is_of_this_corpus() -> None:
+    """``python -m scripts.detection`` writes it; each test of a folder holds its entry against what is found."""
+    kept = json.loads(DETECTION.read_text())
+    for kind, entries in KINDS.items():
+        mine = {case.name: case for case in CASES if case.kind == kind}
+        recorded = {entry["name"]: entry for entry in kept[entries]}
+        assert mine.keys() <= recorded.keys()
+        assert kind != "bug" or {name: case.check for name, case in mine.items()} == {
+            name: entry["check"] for name, entry in recorded.items()
+        }
+
+
+def test_the_table_shows_the_record() -> None:
+    assert TABLE.read_text(encoding="utf-8") == "\n".join(table_lines(json.loads(DETECTION.read_text()))) + "\n"

@@ -1,0 +1,102 @@
+"""Ten runs of the command line, whose JSON and terminal lines are kept: what they say may not change unseen.
+
+``python -m tests.golden.runs`` makes them anew and writes tests/golden/*.json; look at the difference before it is
+committed. What depends on the machine or the clock is left out, and losses are kept to four digits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.checks.corpus import all_cases
+from tests.checks.server import CHECKPOINT, Done, Server
+
+FOLDER = Path(__file__).parent
+
+CHECKED = (
+    "flat",
+    "trainer",
+    "flat_never_clears_gradients",
+    "accumulating_does_not_scale_the_loss",
+    "raw_torch_takes_the_data_of_the_embeddings",
+    "functions_stops_early",
+)
+"""Scripts of the corpus that ``harness check`` is run on."""
+
+RECIPE = """
+from harness.recipe import RECIPES
+
+SMALL = RECIPES["tiny"].with_(name="small", dataset="tests/small", data=r"{data}", epochs=2)
+"""
+
+RUNS = {
+    "run-plain": ("recipe.py:SMALL", "--loop", "plain"),
+    "run-accelerate": ("recipe.py:SMALL", "--loop", "accelerate"),
+    "run-trainer": ("recipe.py:SMALL", "--loop", "trainer"),
+    "run-stops": ("recipe.py:SMALL", "--checkpoint", "checkpoint"),
+}
+"""Options of ``harness run``; the last has a checkpoint without its weights."""
+
+NOISE = re.compile(
+    r"it/s|\?it|Map:|^{|^loss |[Ww]arning|train_loss|epoch|accuracy \d|by at most|  Trainer|up to|nothing$"
+)
+"""Lines of libraries, and those with figures that another machine computes a little differently."""
+
+
+def golden(name: str, folder: Path, server: Server) -> dict[str, Any]:
+    """What the command says today; ``folder`` is an empty one."""
+    file = folder / "found.json"
+    if name in RUNS:
+        spec, *options = RUNS[name]
+        (folder / "recipe.py").write_text(RECIPE.format(data=server.data))
+        if "--checkpoint" in options:
+            shutil.copytree(CHECKPOINT, folder / "checkpoint", ignore=shutil.ignore_patterns("*.safetensors"))
+        command = ("run", "--recipe", spec, "--baselines", "none", "--output", name, *options)
+        done = server.run(folder, *command, "--json", file.name)
+        found = _of_run(json.loads(file.read_text())) if file.exists() else None
+    else:
+        case = next(each for each in all_cases() if each.name == name)
+        (folder / case.script).write_text(case.text)
+        done = server.run(folder, "check", "--json", file.name, case.script, str(server.data), str(CHECKPOINT))
+        found = _of_check(json.loads(file.read_text()))
+    return {"status": done.status, "terminal": list(_lines(done, folder, server)), "json": found}
+
+
+def _lines(done: Done, folder: Path, server: Server) -> Iterator[str]:
+    """What the harness itself says on the terminal, without times, paths and measured figures."""
+    text = (done.stdout + done.stderr).replace(str(folder), "FOLDER").replace(str(server.data), "DATA")
+    for line in text.splitlines():
+        line = re.sub(r" *\d+\.\d s", " S", line).rstrip()
+        if line and not NOISE.search(line):
+            yield line
+
+
+def _of_check(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if name not in ("seconds", "script")}
+
+
+def _of_run(found: dict[str, Any]) -> dict[str, Any]:
+    kept = ("schema", "updates", "updates_planned", "interrupted", "findings", "checks", "rows", "model")
+    losses = [float(f"{loss:.4g}") for loss in found["curves"]["loss"]]
+    return {**{name: found[name] for name in kept}, "keys": sorted(found), "loss": losses, "lr": found["curves"]["lr"]}
+
+
+def main() -> None:
+    server = Server()
+    try:
+        for name in (*CHECKED, *RUNS):
+            with tempfile.TemporaryDirectory() as folder:
+                text = json.dumps(golden(name, Path(folder), server), indent=1) + "\n"
+            (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()

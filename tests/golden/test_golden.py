@@ -1,0 +1,23 @@
+"""Ten runs say what they said: ``python -m tests.golden.runs`` writes them anew, and the difference is looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.checks.conftest import FOREIGN
+from tests.checks.server import server_of
+from tests.golden.runs import CHECKED, FOLDER, RUNS, golden
+
+
+@pytest.mark.skipif(FOREIGN, reason="recorded with other versions")
+@pytest.mark.parametrize("name", [*CHECKED, *RUNS])
+def test_a_run_says_what_it_said(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kept = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    found = golden(name, tmp_path, server_of(pytestconfig))
+    if kept["json"] and "loss" in kept["json"]:
+        kept["json"]["loss"] = pytest.approx(kept["json"]["loss"], rel=1e-2)
+    assert found["terminal"] == kept["terminal"]
+    assert found == kept

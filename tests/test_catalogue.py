@@ -1,0 +1,132 @@
+"""The catalogue: what a check must be, and how checks are found by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import catalogue
+from harness.errors import CannotTry
+from harness.watch.check import Check
+from harness.watch.events import HANDLERS, Listener, Step
+
+SECTIONS = """
+    ## Why is this a bug?
+    Because.
+
+    ## What to do
+    Something else.
+
+    In detail.
+
+    ## When it is right
+    Never.
+    """
+
+
+def made(**about: object) -> type[Check]:
+    """A check that is made with what is given, and is right otherwise."""
+    right = {"id": "tests::another", "__doc__": f"Wrong.\n{SECTIONS}", "__module__": __name__}
+    return type("AnotherCheck", (Check,), right | about)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> object:
+    """Checks that a test makes are gone afterwards."""
+    catalogue.checks()
+    before = dict(catalogue._registered)
+    yield
+    catalogue._registered.clear()
+    catalogue._registered.update(before)
+
+
+def test_a_page_comes_from_the_docstring() -> None:
+    page = made().page
+    assert page.statement == "Wrong."
+    assert page.hint == "Something else."
+    assert page.remedy == "Something else.\n\nIn detail."
+    assert page.right_when == "Never."
+    assert page.references == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "message"),
+    [
+        ("Wrong.", "no section 'Why is this a bug\\?'"),
+        (f"Wrong.\n{SECTIONS}\n    ## Whatever\n    Text.\n", "unknown section 'Whatever'"),
+    ],
+)
+def test_a_docstring_without_its_sections_is_refused(docstring: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        made(__doc__=docstring)
+
+
+def test_a_handler_that_no_event_calls_is_refused() -> None:
+    with pytest.raises(TypeError, match="on_setp handles no event; the handlers are on_pass_begins"):
+        made(on_setp=lambda self, event: None)
+
+
+@pytest.mark.parametrize("more", [{"id": "gradients::not-cleared"}, {"formerly": ("gradients::not-cleared",)}])
+def test_an_id_that_is_taken_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="gradients::not-cleared is the id of NotCleared already"):
+        made(**more)
+
+
+def test_an_id_that_is_not_that_of_its_file_is_refused() -> None:
+    with pytest.raises(TypeError, match="is in the file of gradients::vanished, and its id is gradients::gone"):
+        made(id="gradients::gone", __module__=f"{catalogue.PACKAGE}.gradients.vanished")
+
+
+def test_a_check_has_the_handlers_that_it_overrides() -> None:
+    class Counts(Listener):
+        def on_step(self, event: Step) -> None: ...
+
+    assert Counts.handlers() == ["on_step"]
+    assert Listener.handlers() == []
+    assert len(HANDLERS) == len(set(HANDLERS))
+
+
+def test_every_check_is_told_of_something_and_refers_to_others_that_exist() -> None:
+    known = catalogue.checks()
+    assert len(known) >= 61
+    for name, check in known.items():
+        assert check.handlers() or check.compare is not Check.compare, name
+        assert set(check.explains) <= set(known) - {name}, name
+
+
+def test_files_name_the_checks() -> None:
+    """A shell's completion does not import them."""
+    assert set(catalogue.names()) == {*catalogue.checks(), *catalogue.families()}
+
+
+def test_names_are_ids_former_ids_and_families() -> None:
+    gradients = {check for check in catalogue.checks() if check.startswith("gradients::")}
+    assert catalogue.resolve(["gradients"]) == catalogue.resolve(["gradients::*"]) == gradients
+    assert catalogue.resolve(["gradients::cleared-between-updates"]) == {"gradients::not-cleared"}
+    assert catalogue.resolve(["loss::not-finite", "memory"]) == {"loss::not-finite", "memory::graphs-kept"}
+    assert catalogue.current("effect::frozen-stay") == "parameters::frozen-changed"
+    assert catalogue.current("train::zero-grad") == "train::zero-grad"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gradients::not-clear", "did you mean gradients::not-cleared?"),
+        ("gradient", "did you mean gradients?"),
+        ("padding::does-not-mater", "did you mean model::output-depends-on-padding?"),
+        ("?!", "harness explain lists them"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_a_suggestion(name: str, meant: str) -> None:
+    with pytest.raises(CannotTry) as refused:
+        catalogue.resolve([name])
+    assert str(refused.value).startswith(f"there is no check {name}")
+    assert meant in str(refused.value)
+
+
+def test_explain_has_the_keys_of_the_contract() -> None:
+    (page,) = catalogue.explain(["gradients::not-cleared"])
+    assert set(page) == {
+        *("id", "formerly", "severity", "statement", "why", "remedy", "right_when", "references"),
+    }
+    assert page["formerly"] == ["gradients::cleared-between-updates"]
+    assert len(catalogue.explain()) == len(catalogue.checks())

@@ -1,0 +1,301 @@
+"""The monitor: what becomes of a check that fails, of signals, of several threads."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from harness import catalogue
+from harness.errors import CannotTry
+from harness.watch import SilentBug, watch
+from harness.watch.check import Check, Fact
+from harness.watch.events import Step, StepBegins
+from harness.watch.instrument import instrumented
+from harness.watch.locate import Locator, from_signal_handler
+from harness.watch.monitor import Monitor, Options, Threads
+
+PAGE = """
+    ## Why is this a bug?
+    A test.
+
+    ## What to do
+    Nothing.
+
+    ## When it is right
+    Always.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checks that a test makes are gone afterwards."""
+    monkeypatch.delenv("HARNESS_DEBUG", raising=False)
+    catalogue.checks()
+    before = dict(catalogue._registered)
+    yield
+    catalogue._registered.clear()
+    catalogue._registered.update(before)
+
+
+def a_check(name: str, **methods: Any) -> type[Check]:
+    return type(name, (Check,), {"__doc__": f"Wrong.\n{PAGE}", "id": f"tests::{name.lower()}", **methods})
+
+
+def update(model: nn.Module, optimizer: torch.optim.Optimizer, *, clears: bool = True) -> None:
+    nn.functional.cross_entropy(model(torch.randn(4, 2)), torch.tensor([0, 1, 0, 1])).backward()
+    optimizer.step()
+    if clears:
+        optimizer.zero_grad()
+
+
+def loop(updates: int = 6, *, clears: bool = True) -> None:
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(updates):
+        update(model, optimizer, clears=clears)
+
+
+def watched(*checks: type[Check], run: Any = loop) -> Threads:
+    threads = Threads(Options(checks=checks, every=1), Locator())
+    with instrumented(threads):
+        run()
+    threads.ends()
+    return threads
+
+
+# A check that fails itself
+
+
+def fails_at_the_third(self: Check, event: Step) -> None:
+    if event.update == 3:
+        raise KeyError("a fault of ours")
+
+
+def test_a_check_that_fails_leaves_out_itself_alone() -> None:
+    seen: list[int] = []
+    faulty = a_check("Faulty", on_step=fails_at_the_third)
+    other = a_check("Other", on_step=lambda self, event: seen.append(event.update))
+    threads = watched(faulty, other)
+    assert seen == [1, 2, 3, 4, 5, 6]
+    assert list(threads.crashed) == ["tests::faulty"]
+    assert "KeyError: 'a fault of ours' (test_monitor.py:" in threads.crashed["tests::faulty"]
+    assert threads.crashed["tests::faulty"].endswith("update 3)")
+
+
+def test_a_fact_that_fails_leaves_out_the_checks_that_need_it() -> None:
+    class Faulty(Fact):
+        def on_step(self, event: Step) -> None:
+            raise ValueError("a fault of ours")
+
+    class Builds(Fact):
+        def __init__(self, monitor: Monitor) -> None:
+            super().__init__(monitor)
+            self.faulty = monitor.fact(Faulty)
+
+    def needs(self: Check, monitor: Monitor) -> None:
+        Check.__init__(self, monitor)
+        monitor.fact(Builds)
+
+    seen: list[int] = []
+
+    def sees(self: Check, event: StepBegins) -> None:
+        seen.append(event.update)
+
+    one = a_check("One", __init__=needs, on_step_begins=sees)
+    other = a_check("Other", on_step_begins=sees)
+    threads = watched(one, other)
+    assert list(threads.crashed) == ["tests::one"]
+    assert seen == [1, 1, 2, 3, 4, 5, 6], "the first is not told any more after the first update"
+
+
+def test_facts_are_told_first_whoever_asks_for_them() -> None:
+    order: list[str] = []
+
+    class Late(Fact):
+        def on_step(self, event: Step) -> None:
+            order.append("fact")
+
+    def asks(self: Check, monitor: Monitor) -> None:
+        Check.__init__(self, monitor)
+        monitor.fact(Late)
+
+    first = a_check("First", on_step=lambda self, event: order.append("first"))
+    second = a_check("Second", __init__=asks, on_step=lambda self, event: order.append("second"))
+    watched(first, second, run=lambda: loop(1))
+    assert order == ["fact", "first", "second"]
+
+
+def test_nothing_found_is_not_said_where_a_check_failed() -> None:
+    faulty = a_check("Faulty", on_step=fails_at_the_third)
+    faulty.__module__ = f"{catalogue.PACKAGE}.tests"
+    with pytest.raises(CannotTry, match="the check tests::faulty failed itself: KeyError"), watch():
+        loop()
+    with pytest.raises(SilentBug, match="gradients::not-cleared"), watch():
+        loop(clears=False)
+
+
+# Signals
+
+
+class Budget(Exception):
+    pass
+
+
+def handler(number: int, frame: Any) -> None:
+    raise Budget
+
+
+class Handler:
+    def __call__(self, number: int, frame: Any) -> None:
+        raise Budget
+
+    def method(self, number: int, frame: Any) -> None:
+        raise Budget
+
+
+@pytest.mark.parametrize("handle", [handler, Handler(), Handler().method])
+def test_what_a_signal_handler_raises_goes_through_to_the_script(handle: Any) -> None:
+    """Here the signal comes in the middle of a check, which must not swallow it, nor be blamed for it."""
+    rings = a_check(
+        "Rings", on_step=lambda self, event: signal.raise_signal(signal.SIGUSR1) if event.update == 2 else None
+    )
+    before = signal.signal(signal.SIGUSR1, handle)
+    threads = Threads(Options(checks=(rings,)), Locator())
+    try:
+        with pytest.raises(Budget), instrumented(threads):
+            loop()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert threads.crashed == {}
+    assert threads.first.updates_made == 1
+    assert not threads.first.is_suspended
+
+
+def test_other_errors_are_of_no_signal_handler() -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(KeyError) as raised:
+            raise KeyError
+        assert not from_signal_handler(raised.value)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+# Threads
+
+
+def in_threads(*work: Any) -> None:
+    threads = [threading.Thread(target=each) for each in work]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def test_two_trainings_in_two_threads_are_two_loops() -> None:
+    """One clears its gradients, the other does not; they take turns with every update."""
+    turns = threading.Barrier(2, timeout=30)
+
+    def training(clears: bool, updates: int) -> None:
+        data = TensorDataset(torch.randn(4 * updates, 2), torch.arange(4 * updates) % 2)
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for inputs, labels in DataLoader(data, batch_size=4):
+            turns.wait()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            turns.wait()
+            loss.backward()
+            turns.wait()
+            optimizer.step()
+            if clears:
+                optimizer.zero_grad()
+
+    with watch(raise_errors=False) as found:
+        in_threads(lambda: training(True, 8), lambda: training(True, 8))
+    assert found.findings == {}
+    assert [each.updates_made for each in found.monitors] == [8, 8]
+    with watch(raise_errors=False) as found:
+        in_threads(lambda: training(True, 8), lambda: training(False, 8))
+    assert list(found.findings) == ["gradients::not-cleared"]
+    assert found.findings["gradients::not-cleared"].update == 2
+
+
+def test_a_thread_that_trains_alone_is_the_loop() -> None:
+    """What the main thread made before is known, and what it does afterwards is the same loop's."""
+    with watch(raise_errors=False) as found:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        in_threads(lambda: [update(model, optimizer) for _ in range(4)])
+        update(model, optimizer)
+    assert len(found.monitors) == 1
+    assert found.updates_made == 5
+    assert found.findings == {}
+
+
+def test_a_thread_that_fetches_batches_is_a_part_of_the_loop() -> None:
+    import queue
+
+    batches: queue.Queue[Any] = queue.Queue(2)
+    data = TensorDataset(torch.randn(32, 2), torch.arange(32) % 2)
+
+    def fetch() -> None:
+        for _ in range(2):
+            for batch in DataLoader(data, batch_size=4, shuffle=True):
+                batches.put(batch)
+        batches.put(None)
+
+    with watch(raise_errors=False) as found:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        threading.Thread(target=fetch, daemon=True).start()
+        while (batch := batches.get()) is not None:
+            nn.functional.cross_entropy(model(batch[0]), batch[1]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert len(found.monitors) == 1
+    assert found.updates_made == 16
+    assert sum(each.batches for each in found.first.passes) > 0
+
+
+def test_checkpointing_in_a_backward_pass_is_no_call_of_its_own() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    calls: list[int] = []
+    counts = a_check("Counts", on_forward=lambda self, event: calls.append(event.number))
+
+    def run() -> None:
+        inner, outer = nn.Linear(2, 2), nn.Linear(2, 2)
+        out = outer(torch.randn(2, 2))
+        checkpoint(inner, out, use_reentrant=False).sum().backward()
+
+    watched(counts, run=run)
+    assert calls == [1, 2]
+
+
+def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
+    """A script that catches everything goes on; every further step ends it again, and none is looked at."""
+    from harness.watch.monitor import UpdateLimitReached
+
+    seen: list[int] = []
+    counts = a_check("Counts", on_backward_begins=lambda self, event: seen.append(event.number))
+    threads = Threads(Options(checks=(counts,), updates=2), Locator())
+    ended = 0
+    with instrumented(threads):
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(5):
+            try:
+                update(model, optimizer)
+            except UpdateLimitReached:
+                ended += 1
+    threads.ends()
+    assert ended == 4
+    assert seen == [1, 2]
+    assert threads.updates_made == 2
