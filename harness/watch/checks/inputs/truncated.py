@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import Encode, End
+from harness.watch.monitor import Monitor
+
+ENOUGH = 16
+"""Texts that are tokenized before something is said of all of them. A guess."""
+
+
+class Truncated(Check):
+    """Most texts are cut, and more of their tokens are left out than kept.
+
+    ## Why is this a bug?
+    Truncation is silent. With a `max_length` that was meant for other texts, the model is trained and evaluated on the
+    beginnings of sentences, and both numbers agree.
+
+    ## What to do
+    Raise max_length; right for long documents, of which only the beginning is wanted.
+
+    ## When it is right
+    Ignore the warning where the beginning of a long document says enough, and where texts are split into overlapping
+    parts with `return_overflowing_tokens`, which lose nothing.
+    """
+
+    id = "inputs::truncated"
+    formerly = ("inputs::not-cut-off",)
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.texts = self.cut_texts = 0
+        self.kept = self.left_out = 0
+        """Tokens."""
+        self.where: str | None = None
+        """The latest call that cut some."""
+
+    def on_encode(self, event: Encode) -> None:
+        """What a fast tokenizer made: it keeps what it cut off."""
+        for encoding in event.encodings or ():
+            self.texts += 1
+            self.kept += sum(encoding.attention_mask)
+            over = sum(sum(each.special_tokens_mask) < len(each) and len(each) for each in encoding.overflowing)
+            if over:
+                self.cut_texts += 1
+                self.left_out += over
+                self.where = event.where
+
+    def on_end(self, event: End) -> None:
+        if self.texts >= ENOUGH and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
+            self.found(
+                expected="most of each text",
+                observed=f"{self.cut_texts} of {self.texts} texts are cut; more tokens are left out than kept",
+                where=self.where,
+            )
