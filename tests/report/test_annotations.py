@@ -59,4 +59,4 @@ def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path) -> N
     command = [sys.executable, "-m", "harness", "check", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 1
-    assert ("::error file=train.py,line=8,title=gradients%3A%3Acleared" in done.stdout) == github
+    assert ("::error file=train.py,line=8,title=gradients%3A%3Anot-cleared" in done.stdout) == github

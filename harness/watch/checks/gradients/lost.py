@@ -19,8 +19,8 @@ class Lost(Check):
     too, which the end of the epoch cuts short.
 
     ## When it is right
-    Updates that a GradScaler leaves out, gradients whose norm was measured before they were dropped, and parameters that
-    were moved between the backward pass and the clearing (SAM and other methods of two passes) are not reported.
+    Updates that a GradScaler leaves out, gradients whose norm was measured before they were dropped, and parameters
+    that were moved between the backward pass and the clearing (SAM and other methods of two passes) are not reported.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/616

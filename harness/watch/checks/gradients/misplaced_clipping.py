@@ -10,9 +10,9 @@ class MisplacedClipping(Check):
     """Gradients are clipped too early or too late: not all of them are there, they are still scaled, or already used.
 
     ## Why is this a bug?
-    Clipping acts on the gradients as they are when it is called. Before the backward pass there are none, after the step
-    they have been used, after one of several micro-batches they are a part, and before `scaler.unscale_` they are
-    thousands of times too large, so that every update is cut to the same length.
+    Clipping acts on the gradients as they are when it is called. Before the backward pass there are none, after the
+    step they have been used, after one of several micro-batches they are a part, and before `scaler.unscale_` they
+    are thousands of times too large, so that every update is cut to the same length.
 
     ## What to do
     Call clip_grad_norm_ after the backward pass and before optimizer.step().
