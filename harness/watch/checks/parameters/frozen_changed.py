@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -113,7 +114,7 @@ class FrozenChanged(Check):
         self.of_models.clear()
 
 
-def _copies(tensors: list[torch.Tensor]) -> Kept:
+def _copies(tensors: Sequence[torch.Tensor]) -> Kept:
     return [(p, p.detach().clone()) for p in tensors]
 
 
