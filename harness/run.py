@@ -24,7 +24,7 @@ from harness.recipe import Recipe
 from harness.record import FILE_NAME, Curves, Provenance, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
-from harness.watch.trace import checksum
+from harness.torch_objects import checksum
 
 MODEL_FOLDER = "model"
 

@@ -19,7 +19,7 @@ from harness.findings import Check, CheckResult, Finding, NotApplicable, Severit
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
 from harness.stages.replays.results import Replays
-from harness.watch.observer import unchanged_random_state
+from harness.torch_objects import unchanged_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, Trainer
     from transformers.trainer_utils import PredictionOutput
 
-    from harness.watch.trace import Forward, Trace
+    from harness.stages.trace import Forward, Trace
 
 
 @dataclass

@@ -43,7 +43,7 @@ from harness.stages.replays.twins import (
     trainer_twin,
     twin,
 )
-from harness.watch.observer import unchanged_random_state
+from harness.torch_objects import unchanged_random_state
 
 STAGE = Stage("equivalence", loops=("accelerate", "trainer"))
 

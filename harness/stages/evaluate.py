@@ -27,8 +27,8 @@ from harness.metrics import load_metric
 from harness.stages.batches import fixed_length_rows
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.model import PADDING_INVARIANT, evaluated
+from harness.stages.trace import Trace, row_key
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
-from harness.watch.trace import Trace, row_key
 
 STAGE = Stage("evaluate")
 

@@ -14,7 +14,7 @@ from harness.compat import adamw_classes
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.watch.trace import held_by, raw_optimizer
+from harness.torch_objects import held_by, raw_optimizer
 
 STAGE = Stage("optimizer")
 

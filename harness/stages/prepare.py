@@ -13,7 +13,7 @@ from harness.claims import ALL, UNDER_ACCELERATE, WITH_ACCELERATE, Claim
 from harness.compat import split_batches
 from harness.findings import Finding
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.watch.trace import held_by, raw_optimizer
+from harness.torch_objects import held_by, raw_optimizer
 
 STAGE = Stage("prepare", loops=("accelerate",))
 

@@ -13,7 +13,7 @@ from harness.claims import ALL, MRPC_SHAPE, ONE_PROCESS, PREPARING, Claim, as_do
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
-from harness.watch.trace import raw_optimizer
+from harness.torch_objects import raw_optimizer
 
 STAGE = Stage("schedule")
 

@@ -29,8 +29,8 @@ from harness.metrics import load_metric
 from harness.stages.batches import ENOUGH_ROWS
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.schedule import rehearsed_lrs
-from harness.watch.observer import unchanged_random_state
-from harness.watch.trace import Backward, Event, Forward, Trace, row_key
+from harness.stages.trace import Backward, Event, Forward, Trace, row_key
+from harness.torch_objects import unchanged_random_state
 
 STAGE = Stage("train")
 

@@ -16,7 +16,7 @@ from harness.compat import processing_class
 from harness.findings import Finding
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.watch.trace import row_key, rows_of
+from harness.stages.trace import row_key, rows_of
 
 STAGE = Stage("trainer", loops=("trainer",))
 

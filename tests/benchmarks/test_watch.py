@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 
+from harness import catalogue
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
-from harness.watch.hooks import looking
-from harness.watch.invariants import INVARIANTS
-from harness.watch.observer import Observer
+from harness.watch.instrument import instrumented
+from harness.watch.locate import Locator
+from harness.watch.monitor import ALWAYS_SAMPLED, Monitor, Options, Threads
 from tests.benchmarks.benchmark_loops import Document, prepared
 from tests.benchmarks.conftest import Subject
 from tests.benchmarks.measure import TorchDevice
@@ -36,37 +35,29 @@ def watched_subject(request: pytest.FixtureRequest) -> Subject:
     return Subject(run, Document(run), TorchDevice(run.device), "built in")
 
 
-class InALongEpoch(Observer):
+def in_a_long_epoch(monitor: Monitor) -> bool:
     """Rounds are passes of a few updates: the first ones of each are looked at, which is nothing in a long epoch."""
-
-    def is_sampled(self) -> bool:
-        return self.update <= 8 or self.update % self.every == 0
+    return monitor.update <= ALWAYS_SAMPLED or monitor.update % monitor.options.every == 0
 
 
-@contextmanager
-def going_on(observer: Observer) -> Iterator[None]:
-    """Look on again: what was seen before is kept, as in one long training."""
-    with looking(observer):
-        observer.quiet = 0
-        yield
-
-
-def test_watching(benchmark: Any, watched_subject: Subject) -> None:
+def test_watching(benchmark: Any, watched_subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
     subject, name = watched_subject, watched_subject.run.recipe.name
     unwatched = Document(subject.run)
-    observer = InALongEpoch(INVARIANTS)
+    monkeypatch.setattr(Monitor, "is_sampled", in_a_long_epoch)
+    threads = Threads(Options(tuple(catalogue.checks().values())), Locator())
 
     def watched() -> None:
-        with going_on(observer):
+        with instrumented(threads):
             subject.document.train()
 
     for _ in range(2):
         watched()
         unwatched.train()
     found = side_by_side(benchmark, watched, unwatched.train, subject, rounds=ROUNDS[name])
-    assert observer.updates_made > 10
-    assert observer.notes == []
+    assert threads.updates_made > 10
+    assert threads.notes == []
+    assert threads.crashed == {}
     assert torch.isfinite(next(subject.document.model.parameters())).all()
     if found is not None:
         _, ratio = found

@@ -29,7 +29,7 @@ from harness.metrics import load_metric
 from harness.recipe import MINILM, RECIPES, Recipe
 from harness.stages import batches, columns, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
-from harness.watch.trace import Trace
+from harness.stages.trace import Trace
 
 Change = Callable[[Recipe], Recipe]
 

@@ -17,7 +17,7 @@ from harness.findings import Finding, NotApplicable
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
 from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
-from harness.watch.observer import unchanged_random_state
+from harness.torch_objects import unchanged_random_state
 
 
 def _stage(name: str, *, fails: bool = False, calls: list[str]) -> Stage:

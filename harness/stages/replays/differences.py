@@ -15,7 +15,7 @@ from harness.stages.replays.replays import replayed
 from harness.stages.replays.results import Difference, Replay
 from harness.stages.replays.tolerances import largest_difference
 from harness.stages.replays.twins import default_adamw, in_fixed_order, plain_twin, trainer_twin
-from harness.watch.trace import raw_optimizer
+from harness.torch_objects import raw_optimizer
 
 
 def measured_differences(run: Run, by_hand: Replay) -> list[Difference]:

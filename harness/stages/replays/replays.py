@@ -28,8 +28,8 @@ from harness.stages.replays.twins import (
     twin,
     without_dropout,
 )
-from harness.watch.observer import unchanged_random_state
-from harness.watch.trace import Trace
+from harness.stages.trace import Trace
+from harness.torch_objects import unchanged_random_state
 
 WINDOW_ROWS, BATCH, MICRO_BATCH = 21, 8, 2
 """Where accumulation is compared: two windows of four whole micro-batches, and at the end of the epoch one of three,

@@ -17,7 +17,7 @@ from harness.compat import evaluation_strategy, processing_class
 from harness.loops.trainer import quiet_trainer
 from harness.stages import batches, optimizer, prepare, schedule, train
 from harness.stages.chain import Run
-from harness.watch.observer import unchanged_random_state
+from harness.torch_objects import unchanged_random_state
 
 REPLAYED = 20
 """Updates in a replay."""

@@ -7,7 +7,7 @@ removed at the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
+
+from harness.torch_objects import checksum, raw_optimizer
 
 
 @dataclass(frozen=True)
@@ -205,28 +207,6 @@ class Trace:
         given = (tuple(torch.as_tensor(values).tolist()) for values in (predictions, references))
         self._record(MetricBatch(*given))
         self._add_batch(predictions=predictions, references=references, **kwargs)
-
-
-def raw_optimizer(optimizer: Any) -> Optimizer:
-    """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
-    stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)
-    return stepped
-
-
-def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
-    """The tensors of an optimizer, in the order of its groups."""
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def share_parameters(one: nn.Module, other: nn.Module) -> bool:
-    mine = {id(p) for p in one.parameters()}
-    return any(id(p) in mine for p in other.parameters())
-
-
-def checksum(parameters: Iterable[torch.Tensor]) -> int:
-    """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
-    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in parameters)
 
 
 def _should_change(parameter: torch.Tensor, lr: float) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from harness.metrics import load_metric
-from harness.watch.trace import Trace, row_key
+from harness.stages.trace import Trace, row_key
 
 
 class Toy(nn.Module):
