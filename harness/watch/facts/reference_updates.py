@@ -76,11 +76,13 @@ def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
     else:
         gradient = gradient + decay * value
     zero = torch.zeros_like(value)
+    first: torch.Tensor = state.get("exp_avg", zero).double()
+    second: torch.Tensor = state.get("exp_avg_sq", zero).double()
     after, _, _ = adam_update(
         value,
         gradient,
-        state.get("exp_avg", zero).double(),
-        state.get("exp_avg_sq", zero).double(),
+        first,
+        second,
         step=float(state.get("step", 0)) + 1,
         lr=lr,
         betas=(float(group["betas"][0]), float(group["betas"][1])),
