@@ -116,7 +116,7 @@ class Check(Generic[Observed]):
             return self.result("not applicable", reason=str(reason))
         except CannotTry:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the check did not hold
             found = [
                 Finding(
                     expected="something that can be checked",

@@ -128,6 +128,13 @@ def test_claims(invoke) -> None:
     assert "1377" in result.stdout
 
 
+def test_help_names_every_exit_status(invoke) -> None:
+    result = invoke("--help")
+    assert result.exit_code == 0
+    says = " ".join(result.stdout.split())
+    assert "0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed." in says
+
+
 def test_module_and_version() -> None:
     command = [sys.executable, "-m", "harness", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import CannotTry
-from harness.recipe import RECIPES, Recipe, load_recipe
+from harness.recipe import RECIPES, Recipe, load_recipe, with_options
 
 
 def test_defaults_are_the_documents() -> None:
@@ -114,7 +114,34 @@ def test_missing_recipe_file() -> None:
         load_recipe("nowhere.py:x")
 
 
-@pytest.mark.parametrize("module", ["harness", "harness.pytest_plugin", "harness.claims", "harness.cli"])
+def test_options_that_are_given_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_DATA", raising=False)
+    assert with_options(Recipe(), data=None, checkpoint=None, loop=None) == Recipe()
+    assert with_options(Recipe(), data="a", seed=0) == Recipe(data="a", seed=0)
+    with pytest.raises(CannotTry, match="recipe bert-base: loop must be one of plain"):
+        with_options(Recipe(), loop="magic")
+
+
+def test_the_environment_gives_data_to_recipes_that_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_DATA", "mrpc")
+    assert with_options(Recipe()).data == "mrpc"
+    assert with_options(Recipe(), data="other").data == "other"
+    assert with_options(RECIPES["tiny"]) == RECIPES["tiny"]
+    monkeypatch.setenv("HARNESS_DATA", "")
+    assert with_options(Recipe()).data is None
+
+
+def test_accelerate_takes_the_processes_that_were_launched() -> None:
+    assert with_options(Recipe(), loop="accelerate", launched=2).processes == 2
+    assert with_options(Recipe(), loop="accelerate", launched=2, processes=4).processes == 4
+    assert with_options(Recipe(loop="accelerate", processes=3), launched=2).processes == 3
+    assert with_options(Recipe(), launched=2).processes == 1
+
+
+@pytest.mark.parametrize(
+    "module", ["harness", "harness.pytest_plugin", "harness.claims", "harness.findings", "harness.cli"]
+)
 def test_import_is_light(module: str) -> None:
-    code = f"import sys, {module}; print(*({{'torch', 'transformers', 'datasets', 'numpy'}} & set(sys.modules)))"
+    heavy = {"torch", "transformers", "datasets", "numpy", "pydantic"}
+    code = f"import sys, {module}; print(*({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

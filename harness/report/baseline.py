@@ -36,7 +36,7 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
     for name in METRICS if len(baseline.runs) > 1 else ():
         spread = spread_of(baseline, name)
         drops = ", ".join(f"{spread.smallest_drop(runs, alpha()):.4f}" for runs in (1, 3, 5))
-        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 new seeds detect: {drops}"
+        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {drops}"
 
 
 def _throughput_lines(baseline: Throughput) -> Iterator[str]:

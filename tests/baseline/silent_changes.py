@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 from transformers import get_scheduler, set_seed
 
-from harness.baseline.compare import Verdict, compare
+from harness.baseline.compare import compare
 from harness.baseline.stored import Baseline
 from harness.fingerprint import provenance
 from harness.recipe import DEFAULT_RECIPE, RECIPES, Recipe
-from harness.record import FILE_NAME, RunRecord
+from harness.record import FILE_NAME, RunRecord, Verdict
 from harness.run import quiet_libraries, run_record
 from harness.stages import STAGES, Run
 from harness.stages.chain import without_datasets_cache
@@ -79,7 +79,7 @@ def changed_run(recipe: Recipe, name: str) -> RunRecord:
 
 
 def verdicts(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
-    """What the comparisons say of runs that claim the baseline's own data and weights, as silently changed ones would."""
+    """The comparisons of runs that claim the baseline's own data and weights, as silently changed ones would."""
     return compare(baseline, [record.model_copy(update={"inputs": baseline.inputs}) for record in records])
 
 

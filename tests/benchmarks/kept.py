@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from harness.baseline import throughput
-from harness.baseline.compare import Verdict
 from harness.baseline.files import baseline_path, hardware_class
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
+from harness.record import Verdict
 from harness.report.baseline import verdict_lines
 
 MEASURING = ("only", "enable", "json", "save", "autosave", "compare")
