@@ -263,13 +263,13 @@ FACTS = {
 def facts() -> dict[str, str]:
     """What the installed versions have, for each of :data:`FACTS`; a version to come may not tell in the same way."""
 
-    def told(fact: Fact) -> str:
+    def value_of(fact: Fact) -> str:
         try:
             return fact.found()
         except Exception as error:  # noqa: BLE001 - a run is worth more than this
             return f"unknown ({type(error).__name__})"
 
-    return {name: told(fact) for name, fact in FACTS.items()}
+    return {name: value_of(fact) for name, fact in FACTS.items()}
 
 
 def _own_name(kind: type[Any]) -> str:

@@ -132,7 +132,7 @@ def process_group(patience: float) -> Iterator[None]:
 
 
 def in_processes(function: Callable[[], Result], *, processes: int, patience: float = PATIENCE) -> list[Result]:
-    """What ``function()`` returned in each of so many new processes, in the order of the ranks.
+    """What ``function()`` returned in each of the new processes, in the order of the ranks.
 
     The ranks meet on this machine, on its GPUs or, where there is none, on its CPUs. A rank that fails, dies or hangs
     ends all of them, the latter after ``patience`` seconds; one that does not react is killed 30 seconds later. None

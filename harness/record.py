@@ -124,7 +124,7 @@ class RunRecord(StrictModel):
     weights: str | None = None
     """A checksum of the fine-tuned parameters: equal for equal bits."""
     apart: dict[str, float] = Field(default_factory=dict)
-    """How far the loop and the plain loop were apart at most in the updates that were compared, and in how many."""
+    """The largest differences from the plain loop in the updates that were compared, and how many these were."""
     differences: list[Difference] = Field(default_factory=list)
     """Where Trainer is not the document's own loop."""
     facts: dict[str, str] = Field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,8 +14,11 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
+from harness.settings import wanted
+from tests.checks.server import server_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,6 +35,46 @@ def test_ci_finds_the_test_command_in_the_readme() -> None:
     lines = [line for line in (ROOT / "README.md").read_text().splitlines() if re.search(pattern, line)]
     assert len(lines) == 1
     assert "-c constraints.txt" in lines[0]
+
+
+DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 200
+
+
+@pytest.mark.parametrize("document", DOCS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        name, _, section = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        assert target.exists(), link
+        if section:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert section in {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}, link
+
+
+def test_documents_use_the_ids_of_today() -> None:
+    formerly = {name for check in catalogue.checks().values() for name in check.formerly}
+    for document in set(DOCS) - {ROOT / "CHANGELOG.md", ROOT / "docs" / "decisions.md"}:
+        assert not formerly.intersection(re.findall(r"[a-z]+::[a-z-]+", document.read_text(encoding="utf-8")))
+
+
+def test_settings_in_the_documents_are_accepted(tmp_path: Path) -> None:
+    for name in ("README.md", "docs/check.md"):
+        (table,) = re.findall(r"```toml\n(\[tool\.harness\].*?)```", (ROOT / name).read_text(), re.DOTALL)
+        (tmp_path / "pyproject.toml").write_text(table)
+        assert wanted(tmp_path / "train.py").ignored
+
+
+def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    shutil.copy(ROOT / "tests/checks/gradients/not-cleared/bad.py", tmp_path / "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "check", "train.py")
+    *finding, outcome = done.stderr.splitlines()
+    sample = "\n".join(f"    {line}" for line in (*finding, outcome.partition(";")[0]))
+    assert done.status == 1
+    assert sample in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_no_placeholder_is_left() -> None:
@@ -102,9 +146,9 @@ def test_ci_runs_the_oldest_and_the_last_of_4() -> None:
     assert " -e tf423,tf457 " in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_readme_shows_the_recorded_matrix() -> None:
+def test_the_docs_show_the_recorded_matrix() -> None:
     recorded = Matrix.read(ROOT / "baselines" / "matrix.json")
-    assert "\n".join(markdown_lines(recorded, None)) in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(markdown_lines(recorded, None)) in (ROOT / "docs" / "matrix.md").read_text(encoding="utf-8")
     assert [column.libraries["transformers"] for column in recorded.columns] == sorted(
         (
             pins["transformers"]

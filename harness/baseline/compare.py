@@ -21,7 +21,7 @@ EARLY = 20
 """The first updates, which a run on another fingerprint still shares with the recorded one."""
 
 DRIFT = 1e-3
-"""How far their losses may be apart there. Measured with the built-in recipe: 0 between transformers 4.57.6 and 5.23.0,
+"""How much their losses may differ there. Measured with the built-in recipe: 0 between transformers 4.57.6 and 5.23.0,
 1.2e-7 between one thread and two."""
 
 SAME_KERNELS = ("device", "device_name", "machine", "cpu")

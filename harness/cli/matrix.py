@@ -17,7 +17,7 @@ from harness.cli.options import FOUND, baselines_option, check_json, echo, json_
     "--markdown",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write it as Markdown: between the marks of a file that has them, such as README.md, or as a file.",
+    help="Also write it as Markdown: between the marks of a file that has them, such as docs/matrix.md, or as a file.",
 )
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
 @baselines_option

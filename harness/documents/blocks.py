@@ -32,7 +32,7 @@ RULE = re.compile(r"^-{5,}\s*$")
 LOST_INDENTATION = "the copy lost its indentation"
 
 NAMED = 3
-"""So many calls name a block."""
+"""Calls that a block is named by, at most."""
 
 
 @dataclass(frozen=True)

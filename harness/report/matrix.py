@@ -22,7 +22,7 @@ CHANGED = "*"
 """After a cell that is not what was recorded."""
 
 INLINE, LENGTH = 28, 160
-"""Values of so many characters are shown in their cell, longer ones below the table and cut to the second."""
+"""Characters: up to the first a value is shown in its cell; a longer one is below the table, cut to the second."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from harness.recipe import Recipe
 from harness.record import RunRecord
 
 NAMED = 4
-"""So many checks that are not applicable are named for each reason; run.json has all of them."""
+"""Checks that are not applicable, named for each reason; run.json has all of them."""
 
 
 def recipe_line(recipe: Recipe) -> str:
@@ -46,7 +46,7 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
     if record.apart:
         updates, *distances = record.apart.items()
         measured = ", ".join(f"{what} {distance:.2g}" for what, distance in distances)
-        yield f"apart from the plain loop in {updates[1]:.0f} updates by at most: {measured}"
+        yield f"differs from the plain loop over {updates[1]:.0f} updates by at most: {measured}"
     yield from difference_lines(record.differences)
     for reason, checks in _reasons(record.checks).items():
         more = f" and {len(checks) - NAMED} more" if len(checks) > NAMED else ""

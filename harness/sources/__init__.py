@@ -37,7 +37,7 @@ def load_raw_datasets(recipe: Recipe) -> DatasetDict:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Tells a broken file from a broken library: the first cannot be tried, the second is what the harness looks for.
+    """Tells a broken file from a broken library: nothing can run with the first, and the second is what we look for.
 
     Raises:
         CannotTry: an error that means a missing or damaged file; others (TypeError, ImportError, ...) pass through.

@@ -38,7 +38,7 @@ MATCHING_LAYERS, MATCHING_HEADS = 2, 2
 BATCH, POOL = 64, 32
 LR, WARMUP = 1.5e-3, 300
 LESSONS = ((1500, 1), (3500, 2))
-"""Until so many updates, stories have at most so many clauses; afterwards, three."""
+"""Updates, and the largest number of clauses of a story until then; afterwards it is three."""
 NOT_NEXT_SHARE, MASKED_SHARE = 0.25, 0.12
 IGNORED = -100
 """The target that cross entropy leaves out."""
