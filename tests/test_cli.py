@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -150,9 +151,10 @@ def test_interrupt(small: Recipe, tmp_path: Path) -> None:
     recipe.write_text(f"from harness.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
     command = [sys.executable, "-m", "harness", "run", "--recipe", f"{recipe}:long", "--output", str(output)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": ""}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    # A shell starts what runs in its background deaf to the signal.
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, preexec_fn=hears, **pipes) as process:
         assert process.stderr is not None
         shown = ""
         for more in iter(partial(process.stderr.read, 1), ""):
