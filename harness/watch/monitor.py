@@ -103,7 +103,9 @@ class Monitor:
         self._stepped = False
         """Whether the update at hand has been made, by one optimizer at least."""
         self.passes: list[Pass] = []
-        """One for each loader: its latest."""
+        """Those that are not over."""
+        self._passes_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        """How many passes of each loader have given a batch."""
         self.passes_shortened = False
         self.batch: Batch | None = None
         self.fetching: list[Any] = []
@@ -254,18 +256,14 @@ class Monitor:
     # What the instruments report
 
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
-        earlier = [each for each in self.passes if each.loader is loader]
-        for each in earlier:
+        for each in [each for each in self.passes if each.loader is loader]:
             self.end_pass(each)
-        begun = Pass(
-            loader,
-            1 + max((each.number for each in earlier), default=0),
-            planned,
-            self.locator.where(),
-            self.updates_made,
-            thread=threading.get_ident(),
-        )
-        self.passes = [each for each in self.passes if each not in earlier] + [begun]
+            if each in self.passes:
+                self.passes.remove(each)  # it gave no batch
+        number = 1 + self._passes_of.get(loader, 0)
+        where, thread = self.locator.where(), threading.get_ident()
+        begun = Pass(loader, number, planned, where, self.updates_made, thread=thread)
+        self.passes.append(begun)
         self.emit(PassBegins(begun))
         return begun
 
@@ -273,6 +271,8 @@ class Monitor:
         if ended.over or ended.batches == 0:
             return
         ended.over = True
+        if ended in self.passes:
+            self.passes.remove(ended)
         self.passes_shortened = self.passes_shortened or ended.shortened
         self.emit(PassEnds(ended))
         if self.batch is not None and self.batch.of is ended and not ended.trains and ended.forwards >= ended.batches:
@@ -283,6 +283,7 @@ class Monitor:
         self._stepped = False
         of.batches += 1
         of.pending += 1
+        self._passes_of[of.loader] = of.number
         of.rows += _count(indices)
         self.batch = Batch(of, self._next_number("batch"), indices, samples, data, self.locator.where())
         self.emit(self.batch)
@@ -376,7 +377,7 @@ class Monitor:
     def ends(self) -> None:
         """The loop is over: what can only be said at the end is said now."""
         self.over = False
-        for each in self.passes:
+        for each in list(self.passes):
             self.end_pass(each)
         self.emit(End())
         self.over = True

@@ -22,8 +22,9 @@ orders that begin with the same three batches are the same order."""
 MOST_ROWS = 1024
 """Rows of a pass that are remembered, about: a guess at enough to tell datasets by them."""
 
-MOST_KINDS = 512
-"""Ways in which passes went that are told apart; more are there only where a loader is made for each few batches."""
+MOST_KINDS = 64
+"""Ways in which passes went that are told apart: each keeps its dataset alive. By reasoning: folds, phases and several
+evaluations are fewer; more are there only where a loader is made for each few batches."""
 
 
 @dataclass(eq=False)
