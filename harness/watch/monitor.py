@@ -393,7 +393,7 @@ class Monitor:
             if mine[0] is not None:
                 try:
                     check.compare(mine)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
                     self._leave_out(check, error)
 
     def hand_over(self, other: Monitor, thread: int) -> None:

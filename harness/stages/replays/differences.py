@@ -8,11 +8,12 @@ from typing import Any
 from torch.optim import AdamW, Optimizer
 from transformers import PreTrainedModel
 
+from harness.findings import Difference
 from harness.loops.adamw import TransformersAdamW
 from harness.stages import schedule
 from harness.stages.chain import Run
 from harness.stages.replays.replays import replayed
-from harness.stages.replays.results import Difference, Replay
+from harness.stages.replays.results import Replay
 from harness.stages.replays.tolerances import largest_difference
 from harness.stages.replays.twins import default_adamw, in_fixed_order, plain_twin, trainer_twin
 from harness.torch_objects import raw_optimizer

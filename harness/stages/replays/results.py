@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from harness.findings import Difference
+
 
 @dataclass
 class Replay:
@@ -17,17 +19,6 @@ class Replay:
     """The 2-norm over all gradients, as each update used them."""
     parameters: dict[str, torch.Tensor]
     """After the last update, on the CPU."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One thing in which another way to train is not the document's own loop."""
-
-    what: str
-    there: str
-    by_hand: str
-    effect: float
-    """The largest difference of any parameter after the replayed updates, where this alone is switched on."""
 
 
 @dataclass

@@ -40,45 +40,50 @@ class _Indices:
         return index
 
 
-def install(threads: Threads, patches: Patches) -> None:
-    passes: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
-    """By their iterator, with the monitor that the pass was begun in."""
+class _Passes:
+    """The iterators of DataLoaders that are being gone through."""
 
-    def begins(monitor: Monitor, iterator: Any, loader: Any) -> Pass:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._begun: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
+        """By the iterator, with the monitor that the pass was begun in."""
+
+    def made(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        monitor = self._threads.current()
+        if monitor is None:
+            return
+        iterator, loader = args[0], _loader(args, kwargs)
+        begun = self._begin(monitor, iterator, loader)
+        if loader.num_workers == 0 and iterator._auto_collation:
+            iterator._collate_fn = _remembering(iterator._collate_fn, begun)
+
+    def began_again(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := self._threads.current():
+            self._begin(monitor, args[0], _loader(args, kwargs))
+
+    def _begin(self, monitor: Monitor, iterator: Any, loader: Any) -> Pass:
         planned = None
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
             with suppress(TypeError):  # a sampler without a length
                 planned = len(iterator._index_sampler)
-        _, old = passes.get(iterator, (None, None))
+        _, old = self._begun.get(iterator, (None, None))
         if old is not None and not old.batches and old in monitor.passes:
             monitor.passes.remove(old)  # workers' iterators begin twice
         begun = monitor.begin_pass(loader, planned)
-        passes[iterator] = monitor, begun
+        self._begun[iterator] = monitor, begun
         iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, monitor.options.shortening)
         return begun
 
-    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        original(*args, **kwargs)
-        monitor = threads.current()
-        if monitor is None:
-            return
-        iterator, loader = args[0], args[1] if len(args) > 1 else kwargs["loader"]
-        begun = begins(monitor, iterator, loader)
-        if loader.num_workers == 0 and iterator._auto_collation:
-            iterator._collate_fn = _remembering(iterator._collate_fn, begun)
-
-    def began_again(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        original(*args, **kwargs)
-        if monitor := threads.current():
-            begins(monitor, args[0], args[1] if len(args) > 1 else kwargs["loader"])
-
-    def following(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def following(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         (iterator,) = args
-        monitor, begun = passes.get(iterator, (None, None))
-        if monitor is None or begun is None or threads.current() is None:
+        current = self._threads.current()
+        if current is None or iterator not in self._begun:
             return original(iterator)
-        if begun not in monitor.passes and (own := threads.current()) is not None and begun in own.passes:
-            monitor = own  # its thread turned out to be a loop of its own
+        monitor, begun = self._begun[iterator]
+        if begun not in monitor.passes and begun in current.passes:
+            monitor = current  # its thread turned out to be a loop of its own
         try:
             data = original(iterator)
         except StopIteration:
@@ -89,18 +94,25 @@ def install(threads: Threads, patches: Patches) -> None:
                 monitor.end_pass(begun)
             raise
         queue = getattr(iterator._sampler_iter, "queue", None)
-        drawn = queue.pop(0) if queue else None
-        if monitor.fetching:
-            monitor.fetching[-1].append((begun, drawn, begun.samples, data))
-        else:
-            monitor.give(begun, drawn, begun.samples, data)
+        given = begun, queue.pop(0) if queue else None, begun.samples, data
         begun.samples = None
+        if monitor.fetching:
+            monitor.fetching[-1].append(given)
+        else:
+            monitor.give(*given)
         return data
 
+
+def install(threads: Threads, patches: Patches) -> None:
+    passes = _Passes(threads)
     base = dataloader._BaseDataLoaderIter
-    patches.wrap(base, "__init__", made)
-    patches.wrap(base, "_reset", began_again)
-    patches.wrap(base, "__next__", following)
+    patches.wrap(base, "__init__", passes.made)
+    patches.wrap(base, "_reset", passes.began_again)
+    patches.wrap(base, "__next__", passes.following)
+
+
+def _loader(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    return args[1] if len(args) > 1 else kwargs["loader"]
 
 
 def _remembering(collate: Any, begun: Pass) -> Any:
