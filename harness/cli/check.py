@@ -56,6 +56,7 @@ def check(
         write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
     if report.crashed is not None:
         click.echo(report.crashed, err=True)
+    click.echo(err=True)  # the script's last line, a progress bar's say, may not have ended
     echo(outcome_lines(report), err=True)
     if annotations.running_in_github_actions():
         echo(annotations.of_findings(report.findings))
