@@ -139,19 +139,9 @@ def resolve(names: Iterable[str]) -> set[str]:
             found |= {check for check in known if check.startswith(f"{family}::")}
         else:
             close = difflib.get_close_matches(name, [*former, *families()], n=1, cutoff=0.4)
-            meant = f"; did you mean {_current(close[0], former)}?" if close else "; harness explain lists them"
-            raise CannotTry(f"there is no check {name}{meant}")
+            meant = f"; did you mean {former[close[0]].id if close[0] in former else close[0]}?" if close else ""
+            raise CannotTry(f"there is no check {name}{meant or '; harness explain lists them'}")
     return found
-
-
-def _current(name: str, former: dict[str, type[Check]]) -> str:
-    return former[name].id if name in former else name
-
-
-def current(check: str) -> str:
-    """The id that a check has today, for one that a stored file may still call as it was; itself if it is unknown."""
-    checks()
-    return _current(check, _names())
 
 
 def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ class Check(Generic[Observed]):
     statement: str
     function: Callable[[Observed], Iterator[Finding]]
     severity: Severity = "error"
-    otherwise: str | None = None
+    fallback_invariant: str | None = None
     """The invariant that it stands for where the claim does not apply."""
 
     def __call__(self, observed: Observed) -> CheckResult:

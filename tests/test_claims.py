@@ -44,7 +44,7 @@ def test_ids_and_sentences_mean_one_thing() -> None:
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
 def test_check_stands_for_something(check: Check[Run]) -> None:
     assert check.claim in CLAIMS or check.claim in INVARIANTS
-    assert check.otherwise is None or (check.claim in CLAIMS and check.otherwise in INVARIANTS)
+    assert check.fallback_invariant is None or (check.claim in CLAIMS and check.fallback_invariant in INVARIANTS)
     assert check.statement.endswith(".")
 
 

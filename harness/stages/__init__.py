@@ -54,7 +54,7 @@ def checks_of_claims() -> Iterator[tuple[Claim | Invariant, str, list[str]]]:
     """Each claim with its stage, then each invariant with "-", and the ids of the checks that stand for it."""
     both: list[Claim | Invariant] = [*CLAIMS.values(), *INVARIANTS.values()]
     for one in both:
-        checks = [check.id for check in CHECKS.values() if one.id in (check.claim, check.otherwise)]
+        checks = [check.id for check in CHECKS.values() if one.id in (check.claim, check.fallback_invariant)]
         stage = next(stage.name for stage in STAGES if one.id in stage.stands_for)
         yield one, stage if isinstance(one, Claim) else "-", checks
 

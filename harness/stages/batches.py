@@ -28,7 +28,7 @@ from harness.stages.tokenize import model_config
 STAGE = Stage("batches")
 
 ENOUGH_ROWS = 10
-"""From so many rows on, two random orders are never the same (1 in 3.6 million)."""
+"""Smallest number of rows of which two random orders are never the same (1 in 3.6 million)."""
 
 
 @STAGE.step
@@ -101,7 +101,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
         PREPARING,
         only=as_documented("batch_size"),
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def batch_shapes(run: Run) -> Iterator[Finding]:
     """A batch is batch size x its longest row; labels has one entry for each row."""

@@ -40,7 +40,7 @@ class Run:
 
     recipe: Recipe
     updates: int | None = None
-    """Stop after so many updates; the schedule stays planned for all of them."""
+    """Stop after this number of updates; the schedule stays planned for all of them."""
 
     raw_datasets: DatasetDict = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)
@@ -86,12 +86,12 @@ class Run:
 
     @cached_property
     def training_forwards(self) -> list[list[Forward]]:
-        """The forwards that led to updates, of every rank. All ranks ask for them together."""
+        """The forwards that led to updates, of every rank. Collective: every rank must ask for them."""
         return of_all_ranks([forward for forward in self.training.forwards if forward.gradients])
 
     @cached_property
     def evaluation_forwards(self) -> list[list[Forward]]:
-        """The forwards of the evaluation, of every rank. All ranks ask for them together."""
+        """The forwards of the evaluation, of every rank. Collective: every rank must ask for them."""
         return of_all_ranks(self.evaluation.forwards)
 
     @property
@@ -165,21 +165,32 @@ class Stage:
             self.steps[run.recipe.loop](run)
 
     def check(
-        self, claim: Claim | Invariant | str, *, severity: Severity = "error", otherwise: Invariant | None = None
+        self,
+        claim: Claim | Invariant | str,
+        *,
+        severity: Severity = "error",
+        fallback_invariant: Invariant | None = None,
     ) -> Callable[[Callable[[Run], Iterator[Finding]]], Check[Run]]:
         """Register a check: its docstring says what must hold, its name is the id.
 
         It stands for a claim or an invariant; given the id of an invariant, what must hold is that invariant's
         sentence. Where the claim does not apply to the recipe, neither does the check, unless it stands for an
-        invariant ``otherwise``.
+        invariant ``fallback_invariant``.
         """
 
         def register(function: Callable[[Run], Iterator[Finding]]) -> Check[Run]:
             statement = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
             name = f"{self.name}::{function.__name__.replace('_', '-')}"
             stands_for = Invariant(claim, statement) if isinstance(claim, str) else claim
-            check = Check(name, stands_for.id, statement, function, severity, otherwise.id if otherwise else None)
-            self.stands_for |= {each.id: each for each in (stands_for, otherwise) if each}
+            check = Check(
+                name,
+                stands_for.id,
+                statement,
+                function,
+                severity,
+                fallback_invariant.id if fallback_invariant else None,
+            )
+            self.stands_for |= {each.id: each for each in (stands_for, fallback_invariant) if each}
             self.checks.append(check)
             return check
 
@@ -229,8 +240,8 @@ class Stage:
         reason = claim.not_applicable(run.recipe) if isinstance(claim, Claim) else None
         if reason is None:
             return check(run)
-        if check.otherwise:
-            return replace(check, claim=check.otherwise)(run)
+        if check.fallback_invariant:
+            return replace(check, claim=check.fallback_invariant)(run)
         return check.result("not applicable", reason=reason)
 
 

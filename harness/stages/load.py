@@ -49,7 +49,7 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         LOADING,
         only=as_documented("text_columns", "label_column"),
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
@@ -102,7 +102,7 @@ def raw_features(run: Run) -> Iterator[Finding]:
         LOADING,
         only=as_documented("label_names"),
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""

@@ -207,7 +207,7 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         PREPARING,
         only=as_documented("batch_size"),
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def logits_shape(run: Run) -> Iterator[Finding]:
     """There is one logit for each class and row of the batch."""

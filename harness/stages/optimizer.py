@@ -42,7 +42,8 @@ def is_adamw(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("lr", "The learning rate is 5e-5.", ALL, PREPARING, only=as_documented("lr")), otherwise=RECIPE_RESPECTED
+    Claim("lr", "The learning rate is 5e-5.", ALL, PREPARING, only=as_documented("lr")),
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""

@@ -73,7 +73,7 @@ class MetricBatch:
 
 
 STILL = 8
-"""So many parameters in a row that an update left as they were are no rounding."""
+"""Smallest number of unchanged parameters in a row that is no rounding."""
 
 Event = Forward | Backward | Update | MetricBatch
 

@@ -169,7 +169,7 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
     """Each batch is one forward and one update, as many as planned."""
@@ -191,7 +191,7 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
     ),
-    otherwise=RECIPE_RESPECTED,
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
     """The progress bar is as long as the schedule and counts every update."""

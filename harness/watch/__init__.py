@@ -38,7 +38,7 @@ def watch(
     Args:
         select: run these checks only: ids, or families such as ``gradients``.
         ignore: checks that are not wanted, by id or family.
-        every: look at the tensors of the first updates, and of one in so many from then on.
+        every: look at the tensors of the first updates, and of each N-th from then on.
         raise_errors: whether errors end the block with :class:`SilentBug`; warnings never do. The findings are in
             ``findings`` of what the block gets.
 

@@ -68,9 +68,9 @@ class Options:
 
     checks: tuple[Callable[[Monitor], AnyCheck], ...] = ()
     every: int = 50
-    """Tensors are looked at in the first updates, and in one of so many from then on."""
+    """Tensors are looked at in the first updates, and in each N-th from then on."""
     updates: int | None = None
-    """End the script after so many updates."""
+    """End the script after this number of updates."""
     shortening: Shortening | None = None
     """Which batches of long passes are left out; None for none."""
 

@@ -22,7 +22,7 @@ class Shortening:
     """Passes of a loader after which ``later_batches`` are enough."""
     later_batches: int = 4
     updates: int = 2
-    """A pass that trains goes on until it has seen so many, as accumulation makes them rare..."""
+    """A pass that trains goes on until it has seen this number of updates, which accumulation makes rare..."""
     at_most: int = 256
     """... unless that takes more batches than these."""
 

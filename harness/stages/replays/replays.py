@@ -112,7 +112,7 @@ def micro_batches(run: Run, train_accumulating: Callable[..., None] = accelerate
 
 
 def trainers_update(run: Run, micro_batches: int, prepared: Callable[[Trainer], None] = lambda trainer: None) -> Replay:
-    """One update by Trainer over the first rows, in so many micro-batches, by plain gradient descent."""
+    """One update by Trainer over the first rows, in ``micro_batches`` micro-batches, by plain gradient descent."""
     constant: dict[str, Any] = {"lr_scheduler_type": "constant", "warmup_steps": 0, "num_train_epochs": 1}
     with accelerated.separate_state():
         other = trainer_twin(

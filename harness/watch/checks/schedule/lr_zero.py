@@ -39,7 +39,7 @@ class LrZero(Check):
         self.zeros: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Latest updates of each optimizer that were made with a learning rate of 0."""
         self.zero: tuple[str | None, int] | None = None
-        """Where and when there had been so many in a row for the first time."""
+        """Where and when the limit was reached for the first time."""
 
     def on_step_begins(self, event: StepBegins) -> None:
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
