@@ -37,10 +37,11 @@ def check(
     script: # harness: ignore[ID].
 
     Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
-    and nothing else was found, 3 the script itself crashed.
+    and no error was found, 3 the script itself crashed.
     """
     if json_file is not None and launch.is_main_process():
         check_json(json_file)
+        json_file = json_file.absolute()  # the script may go to another folder
 
     from harness.files import write_atomically
     from harness.report import annotations
@@ -62,4 +63,4 @@ def check(
         echo(annotations.of_findings(report.findings))
     if report.crashed is not None:
         sys.exit(CRASHED)
-    sys.exit(FOUND if report.failed else CANNOT_TRY if report.not_looked_at else 0)
+    sys.exit(FOUND if report.failed else CANNOT_TRY if report.incomplete else 0)

@@ -59,7 +59,8 @@ def watch(
         with instrumented(threads):
             yield threads
     except BaseException as error:
-        threads.first.complete = False
+        for monitor in threads.monitors:
+            monitor.complete = False
         threads.ends()
         for finding in reported(threads.findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))
@@ -80,10 +81,18 @@ def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:
 
 
 def reported(findings: Mapping[str, Finding], ignored: Collection[str]) -> list[Finding]:
-    """The findings that say something of their own and are wanted, errors first, in the order of the updates."""
+    """The findings that say something of their own and are wanted, errors first, in the order of the updates.
+
+    Those that a comment in the user's code ignores are not wanted either.
+    """
     from harness import catalogue
+    from harness.settings import is_ignored_by_comment
 
     known = catalogue.checks()
     explained = {effect for cause in findings if cause in known for effect in known[cause].explains}
-    found = [each for each in findings.values() if each.check not in ignored and each.check not in explained]
+    found = [
+        each
+        for each in findings.values()
+        if each.check not in ignored and each.check not in explained and not is_ignored_by_comment(each)
+    ]
     return sorted(found, key=lambda finding: (finding.severity, finding.update or 0))

@@ -29,7 +29,6 @@ class Locator:
         paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         paths.add(str(Path(__file__).parents[1]))
         self._not_the_users = {os.path.realpath(path) + os.sep for path in paths}
-        self._looked_for = 0
 
     @property
     def script_place(self) -> str | None:

@@ -122,6 +122,8 @@ class Monitor:
         self.reached: set[int] = set()
         self.in_backward = False
         self.in_step: Optimizer | None = None
+        self._step: StepBegins | None = None
+        """The optimizer step at hand."""
         self.first_batch: float | None = None
         """When the script got its first batch."""
         self.stepped = False
@@ -140,6 +142,10 @@ class Monitor:
         self._needs: dict[Any, list[Listener]] = {}
         """Which facts a listener asked for, while it was made."""
         self._making: list[list[Listener]] = []
+        self._left_out: set[object] = set()
+        """Facts and checks that failed themselves, and the checks that need such a fact."""
+        self.thread = 0
+        """The thread whose loop it is; 0 for the first."""
         self.checks: list[AnyCheck] = []
         for kind in options.checks:
             self.checks.append(self._add(kind))
@@ -185,6 +191,8 @@ class Monitor:
             return
         with self.suspended():
             for listener, handle in list(listeners):
+                if listener in self._left_out:
+                    continue  # since this very event
                 try:
                     handle(event)
                 except Exception as error:
@@ -201,6 +209,7 @@ class Monitor:
         while len(gone) > left:
             left = len(gone)
             gone |= {each for each, facts in self._needs.items() if gone.intersection(facts)}
+        self._left_out |= gone
         for listeners in self._listeners.values():
             listeners[:] = [each for each in listeners if each[0] not in gone]
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -345,23 +354,24 @@ class Monitor:
             self.optimizers[optimizer] = OptimizerSeen(made=made, stack=stack, thread=threading.get_ident())
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        if self.in_step is not None:
-            return  # an optimizer's step within its own
+        if self.in_step not in (None, optimizer):
+            return  # a step within another's; one that is still this optimizer's own has raised
         self.in_step = optimizer
         seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
         seen.where = self.locator.where()
-        self._step = (optimizer, seen.steps + 1, self.update, self.is_sampled(), seen.where, self.batch)
-        self.emit(StepBegins(*self._step))
+        number, sampled = seen.steps + 1, self.is_sampled()
+        self._step = StepBegins(optimizer, number, self.update, sampled, seen.where, self.batch)
+        self.emit(self._step)
 
     def step_ends(self, optimizer: Optimizer) -> None:
-        if self.in_step is not optimizer:
+        if self.in_step is not optimizer or self._step is None:
             return
         self.in_step = None
         self.stepped = True
         seen = self.optimizers[optimizer]
         seen.steps += 1
-        self.emit(Step(*self._step))
-        del self._step
+        self.emit(Step(**vars(self._step)))
+        self._step = None
         if self.batch is not None:
             self.batch.of.updates += not self._stepped
             self.batch.of.pending = 0
@@ -383,6 +393,21 @@ class Monitor:
         self.over = True
         self.batch = None
 
+    def let_go(self) -> None:
+        """Nothing comes of this loop any more: what it holds until the next backward pass is free."""
+        self.forwards, self.losses, self.batch = [], [], None
+
+    def summaries(self) -> dict[str, Any]:
+        """What the checks sum up of this rank, by id."""
+        found = {}
+        for check in self.checks:
+            if check.id not in self.crashed:
+                try:
+                    found[check.id] = check.summary()
+                except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
+                    self._leave_out(check, error)
+        return found
+
     def compare_ranks(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """On the first of several ranks, at the end: let the checks compare what they summed up on each.
 
@@ -390,7 +415,7 @@ class Monitor:
         """
         for check in self.checks:
             mine = [each.get(check.id) for each in summaries]
-            if mine[0] is not None:
+            if None not in mine:
                 try:
                     check.compare(mine)
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
@@ -398,17 +423,21 @@ class Monitor:
 
     def hand_over(self, other: Monitor, thread: int) -> None:
         """What a thread made and began is the other's, to which its loop turns out to belong."""
-        for optimizer, seen in list(self.optimizers.items()):
-            if seen.thread == thread:
-                other.optimizers[optimizer] = self.optimizers.pop(optimizer)
-        for scheduler, made in list(self.schedulers.items()):
-            if raw_optimizer(getattr(scheduler, "optimizer", None)) in other.optimizers:
-                other.schedulers[scheduler] = made
-                del self.schedulers[scheduler]
-        other.passes = [each for each in self.passes if each.thread == thread]
-        self.passes = [each for each in self.passes if each.thread != thread]
+        for optimizer in [each() for each in self.optimizers.keyrefs()]:
+            if optimizer is not None and self.optimizers[optimizer].thread == thread:
+                self.hand_over_optimizer(optimizer, other)
+        for each in [each for each in self.passes if each.thread == thread]:
+            self.passes.remove(each)
+            other.passes.append(each)
         if self.batch is not None and self.batch.of in other.passes:
             other.batch, self.batch = self.batch, None
+
+    def hand_over_optimizer(self, optimizer: Optimizer, other: Monitor) -> None:
+        """An optimizer, and its schedulers, are of the loop that steps it."""
+        other.optimizers[optimizer] = self.optimizers.pop(optimizer)
+        for scheduler in [each() for each in self.schedulers.keyrefs()]:
+            if scheduler is not None and raw_optimizer(getattr(scheduler, "optimizer", None)) is optimizer:
+                other.schedulers[scheduler] = self.schedulers.pop(scheduler)
 
 
 class Threads:
@@ -443,13 +472,16 @@ class Threads:
         return self.current()
 
     def _assigned(self, thread: int) -> Monitor:
-        known = {each.ident: each for each in threading.enumerate()}
+        known = {each.ident: each for each in threading.enumerate() if not isinstance(each, threading._DummyThread)}
         if thread not in known:
             return self.first  # of torch's engine, which nobody started as a thread of Python's
+        for ended in [each for each in self.monitors[1:] if each.thread not in known]:
+            ended.let_go()
         if self._trains is None or not self._trains.is_alive() or self._trains is known[thread]:
             self._trains = known[thread]
             return self.first
         other = Monitor(self.options, self.locator)
+        other.thread = thread
         self.monitors.append(other)
         self.first.hand_over(other, thread)
         return other
@@ -461,7 +493,16 @@ class Threads:
             UpdateLimitReached: the updates that were asked for have been made.
         """
         if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
+            for each in self.monitors:
+                each.complete = False
             raise UpdateLimitReached
+
+    def stepping(self, optimizer: Optimizer) -> Monitor | None:
+        """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""
+        monitor = self.current()
+        if monitor is not None and monitor is not self.first and optimizer in self.first.optimizers:
+            self.first.hand_over_optimizer(optimizer, monitor)
+        return monitor
 
     def ends(self) -> None:
         """All loops are over."""

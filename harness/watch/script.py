@@ -63,7 +63,7 @@ class CheckReport:
 
     @property
     def incomplete(self) -> bool:
-        """Whether nothing was found by checks that looked, and others could not."""
+        """Whether no error was found, and some checks could not look."""
         return bool(self.not_looked_at) and not self.failed
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,12 +109,12 @@ def check_script(
     for monitor in threads.monitors:
         monitor.complete = monitor.complete and report.crashed is None
     threads.ends()
-    findings, notes = _of_all_ranks(threads)
+    findings, notes, crashed = _of_all_ranks(threads)
     commented = {check for check, finding in findings.items() if is_ignored_by_comment(finding)}
     ignored = chosen.ignored | commented
     report.updates = threads.updates_made
     report.notes = notes
-    report.not_looked_at = [NotLookedAt(check, f"it failed itself: {how}") for check, how in threads.crashed.items()]
+    report.not_looked_at = [NotLookedAt(check, f"it failed itself: {how}") for check, how in crashed.items()]
     report.shortened = any(monitor.passes_shortened for monitor in threads.monitors)
     report.findings = reported(findings, ignored)
     report.ignored = sorted(set(findings) & ignored)
@@ -153,40 +153,47 @@ def _run(script: str, path: Path | None) -> str | None:
     return None
 
 
-def _of_all_ranks(threads: Threads) -> tuple[dict[str, Finding], list[str]]:
-    """Findings and notes; on the first of several ranks what the others found, and what shows when ranks are compared.
+def _of_all_ranks(threads: Threads) -> tuple[dict[str, Finding], list[str], dict[str, str]]:
+    """Findings, notes, and checks that failed themselves; on the first of several ranks those of all.
 
-    The others leave theirs in a folder that the first reads.
+    The others leave theirs in a folder that the first reads. It also compares what only shows between ranks.
     """
     ranks = launch.world_size() or 1
     if ranks == 1:
-        return threads.findings, threads.notes
+        return threads.findings, threads.notes, threads.crashed
     # Ranks of one launcher on one machine have one parent.
     folder = Path(tempfile.gettempdir()) / f"harness-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
     folder.mkdir(exist_ok=True)
-    rank = int(os.environ.get("RANK", "0"))
-    own = {check.id: check.summary() for check in threads.first.checks}
-    left = {"findings": [asdict(each) for each in threads.findings.values()], "notes": threads.notes, "summaries": own}
+    rank, own = int(os.environ.get("RANK", "0")), threads.first.summaries()
+    findings = [asdict(each) for each in threads.findings.values()]
+    left = {"findings": findings, "notes": threads.notes, "crashed": threads.crashed, "summaries": own}
     write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
-        return threads.findings, threads.notes
-    notes, others = threads.notes, []
-    for other in range(1, ranks):
-        path = folder / f"{other}.json"
-        until = time.monotonic() + PATIENCE
+        return threads.findings, threads.notes, threads.crashed
+    notes, others = threads.notes, _left_by_others(folder, ranks)
+    shutil.rmtree(folder, ignore_errors=True)
+    notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in range(1, ranks) if each not in others]
+    threads.first.compare_ranks([own, *(each["summaries"] for each in others.values())])
+    all_findings, crashed = threads.findings, threads.crashed
+    for other, each in others.items():
+        for found in (Finding(**finding) for finding in each["findings"]):
+            all_findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
+        notes += [f"{note} (rank {other})" for note in each["notes"] if note not in notes]
+        crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | crashed
+    return all_findings, notes, crashed
+
+
+def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
+    """What the ranks other than the first left, by rank; those that leave nothing in time are not there."""
+    until = time.monotonic() + PATIENCE
+    found: dict[int, dict[str, Any]] = {}
+    for rank in range(1, ranks):
+        path = folder / f"{rank}.json"
         while not path.exists() and time.monotonic() < until:
             time.sleep(0.05)
-        if not path.exists():
-            notes.append(f"rank {other} of {ranks} left nothing within {PATIENCE:.0f} s; it is left out")
-            continue
-        others.append((other, json.loads(path.read_text())))
-    shutil.rmtree(folder, ignore_errors=True)
-    threads.first.compare_ranks([own, *(each["summaries"] for _, each in others)])
-    findings = threads.findings
-    for other, each in others:
-        for found in (Finding(**finding) for finding in each["findings"]):
-            findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
-    return findings, notes
+        if path.exists():
+            found[rank] = json.loads(path.read_text())
+    return found
 
 
 def _readable(script: str) -> Path:

@@ -115,6 +115,58 @@ def test_a_fact_that_fails_leaves_out_the_checks_that_need_it() -> None:
     assert seen == [1, 1, 2, 3, 4, 5, 6], "the first is not told any more after the first update"
 
 
+def test_a_check_is_not_told_of_the_event_in_which_its_fact_failed() -> None:
+    """The fact may be half up to date, and the check would report what is not so."""
+
+    class Faulty(Fact):
+        def on_step(self, event: Step) -> None:
+            raise ValueError("a fault of ours")
+
+    def needs(self: Check, monitor: Monitor) -> None:
+        Check.__init__(self, monitor)
+        monitor.fact(Faulty)
+
+    seen: list[int] = []
+    check = a_check("Reads", __init__=needs, on_step=lambda self, event: seen.append(event.update))
+    assert list(watched(check).crashed) == ["tests::reads"]
+    assert seen == []
+
+
+def test_a_step_that_raises_is_not_the_last_that_is_seen() -> None:
+    """Scripts catch running out of memory and go on."""
+
+    class Raises(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            self.steps = getattr(self, "steps", 0) + 1
+            if self.steps == 2:
+                raise RuntimeError("out of memory")
+            return super().step(closure)
+
+    def run() -> None:
+        model = nn.Linear(2, 2)
+        optimizer = Raises(model.parameters(), lr=0.01)
+        for _ in range(5):
+            try:
+                update(model, optimizer)
+            except RuntimeError:
+                optimizer.zero_grad()
+
+    assert watched(run=run).updates_made == 4
+
+
+def test_a_comment_counts_in_a_watched_block_too() -> None:
+    def run() -> None:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(4):
+            nn.functional.cross_entropy(model(torch.randn(4, 2)), torch.tensor([0, 1, 0, 1])).backward()
+            optimizer.step()  # harness: ignore[gradients::not-cleared]
+
+    with watch() as found:
+        run()
+    assert list(found.findings) == ["gradients::not-cleared"]
+
+
 def test_facts_are_told_first_whoever_asks_for_them() -> None:
     order: list[str] = []
 
@@ -225,6 +277,39 @@ def test_two_trainings_in_two_threads_are_two_loops() -> None:
         in_threads(lambda: training(True, 8), lambda: training(False, 8))
     assert list(found.findings) == ["gradients::not-cleared"]
     assert found.findings["gradients::not-cleared"].update == 2
+
+
+def test_optimizers_that_the_main_thread_made_belong_to_the_loops_that_step_them() -> None:
+    turns = threading.Barrier(2, timeout=30)
+    models = [nn.Linear(2, 2), nn.Linear(2, 2)]
+
+    def training(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        for _ in range(8):
+            turns.wait()
+            loss = nn.functional.cross_entropy(model(torch.randn(4, 2)), torch.tensor([0, 1, 0, 1]))
+            turns.wait()
+            loss.backward()
+            turns.wait()
+            optimizer.step()
+            turns.wait()
+            optimizer.zero_grad()
+
+    with watch(raise_errors=False) as found:
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.01) for model in models]
+        in_threads(*(lambda i=i: training(models[i], optimizers[i]) for i in (0, 1)))
+    assert found.findings == {}
+    assert sorted(len(each.optimizers) for each in found.monitors) == [1, 1]
+
+
+def test_a_module_without_parameters_makes_no_loop_of_a_thread() -> None:
+    """A transform of the data, or a replica of DataParallel, is called in threads of its own."""
+    with watch(raise_errors=False) as found:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(4):
+            update(model, optimizer)
+            in_threads(lambda: nn.ReLU()(torch.ones(2)))
+    assert len(found.monitors) == 1
 
 
 def test_a_thread_that_trains_alone_is_the_loop() -> None:

@@ -38,7 +38,8 @@ def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
                 fetched.popleft()
             to_skip = 0
             if fetched and threads.current() is not None:
-                monitor.give(*fetched.popleft())
+                of, indices, samples, _ = fetched.popleft()
+                monitor.give(of, indices, samples, data)  # the loader may have moved, joined or cut what it took
             yield data
         if fetched.ended is not None and threads.current() is not None:
             monitor.end_pass(fetched.ended)

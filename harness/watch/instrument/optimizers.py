@@ -21,7 +21,7 @@ def hooks(threads: Threads) -> list[RemovableHandle]:
 
     def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         threads.stop_at_limit()
-        if monitor := threads.current():
+        if monitor := threads.stepping(optimizer):
             monitor.step_begins(optimizer)
 
     def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:

@@ -34,13 +34,15 @@ def install(threads: Threads) -> list[RemovableHandle]:
             return  # without keyword arguments and output where the forward raised
         if depth.calls and not (depth.within_own and hasattr(module, "base_model_prefix")):
             return
+        if not depth.calls and next(module.parameters(), None) is None:
+            return  # a loss, a transform of data, a replica of DataParallel
         monitor = threads.calling_a_model()
         if monitor is None or monitor.in_backward:
             return
         kwargs, output = rest
         if depth.calls:
             monitor.inner_forward(module, args, kwargs, output)
-        elif next(module.parameters(), None) is not None:
+        else:
             monitor.forward(module, args, kwargs, output)
 
     return [
