@@ -3,8 +3,8 @@
 ``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``corpus.toml`` lists edits of the
 scripts in ``scripts/``:
 
-- ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``update`` (the first at
-  fault), ``case`` (where it was met), ``on`` (requirements of which one must be met for it to be one);
+- ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
+  met), ``on`` (requirements of which one must be met for it to be one);
 - ``[[right]]``: a legitimate way to train, close to the bug, in which nothing may be found: ``warns`` are warnings that
   it may get, because what it does is right only if it is meant;
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
@@ -44,7 +44,6 @@ class Case:
     check: str | None
     """The check in whose folder it is."""
     text: str
-    update: int | None = None
     case: str | None = None
     why: str | None = None
     warns: tuple[str, ...] = ()
