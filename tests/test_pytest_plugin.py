@@ -235,4 +235,4 @@ def test_the_fixture_watch(pytester: pytest.Pytester) -> None:
     )
     result = run(pytester)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*gradients::cleared-between-updates*"])
+    result.stdout.fnmatch_lines(["*gradients::not-cleared*"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -71,7 +72,7 @@ def test_settings_in_the_documents_are_accepted(tmp_path: Path) -> None:
 def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     shutil.copy(ROOT / "tests/checks/gradients/not-cleared/bad.py", tmp_path / "train.py")
     done = server_of(pytestconfig).run(tmp_path, "check", "train.py")
-    *finding, outcome = done.stderr.splitlines()
+    _, *finding, outcome = done.stderr.splitlines()
     sample = "\n".join(f"    {line}" for line in (*finding, outcome.partition(";")[0]))
     assert done.status == 1
     assert sample in (ROOT / "README.md").read_text(encoding="utf-8")
@@ -87,7 +88,8 @@ def test_no_placeholder_is_left() -> None:
 def test_no_gpu_test_of_ours_lacks_the_fixture_benchmark() -> None:
     """The command for GPU runners, as far as collecting; where the fixture is missing, the guard refuses."""
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q", "tests"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "test_the_documented_run[bert-base]" in done.stdout
 

@@ -16,8 +16,8 @@ from tests.versions import TRAINERS_ACCUMULATION, installed
 HERE = Path(__file__).parent
 
 FAULTS = {
-    "trainer_accumulation.py": ("gradients::accumulation-scaled", TRAINERS_ACCUMULATION),
-    "prepared_scheduler.py": ("schedule::steps-with-the-updates", ("accelerate<0.16",)),
+    "trainer_accumulation.py": ("gradients::accumulation-unscaled", TRAINERS_ACCUMULATION),
+    "prepared_scheduler.py": ("schedule::stepped-in-wrong-unit", ("accelerate<0.16",)),
 }
 
 
@@ -39,7 +39,7 @@ def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path) -> None:
 @pytest.mark.distributed
 def test_a_batch_that_is_lost_in_gathering(tmp_path: Path) -> None:
     torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "harness")
-    expected = ["metrics::every-row"] if installed("accelerate<0.16") else []
+    expected = ["metrics::rows-missing-or-repeated"] if installed("accelerate<0.16") else []
     assert found("gathered_metrics.py", tmp_path, *torchrun) == expected
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def in_each_rank(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 @pytest.fixture(scope="session")
 def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, CheckResult]]:
     """All of them in one start: it takes longer than they do."""
-    return in_processes(in_each_rank, small, processes=2, patience=60)[0]
+    return in_processes(partial(in_each_rank, small), processes=2, patience=60)[0]
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:

@@ -14,7 +14,8 @@ class SteppedBeforeUpdate(Check):
     and every update is made with the learning rate of the next one; the last is made with that of the end, mostly 0.
 
     ## What to do
-    Call scheduler.step() after optimizer.step().
+    Call scheduler.step() after optimizer.step(), once for each update or each epoch, in the unit that its length is
+    given in.
 
     ## When it is right
     A scheduler that was stepped several times before the first update, as when a training is resumed by hand, is not

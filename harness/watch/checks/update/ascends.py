@@ -22,7 +22,7 @@ class Ascends(Check):
     model worse at its task, quickly and without an error.
 
     ## What to do
-    Take out the minus.
+    Take out the minus in front of the loss, or maximize=True.
 
     ## When it is right
     A negative objective, such as minus a reward, is not reported where it is not the negative of a loss function's
