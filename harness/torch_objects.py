@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
+
+Number = TypeVar("Number", float, torch.Tensor)
 
 
 def raw_optimizer(optimizer: Any) -> Optimizer:
@@ -53,3 +56,28 @@ def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
             np.random.set_state(numpy)
             for generator, state in zip(generators, states, strict=True):
                 generator.set_state(state)
+
+
+def adam_update(
+    value: Number,
+    gradient: Number,
+    first: Number,
+    second: Number,
+    *,
+    step: int | float,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+) -> tuple[Number, Number, Number]:
+    """Kingma and Ba 2015, algorithm 1, of one number or of each in a tensor.
+
+    ``step`` counts from 1; ``first`` and ``second`` are the moments before it.
+
+    Returns:
+        The value and the two moments after it.
+    """
+    beta1, beta2 = betas
+    first = beta1 * first + (1 - beta1) * gradient
+    second = beta2 * second + (1 - beta2) * gradient * gradient
+    denominator = second**0.5 / math.sqrt(1 - beta2**step) + eps
+    return value - lr * (first / (1 - beta1**step)) / denominator, first, second

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.facts.reference_updates import adam_update
+from harness.torch_objects import adam_update
 
 
 class TransformersAdamW(Optimizer):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-Number = TypeVar("Number", float, torch.Tensor)
+from harness.torch_objects import adam_update
 
 
 @dataclass
@@ -39,31 +38,6 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
         decoupled = isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
         return _adam(before, decoupled)
     return _sgd(before) if type(optimizer) is SGD else None
-
-
-def adam_update(
-    value: Number,
-    gradient: Number,
-    first: Number,
-    second: Number,
-    *,
-    step: int | float,
-    lr: float,
-    betas: tuple[float, float],
-    eps: float,
-) -> tuple[Number, Number, Number]:
-    """Kingma and Ba 2015, algorithm 1, of one number or of each in a tensor.
-
-    ``step`` counts from 1; ``first`` and ``second`` are the moments before it.
-
-    Returns:
-        The value and the two moments after it.
-    """
-    beta1, beta2 = betas
-    first = beta1 * first + (1 - beta1) * gradient
-    second = beta2 * second + (1 - beta2) * gradient * gradient
-    denominator = second**0.5 / math.sqrt(1 - beta2**step) + eps
-    return value - lr * (first / (1 - beta1**step)) / denominator, first, second
 
 
 def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
