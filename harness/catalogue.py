@@ -64,7 +64,7 @@ class Page:
         return " ".join(self.remedy.partition("\n\n")[0].split())
 
 
-class Check(Protocol):
+class CatalogueEntry(Protocol):
     """What the catalogue knows of the class of a check (:class:`harness.watch.check.Check`)."""
 
     id: ClassVar[str]
@@ -74,10 +74,10 @@ class Check(Protocol):
     page: ClassVar[Page]
 
 
-_registered: dict[str, type[Check]] = {}
+_registered: dict[str, type[CatalogueEntry]] = {}
 
 
-def register(check: type[Check]) -> None:
+def register(check: type[CatalogueEntry]) -> None:
     """Add a check that has just been made.
 
     Raises:
@@ -90,7 +90,7 @@ def register(check: type[Check]) -> None:
     _registered[check.id] = check
 
 
-def _names() -> dict[str, type[Check]]:
+def _names() -> dict[str, type[CatalogueEntry]]:
     """Every check by its id and by those that it had before."""
     return {name: check for check in _registered.values() for name in (check.id, *check.formerly)}
 
@@ -102,7 +102,7 @@ def _load() -> None:
         importlib.import_module(module.name)
 
 
-def checks() -> dict[str, type[Check]]:
+def checks() -> dict[str, type[CatalogueEntry]]:
     """Every check of the package by its id, in the order of the ids."""
     _load()
     return {
@@ -155,7 +155,7 @@ def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
     return [_explained(check) for name, check in checks().items() if name in wanted]
 
 
-def _explained(check: type[Check]) -> dict[str, Any]:
+def _explained(check: type[CatalogueEntry]) -> dict[str, Any]:
     page = check.page
     severity: Severity = check.severity
     return {

@@ -1,4 +1,4 @@
-"""Finding and Check: the two words that everything else speaks."""
+"""Finding, StageCheck and its outcome: what stages, records and reports speak of."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Check(Generic[Observed]):
+class StageCheck(Generic[Observed]):
     """A named statement that must hold.
 
     ``claim`` is the id of the claim or invariant that it stands for. The mutant that proves that it can fail carries

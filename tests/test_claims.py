@@ -14,7 +14,7 @@ import pytest
 
 from harness import claims
 from harness.claims import Claim, Invariant
-from harness.findings import Check
+from harness.findings import StageCheck
 from harness.recipe import RECIPES, Recipe
 from harness.report.terminal import claims_lines
 from harness.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, Run, checks_of_claims, columns, trainer
@@ -42,7 +42,7 @@ def test_ids_and_sentences_mean_one_thing() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
-def test_check_stands_for_something(check: Check[Run]) -> None:
+def test_check_stands_for_something(check: StageCheck[Run]) -> None:
     assert check.claim in CLAIMS or check.claim in INVARIANTS
     assert check.fallback_invariant is None or (check.claim in CLAIMS and check.fallback_invariant in INVARIANTS)
     assert check.statement.endswith(".")

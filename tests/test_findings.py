@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.errors import CannotTry
-from harness.findings import Check, Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, StageCheck
 
 
-def _check(function: Callable[[int], Iterator[Finding]], **options: Any) -> Check[int]:
-    return Check("stage::name", "claim", "It holds.", function, **options)
+def _check(function: Callable[[int], Iterator[Finding]], **options: Any) -> StageCheck[int]:
+    return StageCheck("stage::name", "claim", "It holds.", function, **options)
 
 
 def test_holds() -> None:

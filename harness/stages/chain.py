@@ -15,7 +15,7 @@ import torch
 
 from harness.claims import Claim, Invariant
 from harness.errors import CannotTry
-from harness.findings import Check, CheckResult, Finding, NotApplicable, Severity
+from harness.findings import CheckResult, Finding, NotApplicable, Severity, StageCheck
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
 from harness.stages.replays.results import Replays
@@ -138,10 +138,10 @@ class Stage:
         self.name = name
         self.loops = loops
         self.steps: dict[str, Step] = {}
-        self.checks: list[Check[Run]] = []
+        self.checks: list[StageCheck[Run]] = []
         self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
         """By id: what the checks of the stage stand for."""
-        self.completes = Check[Run](
+        self.completes = StageCheck[Run](
             f"{name}::completes", STEP_COMPLETES.id, f"The step {name} runs to its end.", lambda run: iter(())
         )
 
@@ -170,7 +170,7 @@ class Stage:
         *,
         severity: Severity = "error",
         fallback_invariant: Invariant | None = None,
-    ) -> Callable[[Callable[[Run], Iterator[Finding]]], Check[Run]]:
+    ) -> Callable[[Callable[[Run], Iterator[Finding]]], StageCheck[Run]]:
         """Register a check: its docstring says what must hold, its name is the id.
 
         It stands for a claim or an invariant; given the id of an invariant, what must hold is that invariant's
@@ -178,11 +178,11 @@ class Stage:
         invariant ``fallback_invariant``.
         """
 
-        def register(function: Callable[[Run], Iterator[Finding]]) -> Check[Run]:
+        def register(function: Callable[[Run], Iterator[Finding]]) -> StageCheck[Run]:
             statement = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
             name = f"{self.name}::{function.__name__.replace('_', '-')}"
             stands_for = Invariant(claim, statement) if isinstance(claim, str) else claim
-            check = Check(
+            check = StageCheck(
                 name,
                 stands_for.id,
                 statement,
@@ -234,7 +234,7 @@ class Stage:
                     results.append(self.look(check, run))
         return StageResult(self.name, time.perf_counter() - began, tuple(results))
 
-    def look(self, check: Check[Run], run: Run) -> CheckResult:
+    def look(self, check: StageCheck[Run], run: Run) -> CheckResult:
         """Run one of the stage's checks, as far as its claim applies to the recipe."""
         claim = self.stands_for[check.claim]
         reason = claim.not_applicable(run.recipe) if isinstance(claim, Claim) else None

@@ -17,7 +17,7 @@ from harness.watch.events import Backward, BackwardBegins, Forward, Step
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
-SHARE = 0.25
+MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
 head does. A guess."""
 
@@ -149,7 +149,7 @@ class Parameters(Fact):
 
     def holds_another_model(self, held: OptimizerTensors) -> bool:
         """Whether an optimizer that makes steps holds tensors of a model that is never called."""
-        several = len(held.foreign) > SHARE * len(held.all)
+        several = len(held.foreign) > MAX_SHARE_WITHOUT_GRADIENT * len(held.all)
         return held.stepped and (several or (bool(held.foreign) and self.something_forgotten))
 
     def on_forward(self, event: Forward) -> None:

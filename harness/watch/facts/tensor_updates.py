@@ -15,13 +15,13 @@ from harness.watch.facts.reference_updates import Before, expected_update, state
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
-TENSORS = 4
+LOOKED_AT = 4
 """Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. A guess."""
 
-OFF = 1e-2
+MAX_RELATIVE_ERROR = 1e-2
 """Largest difference from the formula, as a share of the largest change, that rounding may make. A guess."""
 
-LOST = 0.25
+MAX_SHARE_UNCHANGED = 0.25
 """Largest share of the elements of a low precision tensor that may stay as they are, though they had to change. A
 guess."""
 
@@ -65,7 +65,7 @@ class TensorUpdates(Fact):
     def rounded_away(self) -> float | None:
         """The mean share of elements that updates left as they were; None where it is no more than may be."""
         share = self._lost / self._updates if self._updates > 1 else 0.0
-        return share if share > LOST else None
+        return share if share > MAX_SHARE_UNCHANGED else None
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step:
@@ -76,8 +76,8 @@ class TensorUpdates(Fact):
         if not event.sampled:
             return
         trained = with_gradients(event.optimizer)
-        chosen = [trained[(self._turn + i) % len(trained)] for i in range(min(TENSORS, len(trained)))]
-        self._turn += TENSORS
+        chosen = [trained[(self._turn + i) % len(trained)] for i in range(min(LOOKED_AT, len(trained)))]
+        self._turn += LOOKED_AT
         for parameter, group in chosen:
             gradient = parameter.grad
             if group.get("lr") is not None and gradient is not None and not gradient.is_sparse:
@@ -110,7 +110,7 @@ def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
     change = expected - value.double()
     low_precision = value.element_size() < 4
     rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
-    allowed = OFF * change.abs().max() + rounding + (change.abs() if low_precision else 0)
+    allowed = MAX_RELATIVE_ERROR * change.abs().max() + rounding + (change.abs() if low_precision else 0)
     as_defined = not bool(((now.double() - expected).abs() > allowed).any())
     if not low_precision:
         return TensorUpdate(*about, as_defined)

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.parameters import LOOKS, SHARE, OptimizerTensors, Parameters
+from harness.watch.facts.parameters import LOOKS, MAX_SHARE_WITHOUT_GRADIENT, OptimizerTensors, Parameters
 from harness.watch.monitor import Monitor
 
-DEAD = 2
+MIN_ZERO_MATRICES = 2
 """Matrices whose gradients are all 0 from which on that is no accident. A guess."""
 
 
@@ -45,7 +45,7 @@ class CutOff(Check):
         without = len(held.without_gradient)
         if self.parameters.holds_another_model(held):
             return  # it is another check's
-        if without > SHARE * len(held.all) or held.share_of_elements > SHARE:
+        if without > MAX_SHARE_WITHOUT_GRADIENT * len(held.all) or held.share_of_elements > MAX_SHARE_WITHOUT_GRADIENT:
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
@@ -56,7 +56,7 @@ class CutOff(Check):
 
     def _with_gradients_of_zero(self, held: OptimizerTensors) -> None:
         dead = (held.matrices & held.reached) - held.nonzero
-        if held.looks >= LOOKS and len(dead) >= DEAD and not held.foreign:
+        if held.looks >= LOOKS and len(dead) >= MIN_ZERO_MATRICES and not held.foreign:
             self.found(
                 expected="gradients other than 0",
                 observed=f"those of {len(dead)} matrices in the optimizer are exactly 0 in all updates looked at",

@@ -12,7 +12,7 @@ TORCHS = {"params", "initial_lr", "param_names", "max_lr", "min_lr", "max_moment
 
 ALIASES = {"learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "l2": "weight_decay", "epsilon": "eps"}
 
-ALIKE = 0.8
+MIN_NAME_SIMILARITY = 0.8
 """Similarity, as difflib measures it, from which on a key is a misspelt one. A guess."""
 
 WORD = 3
@@ -65,4 +65,4 @@ def _meant(key: str, value: Any, known: Collection[str]) -> str | None:
     for name in known:
         if len(name) > WORD and (key.startswith(name) or (name.startswith(key) and len(key) > WORD)):
             return name
-    return next(iter(difflib.get_close_matches(key, known, n=1, cutoff=ALIKE)), None)
+    return next(iter(difflib.get_close_matches(key, known, n=1, cutoff=MIN_NAME_SIMILARITY)), None)

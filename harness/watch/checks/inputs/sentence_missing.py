@@ -8,10 +8,10 @@ from harness.watch.facts.datasets import PAIRS
 from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
-ENOUGH = 16
+MIN_ROWS = 16
 """Rows that are looked at before something is said of all of them. A guess."""
 
-TWICE = 0.9
+MIN_SHARE_OF_EQUAL_PAIRS = 0.9
 """Share of the pairs above which two equal sentences are no coincidence. A guess."""
 
 
@@ -74,7 +74,7 @@ class SentenceMissing(Check):
             self.seen.twice += segments.twice
 
     def on_end(self, event: End) -> None:
-        observed = self._observed() if self.seen.rows >= ENOUGH else None
+        observed = self._observed() if self.seen.rows >= MIN_ROWS else None
         if self.pair is not None and observed is not None:
             self.found(
                 expected=f"{self.pair[0]} and {self.pair[1]}, both in each row",
@@ -87,7 +87,7 @@ class SentenceMissing(Check):
         seen = self.seen
         if seen.pairs == 0 and seen.without_second == 0:
             return "the rows that reach the model have one segment only"
-        if seen.twice > TWICE * seen.pairs:
+        if seen.twice > MIN_SHARE_OF_EQUAL_PAIRS * seen.pairs:
             return f"in {seen.twice} of {seen.pairs} rows one of them comes twice"
         if seen.without_second > seen.pairs:
             return f"in {seen.without_second} of {seen.rows} rows the second is cut off wholly"

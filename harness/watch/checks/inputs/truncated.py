@@ -4,7 +4,7 @@ from harness.watch.check import Check
 from harness.watch.events import Encode, End
 from harness.watch.monitor import Monitor
 
-ENOUGH = 16
+MIN_TEXTS = 16
 """Texts that are tokenized before something is said of all of them. A guess."""
 
 
@@ -47,7 +47,7 @@ class Truncated(Check):
                 self.where = event.where
 
     def on_end(self, event: End) -> None:
-        if self.texts >= ENOUGH and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
+        if self.texts >= MIN_TEXTS and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
             self.found(
                 expected="most of each text",
                 observed=f"{self.cut_texts} of {self.texts} texts are cut; more tokens are left out than kept",

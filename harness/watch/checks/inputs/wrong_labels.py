@@ -5,7 +5,7 @@ from harness.watch.events import End, Forward, InnerForward, LossCall
 from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
-ENOUGH = 32
+MIN_ROWS = 32
 """Labels that are looked at before something is said of all of them. A guess."""
 
 MOST_ROWS = 4096
@@ -87,7 +87,7 @@ class WrongLabels(Check):
         if len(self.targets) <= 2:
             self.targets.update(float(value) for value in labels.flatten().tolist())
         self.regressed += labels.numel()
-        if self.regressed >= ENOUGH and self.targets == {0.0, 1.0}:
+        if self.regressed >= MIN_ROWS and self.targets == {0.0, 1.0}:
             self._not_classes("num_labels=1 makes a regression of them: all targets are 0 or 1", event)
 
     def on_loss(self, event: LossCall) -> None:
@@ -119,7 +119,7 @@ class WrongLabels(Check):
         )
 
     def on_end(self, event: End) -> None:
-        if self.rows >= ENOUGH and len(self.classes) == 1:
+        if self.rows >= MIN_ROWS and len(self.classes) == 1:
             self.found(
                 expected="rows of more than one class",
                 observed=f"all {self.rows} rows that were trained on have the label {next(iter(self.classes))}",

@@ -7,11 +7,11 @@ from harness.watch.events import BackwardBegins, LossCall, TrainerMade
 from harness.watch.facts.losses import DifferentiatedLoss
 from harness.watch.monitor import Monitor
 
-SAME = 5
+MIN_EQUAL_LOSSES = 5
 """First batches whose losses must all be the same number: by reasoning, different rows give different losses, and five
 alike are no accident."""
 
-SMOOTH = 0.9
+MAX_LABEL_SMOOTHING = 0.9
 """Label smoothing from which on the labels hardly count: a guess. Papers use 0.1, and 1.0 leaves nothing of them."""
 
 
@@ -53,14 +53,14 @@ class Constant(Check):
         if event.function != "cross_entropy" or not self.monitor.is_sampled():
             return
         smoothing = event.options.get("label_smoothing", 0.0)
-        if smoothing >= SMOOTH:
+        if smoothing >= MAX_LABEL_SMOOTHING:
             self._found(f"label_smoothing={smoothing} gives all classes the same target", event.where)
         if event.input.dim() == 2 and event.input.shape[1] == 1:
             self._found("the cross-entropy has one class only, so it is 0 whatever the model says", event.where)
 
     def on_trainer_made(self, event: TrainerMade) -> None:
         smoothing = event.trainer.args.label_smoothing_factor
-        if smoothing >= SMOOTH:
+        if smoothing >= MAX_LABEL_SMOOTHING:
             self._found(f"label_smoothing_factor={smoothing} gives all classes the same target", event.where)
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
@@ -72,8 +72,8 @@ class Constant(Check):
         self.batches += 1
         self.value, self.batch = value, batch
         several = event.batch is not None and (event.batch.of.planned or 2) > 1
-        if several and not self.varied and self.batches >= SAME:
-            self._found(f"it has been exactly {value:.6g} for {SAME} batches", event.where)
+        if several and not self.varied and self.batches >= MIN_EQUAL_LOSSES:
+            self._found(f"it has been exactly {value:.6g} for {MIN_EQUAL_LOSSES} batches", event.where)
 
     def _found(self, observed: str, where: str | None) -> None:
         self.found(

@@ -8,7 +8,7 @@ from harness.watch.check import Check
 from harness.watch.events import LossCall
 from harness.watch.monitor import Monitor
 
-ENOUGH = 8
+MIN_VALUES = 8
 """Numbers that a loss function must have been given in a row that are no raw logits: by reasoning, the logits of one or
 two rows may add up to 1 by chance."""
 
@@ -48,7 +48,7 @@ class NotRawLogits(Check):
             return
         given = _instead_of_logits(event)
         self.numbers[event.function] = self.numbers[event.function] + event.input.numel() if given else 0
-        if given and self.numbers[event.function] >= ENOUGH:
+        if given and self.numbers[event.function] >= MIN_VALUES:
             of_logarithms = event.function == "nll_loss"
             self.found(
                 expected="log-probabilities" if of_logarithms else "raw logits",

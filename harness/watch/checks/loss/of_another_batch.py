@@ -10,7 +10,7 @@ from harness.watch.facts.labels import RecentLabels, equal
 from harness.watch.facts.losses import DifferentiatedLoss
 from harness.watch.monitor import Monitor
 
-TWICE = 2
+MIN_UPDATES_IN_A_ROW = 2
 """Updates in a row with other labels, or a part of them: by reasoning, one alone may be an accident of equal labels."""
 
 KEPT = 64
@@ -74,7 +74,7 @@ class OfAnotherBatch(Check):
 
     def _of_a_part(self, own: torch.Tensor, targets: list[torch.Tensor], call: LossCall) -> None:
         self.partly += 1
-        if self.partly >= TWICE:
+        if self.partly >= MIN_UPDATES_IN_A_ROW:
             self.found(
                 expected=f"the loss of all {len(own)} rows of a batch",
                 observed=f"that of {max(len(target) for target in targets)} of them",
@@ -92,7 +92,7 @@ class OfAnotherBatch(Check):
         permuted = all(equal(target.sort()[0], own.sort()[0]) for target in targets)
         previous = any(equal(target, older) for target in targets for older in others)
         self.wrong = self.wrong + 1 if permuted or previous else 0
-        if self.wrong >= TWICE:
+        if self.wrong >= MIN_UPDATES_IN_A_ROW:
             what = "the batch's labels in another order" if permuted else "the labels of another batch"
             self.found(
                 expected="the loss of the logits and labels of one batch",

@@ -15,7 +15,7 @@ from harness.watch.monitor import Monitor
 OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
 
-ALIKE = 0.8
+MIN_NAME_SIMILARITY = 0.8
 """Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. A guess."""
 
 Kept = list[tuple[torch.Tensor, torch.Tensor]]
@@ -124,7 +124,7 @@ def _freezing_nothing(model: nn.Module) -> str | None:
         if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
             return f"{name or 'the model'}.requires_grad = False"
     for name, parameter in model.named_parameters():
-        misspelt = difflib.get_close_matches("requires_grad", list(vars(parameter)), n=1, cutoff=ALIKE)
+        misspelt = difflib.get_close_matches("requires_grad", list(vars(parameter)), n=1, cutoff=MIN_NAME_SIMILARITY)
         if misspelt and parameter.requires_grad:
             return f"{name}.{misspelt[0]} = {vars(parameter)[misspelt[0]]}"
     return None

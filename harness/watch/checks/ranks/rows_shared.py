@@ -13,7 +13,7 @@ from harness.watch.monitor import Monitor
 MOST_ROWS = 256
 """Rows of a rank that are compared, about: a guess."""
 
-HALF = 0.5
+MAX_SHARE_OF_COMMON_ROWS = 0.5
 """Largest share of a rank's rows that may be another rank's too, as rows may be alike. By reasoning: ranks that share
 their rows by mistake share all of them."""
 
@@ -75,7 +75,7 @@ class RowsShared(Check):
         for rank, each in enumerate(summaries[1:], start=1):
             theirs = set() if each is None else set(each["rows"])
             common = self.rows & theirs
-            if self.rows and len(common) > HALF * min(len(self.rows), len(theirs)):
+            if self.rows and len(common) > MAX_SHARE_OF_COMMON_ROWS * min(len(self.rows), len(theirs)):
                 self.found(
                     expected="another part of the rows for each rank",
                     observed=f"{len(common)} of {len(self.rows)} rows of rank 0 are rank {rank}'s too",

@@ -14,7 +14,7 @@ CHANCE = 0.02
 """Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. A
 guess."""
 
-NATURAL = 5
+MIN_RATIO_TO_NATURAL_REPEATS = 5
 """How many times as large as the share of repeated rows within the training set the share of common rows must be. A
 guess."""
 
@@ -104,6 +104,6 @@ def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counte
     for theirs in trained:
         natural = 1 - len(theirs) / max(1, theirs.total())
         common = sum(row in theirs for row in mine)
-        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > NATURAL * natural:
+        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
             return common
     return 0

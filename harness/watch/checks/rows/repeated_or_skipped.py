@@ -8,7 +8,7 @@ from harness.watch.facts.passes import Beginning, Passes, latest_of
 from harness.watch.facts.samplers import row_sampler, skipped_batches
 from harness.watch.monitor import Monitor
 
-FEW = 0.2
+MAX_SHARE_OF_DIFFERENT_ROWS = 0.2
 """Largest share of different rows in a pass that says that the dataset gives the same ones again and again. A guess:
 rows that are drawn with replacement are 0.6 and more."""
 
@@ -59,7 +59,7 @@ class RepeatedOrSkipped(Check):
             return
         total, different = beginning.rows.total(), len(beginning.rows)
         by_workers = _given_by_all_workers(event.of, beginning)
-        if not by_workers and different > FEW * total and not _all_twice(event.of, beginning):
+        if not by_workers and different > MAX_SHARE_OF_DIFFERENT_ROWS * total and not _all_twice(event.of, beginning):
             return
         self.found(
             expected="another row at each place of the dataset",
