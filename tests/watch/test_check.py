@@ -293,11 +293,11 @@ def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
         raise TimeUp
 
     signal.signal(signal.SIGALRM, ring)
+    armed = []
     """
     body = TRAINS.replace("range(2)", "range(10**6)").replace(
         "        optimizer.zero_grad()",
-        "        optimizer.zero_grad()\n"
-        "        signal.getitimer(signal.ITIMER_REAL)[0] or signal.setitimer(signal.ITIMER_REAL, 0.5)",
+        "        optimizer.zero_grad()\n        armed or armed.append(signal.setitimer(signal.ITIMER_REAL, 0.5))",
     )
     trains = (
         textwrap.dedent(budget) + "try:\n" + textwrap.indent(body, "    ") + "\nexcept TimeUp:\n    print('time up')\n"
