@@ -290,6 +290,7 @@ class Monitor:
     def give(self, of: Pass, indices: Any, samples: Any, data: Any) -> None:
         self.first_batch = self.first_batch or time.perf_counter()
         self._stepped = False
+        self.in_step = None  # one that is still there has raised
         of.batches += 1
         of.pending += 1
         self._passes_of[of.loader] = of.number
@@ -354,8 +355,8 @@ class Monitor:
             self.optimizers[optimizer] = OptimizerSeen(made=made, stack=stack, thread=threading.get_ident())
 
     def step_begins(self, optimizer: Optimizer) -> None:
-        if self.in_step not in (None, optimizer):
-            return  # a step within another's; one that is still this optimizer's own has raised
+        if self.in_step is not None:
+            return  # a step within another's, or within its own where a subclass calls super().step()
         self.in_step = optimizer
         seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
         seen.where = self.locator.where()

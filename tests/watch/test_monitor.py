@@ -145,13 +145,33 @@ def test_a_step_that_raises_is_not_the_last_that_is_seen() -> None:
     def run() -> None:
         model = nn.Linear(2, 2)
         optimizer = Raises(model.parameters(), lr=0.01)
-        for _ in range(5):
+        for _ in DataLoader(TensorDataset(torch.zeros(5, 1))):
             try:
                 update(model, optimizer)
             except RuntimeError:
                 optimizer.zero_grad()
 
     assert watched(run=run).updates_made == 4
+
+
+def test_a_step_that_calls_its_base_classes_step_is_one_step() -> None:
+    """torch's hooks are on both, where the base class has been used for itself before."""
+
+    class Own(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    def run() -> None:
+        loop(1)
+        model = nn.Linear(2, 2)
+        optimizer = Own(model.parameters(), lr=0.01)
+        for _ in range(5):
+            update(model, optimizer)
+
+    begun: list[int] = []
+    counts = a_check("Begun", on_step_begins=lambda self, event: begun.append(event.number))
+    watched(counts, run=run)
+    assert begun == [1, 1, 2, 3, 4, 5]
 
 
 def test_a_comment_counts_in_a_watched_block_too() -> None:
