@@ -124,6 +124,8 @@ class Monitor:
         self.in_step: Optimizer | None = None
         self._step: StepBegins | None = None
         """The optimizer step at hand."""
+        self._step_thread = 0
+        """The thread that makes it: another may fetch batches meanwhile."""
         self.first_batch: float | None = None
         """When the script got its first batch."""
         self.stepped = False
@@ -290,7 +292,8 @@ class Monitor:
     def give(self, of: Pass, indices: Any, samples: Any, data: Any) -> None:
         self.first_batch = self.first_batch or time.perf_counter()
         self._stepped = False
-        self.in_step = None  # one that is still there has raised
+        if self._step_thread == threading.get_ident():
+            self.in_step = None  # one that is still there has raised
         of.batches += 1
         of.pending += 1
         self._passes_of[of.loader] = of.number
@@ -357,7 +360,7 @@ class Monitor:
     def step_begins(self, optimizer: Optimizer) -> None:
         if self.in_step is not None:
             return  # a step within another's, or within its own where a subclass calls super().step()
-        self.in_step = optimizer
+        self.in_step, self._step_thread = optimizer, threading.get_ident()
         seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
         seen.where = self.locator.where()
         number, sampled = seen.steps + 1, self.is_sampled()
