@@ -37,6 +37,7 @@ class Constant(Check):
     """
 
     id = "loss::constant"
+    needs = "losses of several batches"
     formerly = ("loss::varies",)
     explains = ("gradients::cut-off",)
 
@@ -70,6 +71,7 @@ class Constant(Check):
             return
         self.varied = self.varied or self.value not in (None, value)
         self.batches += 1
+        self.looked |= self.varied
         self.value, self.batch = value, batch
         several = event.batch is not None and (event.batch.of.planned or 2) > 1
         if several and not self.varied and self.batches >= MIN_EQUAL_LOSSES:
