@@ -24,8 +24,8 @@ def outcome_lines(report: CheckReport) -> Iterator[str]:
     yield f"  {_looked_at(report)}"
     if report.shortened and report.crashed is not None:
         yield (
-            "  note: long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does "
-            "not end like this by itself, try --full"
+            "  note: long passes over a DataLoader were shortened, while its len() stayed what it is; if the script "
+            "does not end like this by itself, try --full"
         )
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors

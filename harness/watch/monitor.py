@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import time
 import traceback
@@ -43,6 +44,9 @@ HELD = 8
 
 ALWAYS_SAMPLED = 8
 """The first updates of a loop, whose tensors are all looked at."""
+
+MOST_STOPS = 100
+"""How often a script may go on after it was ended, before its process is left. A guess: more than it has loops."""
 
 KnownFact = TypeVar("KnownFact", bound=Listener)
 
@@ -462,6 +466,8 @@ class Threads:
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
         self.leaving: Callable[[int], int] | None = None
         """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
+        self._stops = 0
+        """How often the script was ended after it had been ended."""
         self._trains: threading.Thread | None = None
         """The thread whose loop is the first."""
         self._own = threading.local()
@@ -503,6 +509,10 @@ class Threads:
         if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
             for each in self.monitors:
                 each.complete = False
+            self._stops += 1
+            if self._stops > MOST_STOPS and self.leaving is not None:
+                sys.stdout.flush()
+                os._exit(self.leaving(0))
             raise UpdateLimitReached
 
     def stepping(self, optimizer: Optimizer) -> Monitor | None:

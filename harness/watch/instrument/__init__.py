@@ -20,6 +20,7 @@ from harness.watch.instrument import (
     states,
     torch_modules,
     transformers,
+    warned,
 )
 from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
@@ -41,7 +42,7 @@ def instrumented(threads: Threads) -> Iterator[None]:
         stack.callback(patches.undo)
         for handle in (*torch_modules.install(threads), *optimizers.hooks(threads)):
             stack.callback(handle.remove)
-        for part in (data, backward, optimizers, schedulers, losses, states, processes):
+        for part in (data, backward, optimizers, schedulers, losses, states, processes, warned):
             part.install(threads, patches)
         for module, install in LIBRARIES.items():
             patches.when_imported(module, functools.partial(install, threads, patches))

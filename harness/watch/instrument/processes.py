@@ -23,6 +23,13 @@ def install(threads: Threads, patches: Patches) -> None:
             status = threads.leaving(status)
         return original(status)
 
+    def replaced(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if threads.leaving is not None and not threads.closed:
+            threads.leaving(0)
+        return original(*args, **kwargs)
+
     for name in ("fork", "forkpty"):
         patches.wrap(os, name, forked)
     patches.wrap(os, "_exit", left)
+    for name in ("execv", "execve"):  # all others call these
+        patches.wrap(os, name, replaced)

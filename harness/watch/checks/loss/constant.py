@@ -66,7 +66,7 @@ class Constant(Check):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
-        batch = event.batch.number if event.batch else None
+        batch = event.batch.number if event.batch else -event.number  # without a DataLoader each may be another
         if value is None or not math.isfinite(value) or batch == self.batch:
             return
         self.varied = self.varied or self.value not in (None, value)
