@@ -27,7 +27,7 @@ class RoundedAway(Check):
     """
 
     id = "update::rounded-away"
-    needs = "parameters in half precision"
+    needs = "update with a gradient and a learning rate"
     formerly = ("update::not-rounded-away",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -36,7 +36,7 @@ class RoundedAway(Check):
 
     def on_step(self, event: Step) -> None:
         share = self.updates.rounded_away
-        self.looked |= any(each.to_change for each in self.updates.seen)
+        self.looked |= bool(self.updates.seen)
         if share is None or not self.updates.seen:
             return
         dtype = str(self.updates.seen[0].dtype).removeprefix("torch.")
