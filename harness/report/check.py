@@ -32,10 +32,11 @@ def outcome_lines(report: CheckReport) -> Iterator[str]:
     counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
         counted.append(f"{_number(len(report.not_looked_at), 'check')} could not look")
+    nothing = "nothing found" if report.crashed is None else "nothing found until it ended"
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
     yield (
-        f"{report.script}: {', '.join(counted) or 'nothing found'} in {_number(report.updates, 'update')}{passes}; "
+        f"{report.script}: {', '.join(counted) or nothing} in {_number(report.updates, 'update')}{passes}; "
         f"{in_all:.1f} s, of which {before:.1f} s of importing and loading"
     )
 

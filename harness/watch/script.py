@@ -24,10 +24,15 @@ from harness.files import working_in, write_atomically
 from harness.findings import Finding
 
 if TYPE_CHECKING:
+    from harness.watch.locate import Locator
     from harness.watch.monitor import Threads
 
 PATIENCE = 60.0
 """Seconds that the first rank waits for what the others found."""
+
+LOOKS, SECONDS = 4, 0.05
+"""How often, and how long after another, threads are looked at before they count as idle. A guess: a thread is in its
+function within a hundredth of a second."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ def check_script(
 
     threads.leaving = left
     with _as_main(script, arguments, path), instrumented(threads):
-        end = _run(script, path)
+        end = _run(script, path, threads.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
     return outcome(end.crashed)
@@ -177,7 +182,7 @@ class _End:
     """What ``sys.exit`` is given in a process that ends as the script did."""
 
 
-def _run(script: str, path: Path | None) -> _End:
+def _run(script: str, path: Path | None, locator: Locator) -> _End:
     """Run the script, or the module where there is no path, up to the end of the threads that Python waits for."""
     from harness.watch.monitor import UpdateLimitReached
 
@@ -193,9 +198,7 @@ def _run(script: str, path: Path | None) -> _End:
         except SystemExit as ended:
             if ended.code not in (None, 0):
                 return _End(f"{script} ended itself with sys.exit({ended.code!r})", ended.code)
-        for thread in threading.enumerate():
-            if thread not in before and not thread.daemon:
-                thread.join()
+        _wait_for_threads(before, locator)
     except KeyboardInterrupt:
         return _End(f"{script} was interrupted", 130)
     except BaseException as error:
@@ -204,6 +207,23 @@ def _run(script: str, path: Path | None) -> _End:
         crashed = _traceback(error)
         return _End(crashed, crashed)
     return _End()
+
+
+def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
+    """Wait for those that Python waits for before it exits.
+
+    It ends idle workers of executors first: they are in none of the user's lines, and nor is, for a moment, a thread
+    that has just been started.
+    """
+    idle = 0
+    while idle < LOOKS:
+        waited_for = [each for each in threading.enumerate() if each not in before and not each.daemon]
+        if not waited_for:
+            return
+        frames = sys._current_frames()
+        busy = any(locator.stack(frames[each.ident]) for each in waited_for if each.ident in frames)
+        idle = 0 if busy else idle + 1
+        waited_for[0].join(SECONDS)
 
 
 @dataclass

@@ -378,12 +378,14 @@ def test_a_script_that_forks(check) -> None:
 
 
 def test_a_thread_that_the_script_does_not_join(check) -> None:
-    """Python waits for it before it exits, and so does the verdict; for a daemon nobody waits."""
+    """Python waits for it before it exits, and so does the verdict; for daemons and idle workers nobody waits."""
     body = textwrap.indent(SILENT, "    ")
     threaded = f"import threading\ndef work():\n{body}\nthreading.Thread(target=work).start()\n"
     assert check(threaded).checks == ["gradients::not-cleared"]
     daemon = check(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n" + TRAINS
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(print, 1)\n"
+        + TRAINS
     )
     assert daemon.status == 0
 
@@ -410,3 +412,8 @@ def test_a_crash_in_a_shortened_run_may_be_due_to_that(check) -> None:
     failed = check(TRAINS + "raise RuntimeError('by itself')\n", arguments=("400",))
     assert "try --full" in failed.stderr
     assert "try --full" not in check(TRAINS + "raise RuntimeError('by itself')\n").stderr
+
+
+def test_a_script_that_takes_out_what_finds_its_imports(check) -> None:
+    finders = "sys.meta_path[:] = [each for each in sys.meta_path if 'harness' not in type(each).__module__]\n"
+    assert check(SILENT + finders).checks == ["gradients::not-cleared"]
