@@ -32,6 +32,9 @@ shapes of a matrix product make and far below what other rows or padding do."""
 COARSE = 3e-2
 """The same in half precision."""
 
+SAME_ROWS, SINGLE_ROWS, OTHER_PADDING = "the same rows again", "single rows", "other padding"
+"""What a copy is called with."""
+
 LARGEST = 2**31
 """Bytes up to which a model is copied: a guess of what fits beside it."""
 
@@ -63,9 +66,11 @@ class Replays(Fact):
         self._seen: WeakSet[nn.Module] = WeakSet()
         self.latest = Replay()
         """Of the forward at hand."""
+        self.compared: frozenset[str] = frozenset()
+        """What its logits were compared with."""
 
     def on_forward(self, event: Forward) -> None:
-        self.latest = Replay()
+        self.latest, self.compared = Replay(), frozenset()
         model = event.model
         if model in self._seen or event.logits is None or event.batch is None:
             return
@@ -85,6 +90,7 @@ class Replays(Fact):
                 return
             replayed = _Twin(twin, event, event.logits)
             self.latest = replayed.replay()
+            self.compared = frozenset(replayed.compared)
         for what, raised in replayed.refused.items():
             if what not in replayed.called:
                 name = type(model).__name__
@@ -106,24 +112,28 @@ class _Twin:
         self.precise = all(p.element_size() >= 4 for p in model.parameters())
         self.called: set[str] = set()
         """With what it could be called."""
+        self.compared: set[str] = set()
+        """Of that, what gave logits that could be compared."""
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 
     def replay(self) -> Replay:
         """Ask for the same rows again, then for single ones, then with other padding."""
         found = self.found
-        again = self._logits("the same rows again", self.args, self.kwargs)
+        again = self._logits(SAME_ROWS, self.args, self.kwargs)
         if again is None or again.shape != found.shape or not bool(found.isfinite().all()):
             return Replay()
+        self.compared.add(SAME_ROWS)
         if not self._near(again, found):
             return Replay(again=_apart(again, found))
         for part in self._parts():
             args, kwargs = _part(self.args, part, len(found)), _part(self.kwargs, part, len(found))
-            logits = self._logits("single rows", args, kwargs)
+            logits = self._logits(SINGLE_ROWS, args, kwargs)
             if logits is None:
                 continue
             if logits.shape != found[part].shape:
                 return Replay()
+            self.compared.add(SINGLE_ROWS)
             if not self._near(logits, found[part]):
                 return Replay(alone=_apart(logits, found[part]))
         return self._padded()
@@ -155,7 +165,7 @@ class _Twin:
             name: value[only][:, kept] if _is_like(value, ids) else _part(value, only, len(ids))
             for name, value in given.items()
         }
-        return self._difference(self._logits("other padding", (), bare), self.found[only]), int((~kept).sum())
+        return self._difference(self._logits(OTHER_PADDING, (), bare), self.found[only]), int((~kept).sum())
 
     def _longer(self, given: Mapping[str, Any], ids: torch.Tensor, mask: torch.Tensor) -> float | None:
         """All rows with more padding."""
@@ -171,7 +181,7 @@ class _Twin:
                 fill = -100 if name == "labels" else pad if value is ids else 0
                 value = torch.cat([value, value.new_full((len(ids), COLUMNS), fill)], dim=1)
             longer[name] = value
-        logits, found = self._logits("other padding", (), longer), self.found
+        logits, found = self._logits(OTHER_PADDING, (), longer), self.found
         if logits is not None and found.dim() == 3:
             logits, found = logits[:, : ids.shape[1]][mask != 0], found[mask != 0]
         return self._difference(logits, found)
@@ -189,9 +199,10 @@ class _Twin:
         return Forward(0, self.model, args, kwargs, output).logits
 
     def _difference(self, one: torch.Tensor | None, other: torch.Tensor) -> float | None:
-        if one is None or one.shape != other.shape or self._near(one, other):
+        if one is None or one.shape != other.shape:
             return None
-        return _apart(one, other)
+        self.compared.add(OTHER_PADDING)
+        return None if self._near(one, other) else _apart(one, other)
 
     def _near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         half = not self.precise or one.element_size() < 4 or torch.is_autocast_enabled(one.device.type)

@@ -15,10 +15,12 @@ from harness.watch.instrument import (
     losses,
     metrics,
     optimizers,
+    processes,
     schedulers,
     states,
     torch_modules,
     transformers,
+    warned,
 )
 from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
@@ -40,7 +42,7 @@ def instrumented(threads: Threads) -> Iterator[None]:
         stack.callback(patches.undo)
         for handle in optimizers.hooks(threads):
             stack.callback(handle.remove)
-        for part in (torch_modules, data, backward, optimizers, schedulers, losses, states):
+        for part in (torch_modules, data, backward, optimizers, schedulers, losses, states, processes, warned):
             part.install(threads, patches)
         for module, install in LIBRARIES.items():
             patches.when_imported(module, functools.partial(install, threads, patches))

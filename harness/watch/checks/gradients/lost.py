@@ -27,6 +27,7 @@ class Lost(Check):
     """
 
     id = "gradients::lost"
+    needs = "optimizer step after a backward pass"
     formerly = ("gradients::not-lost",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -53,6 +54,7 @@ class Lost(Check):
 
     def on_step_begins(self, event: StepBegins) -> None:
         window = self.gradients.window
+        self.looked |= window is not None
         if window is None or not window.empty or not window.fresh:
             return
         if all(is_zero(gradient) for gradient in window.ledger.after):

@@ -26,6 +26,7 @@ class MisplacedClipping(Check):
     """
 
     id = "gradients::misplaced-clipping"
+    needs = "clipping of gradients"
     formerly = ("gradients::clipped-in-time",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -50,6 +51,7 @@ class MisplacedClipping(Check):
                 )
 
     def on_clip(self, event: Clip) -> None:
+        self.looked = True
         if any(ledger.clipped is event and ledger.scaled for ledger in self.gradients.ledgers):
             self.found(
                 expected="gradients in their own scale when they are clipped",

@@ -41,6 +41,7 @@ class SentenceMissing(Check):
     """
 
     id = "inputs::sentence-missing"
+    needs = "tokenized pairs"
     formerly = ("inputs::both-sentences",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -75,6 +76,7 @@ class SentenceMissing(Check):
 
     def on_end(self, event: End) -> None:
         observed = self._observed() if self.seen.rows >= MIN_ROWS else None
+        self.looked = self.pair is not None and self.seen.rows >= MIN_ROWS
         if self.pair is not None and observed is not None:
             self.found(
                 expected=f"{self.pair[0]} and {self.pair[1]}, both in each row",

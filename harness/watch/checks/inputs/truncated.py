@@ -24,6 +24,7 @@ class Truncated(Check):
     """
 
     id = "inputs::truncated"
+    needs = "tokenized texts"
     formerly = ("inputs::not-cut-off",)
     severity = "warning"
 
@@ -47,6 +48,7 @@ class Truncated(Check):
                 self.where = event.where
 
     def on_end(self, event: End) -> None:
+        self.looked = self.texts >= MIN_TEXTS
         if self.texts >= MIN_TEXTS and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
             self.found(
                 expected="most of each text",

@@ -35,6 +35,7 @@ class WrongLabels(Check):
     """
 
     id = "inputs::wrong-labels"
+    needs = "labels of classes"
     formerly = ("inputs::labels",)
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
@@ -62,6 +63,7 @@ class WrongLabels(Check):
         ids, labels, mask = self.tokens.ids, event.tensors.get("labels"), self.tokens.special("mask_token_id")
         if ids is None or labels is None or labels.shape != ids.shape or mask is None or not (ids == mask).any():
             return
+        self.looked = True
         counted = labels != IGNORED
         hidden = counted & (ids == mask)
         observed = None
@@ -84,6 +86,7 @@ class WrongLabels(Check):
         outputs = getattr(getattr(event.model, "config", None), "num_labels", None)
         if labels is None or labels.is_floating_point() or outputs != 1:
             return
+        self.looked = True
         if len(self.targets) <= 2:
             self.targets.update(float(value) for value in labels.flatten().tolist())
         self.regressed += labels.numel()
@@ -93,6 +96,7 @@ class WrongLabels(Check):
     def on_loss(self, event: LossCall) -> None:
         if event.function != "cross_entropy" or event.target.dim() != 1 or event.target.is_floating_point():
             return
+        self.looked = True
         ignored = event.options.get("ignore_index", IGNORED)
         is_class = event.input.dim() == 2 and 0 <= ignored < event.input.shape[1]
         if self.monitor.is_sampled() and is_class and (event.target == ignored).any():

@@ -22,11 +22,13 @@ class Broadcast(Check):
     """
 
     id = "loss::broadcast"
+    needs = "loss whose target has the prediction's shape"
     formerly = ("loss::shapes-agree",)
 
     def on_loss(self, event: LossCall) -> None:
         if not self.monitor.is_sampled() or event.function in ("cross_entropy", "nll_loss"):
             return
+        self.looked = True
         if event.input.shape != event.target.shape:
             self.found(
                 expected=f"a target of the prediction's shape, {tuple(event.input.shape)}",

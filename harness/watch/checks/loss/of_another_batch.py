@@ -36,6 +36,7 @@ class OfAnotherBatch(Check):
     """
 
     id = "loss::of-another-batch"
+    needs = "labels of classes in a batch of a DataLoader"
     formerly = ("loss::of-the-batch",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -65,6 +66,7 @@ class OfAnotherBatch(Check):
         if not targets or any(target.is_floating_point() for target in targets):
             return
         own, others = self.labels.of(event)
+        self.looked |= own is not None
         if own is None:
             self.wrong = 0
         elif all(_is_part(target, own) for target in targets):

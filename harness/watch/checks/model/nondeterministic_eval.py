@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import Forward
-from harness.watch.facts.replays import Replays
+from harness.watch.facts.replays import SAME_ROWS, Replays
 from harness.watch.monitor import Monitor
 
 
@@ -28,6 +28,7 @@ class NondeterministicEval(Check):
     """
 
     id = "model::nondeterministic-eval"
+    needs = "evaluation that can be repeated"
     formerly = ("mode::evaluation-repeats",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -35,6 +36,7 @@ class NondeterministicEval(Check):
         self.replays = monitor.fact(Replays)
 
     def on_forward(self, event: Forward) -> None:
+        self.looked |= SAME_ROWS in self.replays.compared
         apart = self.replays.latest.again
         if apart is not None:
             self.found(

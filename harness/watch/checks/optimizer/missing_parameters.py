@@ -28,6 +28,7 @@ class MissingParameters(Check):
     """
 
     id = "optimizer::missing-parameters"
+    needs = "optimizer step"
     formerly = ("identity::nothing-forgotten",)
     explains = ("schedule::lr-zero",)
 
@@ -37,6 +38,7 @@ class MissingParameters(Check):
 
     def on_end(self, event: End) -> None:
         seen = self.parameters
+        self.looked = seen.stepped and bool(seen.models)
         if seen.loose is not None and seen.stepped:
             self.found(
                 expected="every parameter registered in a module, and in the optimizer",

@@ -34,6 +34,7 @@ class ModifiedOutsideOptimizer(Check):
     """
 
     id = "parameters::modified-outside-optimizer"
+    needs = "second update of one backward pass"
     formerly = ("effect::only-the-optimizer-writes",)
     severity = "warning"
 
@@ -51,6 +52,7 @@ class ModifiedOutsideOptimizer(Check):
         if not event.sampled or self.backward_passes != 1:
             return  # several backward passes may go through weights that are moved for a while
         for parameter, left in self.left.get(event.optimizer, ()):
+            self.looked = True
             apart = (parameter.detach() - left).abs().max().item()
             if apart > RELATIVE * left.abs().max().item() + ABSOLUTE:
                 self.found(

@@ -46,6 +46,7 @@ class RepeatedOrSkipped(Check):
     """
 
     id = "rows::repeated-or-skipped"
+    needs = "epoch of rows that can be told apart"
     formerly = ("rows::every-row-once",)
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
@@ -57,6 +58,7 @@ class RepeatedOrSkipped(Check):
         beginning = self.passes.beginnings.get(event.of)
         if not event.of.trains or beginning is None or beginning.rows.total() < ENOUGH_ROWS:
             return
+        self.looked = True
         total, different = beginning.rows.total(), len(beginning.rows)
         by_workers = _given_by_all_workers(event.of, beginning)
         if not by_workers and different > MAX_SHARE_OF_DIFFERENT_ROWS * total and not _all_twice(event.of, beginning):
