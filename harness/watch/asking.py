@@ -1,0 +1,66 @@
+"""Asking: who asks a DataLoader for its next batch, a loop that waits for the end of the pass or a script that counts."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from types import CodeType, FrameType
+
+from torch.utils.data import dataloader
+
+from harness.watch.locate import Locator
+
+STOPS_AT_THE_END = ("transformers", "lightning", "pytorch_lightning")
+"""Packages whose loops call next() and go on with the next epoch when a pass ends before its time."""
+
+PASSES_ON = (dataloader.__name__, __package__)
+"""Modules and packages between a DataLoader's sampler and whoever asks for a batch."""
+
+FOR = ("FOR_ITER", "SEND")
+"""Instructions of a for statement and of ``yield from``: both take batches until there are no more."""
+
+
+def waits_for_the_end(locator: Locator) -> bool:
+    """Whether the batch that is being fetched is for a loop that takes batches until there are no more.
+
+    Then a shortened pass is to the script one over a smaller dataset. A script that calls next(), or goes through the
+    loader again and again in a generator of its own, counts on as many batches as the loader has.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code, users = frame.f_code, locator.is_users(frame)
+        generates = bool(code.co_flags & inspect.CO_GENERATOR)
+        at = _instruction(code, frame.f_lasti)
+        takes_all = dis.opname[code.co_code[at]] in FOR
+        if users or (generates and takes_all):
+            if not takes_all or (generates and _repeats(code, at)):
+                return False
+            if not generates:
+                return True
+        elif not generates and not _passes_on(frame):
+            return takes_all or _module(frame).partition(".")[0] in STOPS_AT_THE_END
+        frame = frame.f_back
+    return False
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _passes_on(frame: FrameType) -> bool:
+    return f"{_module(frame)}.".startswith(tuple(f"{name}." for name in PASSES_ON))
+
+
+def _instruction(code: CodeType, at: int) -> int:
+    """Where the instruction is that ``at`` is in."""
+    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":
+        at -= 2
+    return at
+
+
+def _repeats(code: CodeType, at: int) -> bool:
+    """Whether the for statement, or the ``yield from``, at this place is inside another loop."""
+    instructions = list(dis.get_instructions(code))
+    end = next(each.argval for each in instructions if each.offset == at)
+    return any("JUMP_BACKWARD" in each.opname and each.offset >= end and each.argval < at for each in instructions)
