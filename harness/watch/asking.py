@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import sys
+from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from torch.utils.data import dataloader
@@ -21,12 +22,23 @@ FOR = ("FOR_ITER", "SEND")
 """Instructions of a for statement and of ``yield from``: both take batches until there are no more."""
 
 
-def waits_for_the_end(locator: Locator) -> bool:
-    """Whether the batch that is being fetched is for a loop that takes batches until there are no more.
+@dataclass(frozen=True)
+class Asker:
+    """The loop that a batch is fetched for."""
 
-    Then a shortened pass is to the script one over a smaller dataset. A script that calls next(), or goes through the
-    loader again and again in a generator of its own, counts on as many batches as the loader has.
-    """
+    waits_for_the_end: bool
+    """Whether it takes batches until there are no more: then a shortened pass is to the script one over a smaller
+    dataset. A script that calls next(), or goes through the loader again and again in a generator of its own, counts
+    on as many batches as the loader has."""
+    may_leave: bool = False
+    """Whether there is a break or a return in it. (A Trainer says by its arguments whether it will.)"""
+
+
+COUNTS = Asker(waits_for_the_end=False)
+
+
+def asker(locator: Locator) -> Asker:
+    """Who asks for the batch that is being fetched in this thread."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code, users = frame.f_code, locator.is_users(frame)
@@ -35,13 +47,14 @@ def waits_for_the_end(locator: Locator) -> bool:
         takes_all = dis.opname[code.co_code[at]] in FOR
         if users or (generates and takes_all):
             if not takes_all or (generates and _repeats(code, at)):
-                return False
+                return COUNTS
             if not generates:
-                return True
+                return Asker(waits_for_the_end=True, may_leave=_may_leave(code, at))
         elif not generates and not _passes_on(frame):
-            return takes_all or _module(frame).partition(".")[0] in STOPS_AT_THE_END
+            package = _module(frame).partition(".")[0]
+            return Asker(takes_all or package in STOPS_AT_THE_END, may_leave=package != "transformers")
         frame = frame.f_back
-    return False
+    return COUNTS
 
 
 def _module(frame: FrameType) -> str:
@@ -59,8 +72,22 @@ def _instruction(code: CodeType, at: int) -> int:
     return at
 
 
-def _repeats(code: CodeType, at: int) -> bool:
-    """Whether the for statement, or the ``yield from``, at this place is inside another loop."""
+def _loop(code: CodeType, at: int) -> tuple[list[dis.Instruction], int]:
+    """All instructions, and where the for statement, or the ``yield from``, at this place ends."""
     instructions = list(dis.get_instructions(code))
-    end = next(each.argval for each in instructions if each.offset == at)
+    return instructions, next(each.argval for each in instructions if each.offset == at)
+
+
+def _repeats(code: CodeType, at: int) -> bool:
+    """Whether the loop is inside another one."""
+    instructions, end = _loop(code, at)
     return any("JUMP_BACKWARD" in each.opname and each.offset >= end and each.argval < at for each in instructions)
+
+
+def _may_leave(code: CodeType, at: int) -> bool:
+    instructions, end = _loop(code, at)
+    return any(
+        each.opname.startswith("RETURN_") or (each.opcode in dis.hasjrel and not at <= each.argval <= end)
+        for each in instructions
+        if at < each.offset < end and each.opname != "RETURN_GENERATOR"
+    )

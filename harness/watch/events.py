@@ -36,6 +36,8 @@ class Pass:
     """Rows in them, as far as the sampler says."""
     exhausted: bool = False
     shortened: bool = False
+    may_be_left: bool = False
+    """Whether a shortened one is gone through by a loop with a break in it, which may be meant to end before."""
     over: bool = False
     updates: int = 0
     """Optimizer steps while it was the innermost pass."""

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import raw_optimizer
 from harness.watch.check import Fact
-from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, StepBegins
+from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, StepBegins, TrainerMade
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
 
@@ -146,6 +146,8 @@ class SchedulerLedger(Fact):
         """Batches for an update, at most."""
         self._rows = 1
         """Rows in a batch, at most."""
+        self._may_be_left = False
+        """Whether a training that was not shortened might end in the middle of a pass."""
         self._batches = 0
         """Batches of a shortened pass, at most."""
         self._stepping = 0
@@ -157,6 +159,9 @@ class SchedulerLedger(Fact):
         return [verdict for verdict in self._verdicts if verdict.fault in faults]
 
     # What happens
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        self._may_be_left = self._may_be_left or getattr(event.trainer.args, "max_steps", 0) > 0
 
     def on_scheduler_step(self, event: SchedulerStep) -> None:
         seen = self._of(event.scheduler)
@@ -229,12 +234,13 @@ class SchedulerLedger(Fact):
         self._shortened = self._shortened or ended.shortened
         for seen in self._all:
             seen.planned += seen.rhythm.whole(ended)
-            seen.is_estimate = seen.is_estimate or seen.rhythm.is_estimate
+            seen.is_estimate = seen.is_estimate or seen.rhythm.is_estimate or ended.may_be_left
             seen.rhythm.begin_again()
         self._updates.total = ended.updates
         self._planned_updates += self._updates.whole(ended)
         self._updates.begin_again()
         self._accumulated = max(self._accumulated, self._updates.period)
+        self._may_be_left = self._may_be_left or ended.may_be_left
         self._batches = max(self._batches, ended.batches if ended.shortened else 0)
         self._rows = max(self._rows, round(ended.rows / ended.batches) if ended.batches else 1)
 
@@ -308,12 +314,16 @@ class SchedulerLedger(Fact):
         """The schedule's end, compared with the training's."""
         allowed = max(1 + self._epochs, TOLERANCE * seen.planned)
         if seen.planned > end + allowed:
-            counts_its_steps = self._shortened and seen.steps <= end + allowed + self._batches
-            unknown = counts_its_steps and (self._cut or abs(seen.steps - end) <= allowed + self._batches)
-            return None if unknown else self._too_short(seen, end)
+            return None if self._may_end_with(seen, end, allowed) else self._too_short(seen, end)
         if seen.planned >= end - allowed or not self._known:
             return None
         return self._too_long(seen, end, allowed)
+
+    def _may_end_with(self, seen: SchedulerSeen, end: int, allowed: float) -> bool:
+        """Whether a training may end after this number of steps, though whole passes would make more."""
+        if not self._shortened or seen.steps > end + allowed + self._batches:
+            return False
+        return self._may_be_left or self._cut or seen.steps >= end - self._batches
 
     def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict:
         observed = f"{seen.name}: it is over after {end} of {seen.planned_steps} steps"
@@ -351,7 +361,7 @@ class SchedulerLedger(Fact):
 
     def _negligible(self, seen: SchedulerSeen) -> Verdict | None:
         """A schedule without an end must not come to nothing long before the training is over."""
-        if seen.rate is None or not self._known or seen.planned < 3:
+        if seen.rate is None or not self._known or self._may_be_left or seen.planned < 3:
             return None
         planned = min(round(seen.planned), MOST_STEPS)
         marks = [seen.rate(round(planned * part / 20)) for part in range(21)]

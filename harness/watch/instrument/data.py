@@ -11,10 +11,14 @@ from weakref import WeakKeyDictionary
 
 from torch.utils.data import dataloader
 
-from harness.watch.asking import waits_for_the_end
+from harness.watch.asking import asker
 from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
+
+
+MOST_PLANNED = 10_000_000
+"""Largest number of batches that a whole pass may have: a sampler of more is one without an end, and the loop is left."""
 
 
 class _Indices:
@@ -34,11 +38,12 @@ class _Indices:
             raise StopIteration
         index = next(self._drawn)
         if self._may_end():
-            if not waits_for_the_end(self._locator):
-                self._shortening = None  # the script has to get as many as it counts on
-            else:
-                seen.shortened = True
+            loop = asker(self._locator)
+            if loop.waits_for_the_end:
+                seen.shortened, seen.may_be_left = True, loop.may_leave
                 index = self._last_after(index)
+            else:
+                self._shortening = None  # the script has to get as many as it counts on
         self._given += 1
         self.queue.append(index)
         return index
@@ -82,6 +87,8 @@ class _Passes:
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
             with suppress(TypeError):  # a sampler without a length
                 planned = len(iterator._index_sampler)
+            if planned is not None and planned > MOST_PLANNED:
+                planned = None
         _, old = self._begun.get(iterator, (None, None))
         if old is not None and not old.batches and old in monitor.passes:
             monitor.passes.remove(old)  # workers' iterators begin twice
