@@ -314,16 +314,17 @@ class SchedulerLedger(Fact):
         """The schedule's end, compared with the training's."""
         allowed = max(1 + self._epochs, TOLERANCE * seen.planned)
         if seen.planned > end + allowed:
-            return None if self._may_end_with(seen, end, allowed) else self._too_short(seen, end)
+            return None if self._may_end_with(seen, end) else self._too_short(seen, end)
         if seen.planned >= end - allowed or not self._known:
             return None
         return self._too_long(seen, end, allowed)
 
-    def _may_end_with(self, seen: SchedulerSeen, end: int, allowed: float) -> bool:
+    def _may_end_with(self, seen: SchedulerSeen, end: int) -> bool:
         """Whether a training may end after this number of steps, though whole passes would make more."""
-        if not self._shortened or seen.steps > end + allowed + self._batches:
+        if not self._shortened or seen.steps > end + max(1 + self._epochs, self._batches):
             return False
-        return self._may_be_left or self._cut or seen.steps >= end - self._batches
+        counts_them = self._epochs > FEWEST_STEPS and seen.steps >= end
+        return self._may_be_left or self._cut or counts_them
 
     def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict:
         observed = f"{seen.name}: it is over after {end} of {seen.planned_steps} steps"
