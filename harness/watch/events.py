@@ -267,6 +267,8 @@ class SchedulerStep(Event):
     handler = "on_scheduler_step"
     scheduler: Any
     where: str | None
+    metric: float | None = None
+    """What a ReduceLROnPlateau was given."""
 
 
 # Metrics

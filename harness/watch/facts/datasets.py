@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ def stored_rows(dataset: Any, indices: Sequence[int]) -> int:
     size, most = length(dataset), 0
     for kept in _kept(dataset):
         if getattr(kept, "ndim", 1) and len(kept) == size:
-            most = max(most, len({hash(repr(_row(kept[index]))) for index in indices}))
+            most = max(most, len({_hash(repr(_row(kept[index]))) for index in indices}))
     return most
 
 
@@ -86,14 +87,19 @@ def row_hashes(dataset: Any) -> list[int] | None:
         return None if inner is None else [inner[int(index)] for index in dataset.indices]
     if isinstance(dataset, TensorDataset):
         columns = [tensor.tolist() for tensor in dataset.tensors]
-        return [hash(repr(row)) for row in zip(*columns, strict=True)]
+        return [_hash(repr(row)) for row in zip(*columns, strict=True)]
     if is_table(dataset):
         rows = dataset.with_format(None)[:]
         names = sorted(name for name in rows if name.lower() not in NOT_CONTENT)
-        return [hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
+        return [_hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
     if isinstance(dataset, (list, tuple)):
-        return [hash(repr(_row(row))) for row in dataset]
+        return [_hash(repr(_row(row))) for row in dataset]
     return None
+
+
+def _hash(text: str) -> int:
+    """The same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def _row(row: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins, End, Forward, StateAsked
+from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.facts.batches import labels_of
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Evaluations(Fact):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._tell()
+
+    def on_scheduler_step(self, event: SchedulerStep) -> None:
+        if event.metric is not None:
+            self._tell()
 
     def on_end(self, event: End) -> None:
         self._tell()
