@@ -362,6 +362,12 @@ class Encode(Event):
     handler = "on_encode"
     encodings: Sequence[Any] | None
     where: str | None
+    texts: Any = None
+    """What it was given: a text, several, or several lists of words."""
+    pairs: Any = None
+    """The second text of each; None where there are none."""
+    overflows: bool = False
+    """Whether what is cut off comes as further rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,8 +77,7 @@ class Replays(Fact):
         if event.gradients or any(module.training for module in model.modules()):
             return  # no evaluation, or one with dropout on purpose
         self._seen.add(model)
-        size = sum(p.numel() * p.element_size() for p in model.parameters())
-        if size > LARGEST or type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
+        if not can_be_copied(model):
             return
         with unchanged_random_state(), torch.no_grad():
             try:
@@ -95,6 +94,12 @@ class Replays(Fact):
             if what not in replayed.called:
                 name = type(model).__name__
                 self.monitor.note(f"{name} cannot be called with {what}, so its logits were not compared ({raised})")
+
+
+def can_be_copied(model: nn.Module) -> bool:
+    """Whether there is room for a copy, and calling it concerns this process alone."""
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+    return size <= LARGEST and type(model).__name__ not in ("DistributedDataParallel", "FullyShardedDataParallel")
 
 
 class _Twin:
