@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -113,7 +114,7 @@ def _follow(order: _Order, given: torch.Tensor) -> None:
         order.unclear = True
         order.following.clear()
         return
-    for row, behind in zip(rows, rows[1:], strict=False):
+    for row, behind in pairwise(rows):
         before = order.following.get(row)
         if before is not None:
             order.moved += before != behind

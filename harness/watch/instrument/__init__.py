@@ -9,6 +9,7 @@ from types import ModuleType
 
 from harness.watch.instrument import (
     accelerate,
+    arithmetic,
     backward,
     data,
     datasets,
@@ -40,7 +41,7 @@ def instrumented(threads: Threads) -> Iterator[None]:
         stack.callback(patches.undo)
         for handle in (*torch_modules.install(threads), *optimizers.hooks(threads)):
             stack.callback(handle.remove)
-        for part in (data, backward, optimizers, schedulers, losses, states):
+        for part in (data, backward, optimizers, schedulers, losses, arithmetic, states):
             part.install(threads, patches)
         for module, install in LIBRARIES.items():
             patches.when_imported(module, functools.partial(install, threads, patches))
