@@ -9,6 +9,7 @@ from types import ModuleType
 
 from harness.watch.instrument import (
     accelerate,
+    arithmetic,
     backward,
     data,
     datasets,
@@ -42,7 +43,18 @@ def instrumented(threads: Threads) -> Iterator[None]:
         stack.callback(patches.undo)
         for handle in optimizers.hooks(threads):
             stack.callback(handle.remove)
-        for part in (torch_modules, data, backward, optimizers, schedulers, losses, states, processes, warned):
+        for part in (
+            torch_modules,
+            data,
+            backward,
+            optimizers,
+            schedulers,
+            losses,
+            arithmetic,
+            states,
+            processes,
+            warned,
+        ):
             part.install(threads, patches)
         for module, install in LIBRARIES.items():
             patches.when_imported(module, functools.partial(install, threads, patches))
