@@ -202,7 +202,7 @@ class GradientLedger(Fact):
         self.added = []
         if event.inside_step:
             return
-        share, batch, fate = self._share(event), _batch(event), Fate()
+        share, batch, fate = self._share(event), rows_of(event), Fate()
         of = None if event.batch is None else event.batch.of
         models = frozenset(self.monitor.number_of(f.model) for f in event.forwards if f.number in event.reached)
         stack = self.monitor.locator.stack()
@@ -279,7 +279,7 @@ class GradientLedger(Fact):
                 self.cut |= {entry.number for entry in ledger.unused}
 
 
-def _batch(event: Backward) -> Hashable:
+def rows_of(event: Backward) -> Hashable:
     """What tells one batch of inputs from another, by what the forwards that were gone through were given."""
     for forward in event.forwards:
         if forward.number in event.reached and (tensors := list(forward.tensors.values())):
