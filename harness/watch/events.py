@@ -236,11 +236,15 @@ class Clip(Event):
     handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
+    used_up: bool = False
+    """Whether they were given as an iterator that had nothing left."""
 
 
 @dataclass(frozen=True, eq=False)
 class ZeroGrad(Event):
     handler = "on_zero_grad"
+    of: Any
+    """The optimizer or the module whose gradients are cleared."""
     where: str | None
 
 
