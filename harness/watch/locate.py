@@ -49,12 +49,16 @@ class Locator:
 
     def _lines(self, frame: FrameType | None) -> Iterator[tuple[str, int]]:
         while frame is not None:
-            name = frame.f_code.co_filename
-            if name not in self._shown:
-                self._shown[name] = _relative(name) if self._is_users(name) else ""
-            if self._shown[name]:
-                yield name, frame.f_lineno
+            if self.is_users(frame):
+                yield frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
+
+    def is_users(self, frame: FrameType) -> bool:
+        """Whether the code of a frame is the user's own."""
+        name = frame.f_code.co_filename
+        if name not in self._shown:
+            self._shown[name] = _relative(name) if self._is_users(name) else ""
+        return bool(self._shown[name])
 
     def _is_users(self, name: str) -> bool:
         if "ipykernel" in name or name.startswith("<ipython"):

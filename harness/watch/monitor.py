@@ -273,7 +273,9 @@ class Monitor:
     # What the instruments report
 
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
-        for each in [each for each in self.passes if each.loader is loader]:
+        current = None if self.batch is None else self.batch.of
+        dropped = [each for each in self.passes if each.is_dropped and each is not current]
+        for each in [each for each in self.passes if each.loader is loader or each in dropped]:
             self.end_pass(each)
             if each in self.passes:
                 self.passes.remove(each)  # it gave no batch

@@ -131,6 +131,7 @@ def test_watching_changes_no_bit() -> None:
         assert torch.equal(mine, theirs)
 
 
+@pytest.mark.slow
 def test_watching_changes_no_bit_of_the_scripts() -> None:
     """Each script of the corpus, watched and unwatched: all parameters after each update."""
     command = [sys.executable, "-m", "tests.checks.same_bits"]
@@ -142,6 +143,7 @@ def test_watching_changes_no_bit_of_the_scripts() -> None:
         assert watched == unwatched, script
 
 
+@pytest.mark.slow
 def test_ten_thousand_updates_keep_nothing() -> None:
     """What the monitor, the facts and the checks hold does not grow with the updates, nor with the epochs."""
 
