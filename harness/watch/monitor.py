@@ -136,6 +136,8 @@ class Monitor:
         """When the script got its first batch."""
         self.stepped = False
         """Whether any optimizer stepped."""
+        self.updated_by_hand = False
+        """Whether the script changed parameters itself that no optimizer changed."""
         self.complete = True
         """Whether the loop went to its own end; what was to come cannot be missed where it did not."""
         self.over = False
@@ -557,8 +559,8 @@ class Threads:
 
     @property
     def trained(self) -> bool:
-        """Whether any optimizer made a step."""
-        return any(monitor.stepped for monitor in self.monitors)
+        """Whether any optimizer made a step, or the script its own updates."""
+        return any(monitor.stepped or monitor.updated_by_hand for monitor in self.monitors)
 
     @property
     def updates_made(self) -> int:

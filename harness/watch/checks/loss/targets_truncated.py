@@ -35,6 +35,7 @@ class TargetsTruncated(Check):
     """
 
     id = "loss::targets-truncated"
+    needs = "regression on targets that come as integers"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -55,6 +56,7 @@ class TargetsTruncated(Check):
         self._look(calls[0])
 
     def _look(self, call: LossCall) -> None:
+        self.looked = True
         target = call.target.detach()
         lowest, highest = float(target.min()), float(target.max())
         if lowest != highest or self.value not in (None, lowest):

@@ -32,6 +32,7 @@ class Broadcast(Check):
     """
 
     id = "metrics::broadcast"
+    needs = "comparison of a column with a row"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -41,6 +42,7 @@ class Broadcast(Check):
         if event.sign == "-" or event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:
             return
         self.looks += 1
+        self.looked = True
         column, flat = event.column
         if bool((column.squeeze(1) == flat).all()):
             return  # labels and themselves, or a model that makes no mistake

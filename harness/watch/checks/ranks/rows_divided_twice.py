@@ -31,6 +31,7 @@ class RowsDividedTwice(Check):
     """
 
     id = "ranks::rows-divided-twice"
+    needs = "second process"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -49,6 +50,7 @@ class RowsDividedTwice(Check):
 
     def compare(self, summaries: Sequence[Mapping[str, Any] | None]) -> None:
         known = [each for each in summaries if each is not None and each["all"] is not None]
+        self.looked = bool(known) and len(known) == len(summaries)
         if len(known) == len(summaries) and len({each["all"] for each in known}) == len(known):
             first = known[0]
             self.found(

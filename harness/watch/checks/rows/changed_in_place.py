@@ -53,6 +53,7 @@ class ChangedInPlace(Check):
     """
 
     id = "rows::changed-in-place"
+    needs = "second epoch of rows that the dataset keeps"
     explains = ("rows::evaluation-augmented",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -93,6 +94,7 @@ class ChangedInPlace(Check):
             row, before = _row(given[index]), kept.pop(index)
             if row is not None and row.data_ptr() == before.row.data_ptr():
                 self.again += 1
+                self.looked = True
                 self.changed += not before.is_unchanged()
         if self.again >= ENOUGH_ROWS and self.changed == self.again:
             self.found(

@@ -37,6 +37,7 @@ class EvaluationAugmented(Check):
     """
 
     id = "rows::evaluation-augmented"
+    needs = "second pass over the same labelled rows"
     severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
@@ -57,6 +58,7 @@ class EvaluationAugmented(Check):
         rows = [sample_digest(sample) for sample in event.samples]
         indices, before, their_classes = self.first.setdefault(event.of.loader, (event.indices, rows, known))
         same = event.of.number == 2 and indices == event.indices and their_classes == known
+        self.looked |= same
         if same and not set(rows) & set(before):
             self.changed[event.of.loader] = len(rows)
 
