@@ -116,6 +116,10 @@ def check_script(
     report.notes = notes
     report.not_looked_at = [NotLookedAt(check, f"it failed itself: {how}") for check, how in crashed.items()]
     report.shortened = any(monitor.passes_shortened for monitor in threads.monitors)
+    if report.crashed is not None and report.shortened:
+        report.notes.append(
+            "long passes over DataLoaders were shortened; if the script ends well without that, try --full"
+        )
     report.findings = reported(findings, ignored)
     report.ignored = sorted(set(findings) & ignored)
     end = time.perf_counter()

@@ -62,7 +62,10 @@ class EvaluationAugmented(Check):
 
     def on_end(self, event: End) -> None:
         training = self.passes.training()
-        loaders, datasets = {id(each.first.loader) for each in training}, {base(each.first.dataset)[0] for each in training}
+        loaders, datasets = (
+            {id(each.first.loader) for each in training},
+            {base(each.first.dataset)[0] for each in training},
+        )
         for each in self.passes.evaluating():
             loader = each.first.loader
             if loader in self.changed and id(loader) not in loaders and base(loader.dataset)[0] in datasets:
