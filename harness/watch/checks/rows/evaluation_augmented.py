@@ -19,12 +19,12 @@ class EvaluationAugmented(Check):
 
     ## Why is this a bug?
     `random_split` and `Subset` choose rows of a dataset and leave its transform. An augmentation that was meant for the
-    training then shifts, crops and distorts the validation rows too: each evaluation is on other inputs, harder ones than
-    those that the model will meet, and the best epoch is the one with the luckiest draw.
+    training then shifts, crops and distorts the validation rows too: each evaluation is on other inputs, harder ones
+    than those that the model will meet, and the best epoch is the one with the luckiest draw.
 
     ## What to do
-    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without the
-    augmentation.
+    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without
+    the augmentation.
 
     Make the dataset twice, once with the training's transform and once without, and take the same indices of each.
 
