@@ -181,6 +181,26 @@ class LossCall(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Pairing(Event):
+    """The script subtracted or compared two tensors of which every number met every number of the other."""
+
+    handler = "on_pairing"
+    sign: str
+    """-, == or !=."""
+    one: torch.Tensor
+    other: torch.Tensor
+    forwards: Sequence[Forward]
+    """The forwards since the backward pass before, as far as they are still held."""
+    where: str | None
+
+    @property
+    def column(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The one of shape (rows, 1) and the one of shape (rows,); None where the two have other shapes."""
+        column, flat = (self.one, self.other) if self.one.dim() == 2 else (self.other, self.one)
+        return (column, flat) if flat.dim() == 1 and column.shape == (len(flat), 1) else None
+
+
+@dataclass(frozen=True, eq=False)
 class BackwardBegins(Event):
     handler = "on_backward_begins"
     number: int
@@ -216,11 +236,15 @@ class Clip(Event):
     handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
+    used_up: bool = False
+    """Whether they were given as an iterator that had nothing left."""
 
 
 @dataclass(frozen=True, eq=False)
 class ZeroGrad(Event):
     handler = "on_zero_grad"
+    of: Any
+    """The optimizer or the module whose gradients are cleared."""
     where: str | None
 
 
@@ -362,6 +386,12 @@ class Encode(Event):
     handler = "on_encode"
     encodings: Sequence[Any] | None
     where: str | None
+    texts: Any = None
+    """What it was given: a text, several, or several lists of words."""
+    pairs: Any = None
+    """The second text of each; None where there are none."""
+    overflows: bool = False
+    """Whether what is cut off comes as further rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,6 +440,7 @@ class Listener:
     def on_forward(self, event: Forward) -> None: ...
     def on_inner_forward(self, event: InnerForward) -> None: ...
     def on_loss(self, event: LossCall) -> None: ...
+    def on_pairing(self, event: Pairing) -> None: ...
     def on_backward_begins(self, event: BackwardBegins) -> None: ...
     def on_backward(self, event: Backward) -> None: ...
     def on_clip(self, event: Clip) -> None: ...

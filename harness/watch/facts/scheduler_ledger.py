@@ -22,6 +22,9 @@ from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
+NO_SCHEDULER = "no learning rate scheduler"
+"""Why a check of schedules did not look, whatever else it needs."""
+
 NEGLIGIBLE = 1e-4
 """Largest share of its peak at which a learning rate changes nothing any more. A guess: at a peak of 1e-3, which is
 high for fine-tuning, it is 1e-7, and changes the last digit of a float32 weight."""
@@ -157,6 +160,21 @@ class SchedulerLedger(Fact):
 
     def with_fault(self, *faults: Fault) -> list[Verdict]:
         return [verdict for verdict in self._verdicts if verdict.fault in faults]
+
+    @property
+    def any_seen(self) -> bool:
+        """Whether there is a scheduler at all."""
+        return bool(self._all)
+
+    @property
+    def any_with_end(self) -> bool:
+        """Whether one's end can be compared with the training's."""
+        return self._known and any(seen.end is not None and seen.steps for seen in self._all)
+
+    @property
+    def any_with_rates(self) -> bool:
+        """Whether one's learning rates are known for the whole training."""
+        return self._known and any(seen.rate is not None and seen.steps for seen in self._all)
 
     # What happens
 

@@ -60,6 +60,7 @@ class RepeatedOrSkipped(Check):
     """
 
     id = "rows::repeated-or-skipped"
+    needs = "epoch of rows that can be told apart"
     formerly = ("rows::every-row-once",)
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
@@ -74,6 +75,7 @@ class RepeatedOrSkipped(Check):
         self._drawn_by_class(event.of)
         if beginning.rows.total() < ENOUGH_ROWS:
             return
+        self.looked = True
         different = _few_of_many(event.of.dataset, beginning)
         by_workers = _given_by_all_workers(event.of, beginning)
         if different is None and not by_workers:

@@ -42,6 +42,7 @@ class SameOrderEachEpoch(Check):
     """
 
     id = "rows::same-order-each-epoch"
+    needs = "second epoch of a DataLoader"
     formerly = ("rows::another-order-each-epoch",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -57,6 +58,7 @@ class SameOrderEachEpoch(Check):
         beginning = self.passes.beginnings.get(event.of)
         if not event.of.trains or beginning is None:
             return
+        self.looked |= self.before is not None and has_torchs_own_sampler(event.of.loader)
         if self.before is not None and _in_the_order_of(self.before, event.of, beginning):
             self.found(
                 expected="another order in each epoch",
