@@ -31,6 +31,7 @@ class RowsDividedTwice(Check):
     """
 
     id = "ranks::rows-divided-twice"
+    needs = "rows that are divided among processes"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -49,7 +50,8 @@ class RowsDividedTwice(Check):
 
     def compare(self, summaries: Sequence[Mapping[str, Any] | None]) -> None:
         known = [each for each in summaries if each is not None and each["all"] is not None]
-        if len(known) == len(summaries) and len({each["all"] for each in known}) == len(known):
+        self.looked = len(known) == len(summaries)
+        if self.looked and len({each["all"] for each in known}) == len(known):
             first = known[0]
             self.found(
                 expected="one dataset on all ranks, of which each is given its part",

@@ -53,6 +53,7 @@ class ChangedInPlace(Check):
     """
 
     id = "rows::changed-in-place"
+    needs = "rows that a dataset gives a second time"
     explains = ("rows::evaluation-augmented",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -91,6 +92,7 @@ class ChangedInPlace(Check):
     def _compare(self, event: Batch, kept: dict[int, Kept], given: dict[int, Any]) -> None:
         for index in given.keys() & kept.keys():
             row, before = _row(given[index]), kept.pop(index)
+            self.looked = True
             if row is not None and row.data_ptr() == before.row.data_ptr():
                 self.again += 1
                 self.changed += not before.is_unchanged()

@@ -38,6 +38,7 @@ class EvaluationAugmented(Check):
 
     id = "rows::evaluation-augmented"
     severity = "warning"
+    needs = "second evaluation of rows with a class each"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -57,22 +58,21 @@ class EvaluationAugmented(Check):
         rows = [sample_digest(sample) for sample in event.samples]
         indices, before, their_classes = self.first.setdefault(event.of.loader, (event.indices, rows, known))
         same = event.of.number == 2 and indices == event.indices and their_classes == known
+        self.looked |= same
         if same and not set(rows) & set(before):
             self.changed[event.of.loader] = len(rows)
 
     def on_end(self, event: End) -> None:
         training = self.passes.training()
-        loaders, datasets = (
-            {id(each.first.loader) for each in training},
-            {base(each.first.dataset)[0] for each in training},
-        )
+        loaders = {id(each.first.loader) for each in training}
+        datasets = {base(each.first.dataset)[0] for each in training}
         for each in self.passes.evaluating():
             loader = each.first.loader
             if loader in self.changed and id(loader) not in loaders and base(loader.dataset)[0] in datasets:
                 self.found(
                     expected="the same rows in each evaluation",
-                    observed=f"all {self.changed[loader]} rows of its first batch are others the next time, of the same "
-                    "classes; training and evaluation share one dataset",
+                    observed=f"all {self.changed[loader]} rows of its first batch are others the next time, of the "
+                    "same classes; training and evaluation share one dataset",
                     where=each.first.where,
                 )
                 return

@@ -38,6 +38,7 @@ class PlateauWrongMode(Check):
     """
 
     id = "schedule::plateau-wrong-mode"
+    needs = "ReduceLROnPlateau that is stepped after an evaluation"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -50,6 +51,7 @@ class PlateauWrongMode(Check):
         if value is None or mode not in ("min", "max"):
             return
         now = [each for each in self.evaluations.history[-3:] if each.updates_made == self.monitor.updates_made]
+        self.looked |= bool(now)
         is_wrong = _is_accuracy if mode == "min" else _is_loss
         if not any(is_wrong(value, each) for each in now):
             return
