@@ -66,8 +66,8 @@ class TargetsTruncated(Check):
         if self.batches >= MIN_BATCHES and self.rows >= MIN_ROWS:
             self.found(
                 expected="targets that differ from row to row",
-                observed=f"{call.function} is given {lowest:g} for each of {self.rows} rows, and their batches hold it as "
-                "an integer",
+                observed=f"{call.function} is given {lowest:g} for each of {self.rows} rows, and their batches hold it "
+                "as an integer",
                 where=call.where,
                 update=self.monitor.update,
             )
