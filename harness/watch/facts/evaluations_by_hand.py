@@ -92,7 +92,7 @@ class EvaluationsByHand(Fact):
         if given is None or given.dim() < 2 or not active:
             return
         base = _base(given)
-        place = given.shape, given.stride(), given.storage_offset()
+        place = given.shape, given.stride(), int(given.storage_offset())
         key = self.monitor.number_of(event.model), id(base), place
         seen = self._seen.get(key)
         if seen is None or seen.of() is not base:
