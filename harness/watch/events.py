@@ -7,7 +7,7 @@ something later keeps that, and not the event, which may hold a whole batch and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,6 +36,8 @@ class Pass:
     """Rows in them, as far as the sampler says."""
     exhausted: bool = False
     shortened: bool = False
+    may_be_left: bool = False
+    """Whether a shortened one is gone through by a loop with a break in it, which may be meant to end before."""
     over: bool = False
     updates: int = 0
     """Optimizer steps while it was the innermost pass."""
@@ -50,6 +52,13 @@ class Pass:
     """Whether a backward pass came from one of its batches."""
     thread: int = 0
     """The thread that began it."""
+    iterator: Callable[[], Any] | None = None
+    """A weak reference to what gives its batches."""
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing more can come of it, because the script has let go of its iterator."""
+        return self.iterator is not None and self.iterator() is None
 
     @property
     def dataset(self) -> Any:
@@ -235,11 +244,15 @@ class Clip(Event):
     handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
+    used_up: bool = False
+    """Whether they were given as an iterator that had nothing left."""
 
 
 @dataclass(frozen=True, eq=False)
 class ZeroGrad(Event):
     handler = "on_zero_grad"
+    of: Any
+    """The optimizer or the module whose gradients are cleared."""
     where: str | None
 
 
@@ -286,6 +299,8 @@ class SchedulerStep(Event):
     handler = "on_scheduler_step"
     scheduler: Any
     where: str | None
+    metric: float | None = None
+    """What a ReduceLROnPlateau was given."""
 
 
 # Metrics
@@ -379,6 +394,12 @@ class Encode(Event):
     handler = "on_encode"
     encodings: Sequence[Any] | None
     where: str | None
+    texts: Any = None
+    """What it was given: a text, several, or several lists of words."""
+    pairs: Any = None
+    """The second text of each; None where there are none."""
+    overflows: bool = False
+    """Whether what is cut off comes as further rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,9 +41,10 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
 
 
 def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
-    gradient, value, group, state = before.gradient.double(), before.value.double(), before.group, before.state
-    if group.get("amsgrad") or gradient.is_complex():
+    group, state = before.group, before.state
+    if group.get("amsgrad") or before.gradient.is_complex():
         return None
+    gradient, value = before.gradient.double(), before.value.double()
     lr, decay = float(group["lr"]), float(group.get("weight_decay", 0.0))
     if decoupled:
         value = value * (1 - lr * decay)

@@ -36,6 +36,9 @@ shapes of a matrix product make and far below what other rows or padding do."""
 COARSE = 3e-2
 """The same in half precision."""
 
+SAME_ROWS, SINGLE_ROWS, OTHER_PADDING = "the same rows again", "single rows", "other padding"
+"""What a copy is called with."""
+
 LARGEST = 2**31
 """Bytes up to which a model is copied: a guess of what fits beside it."""
 
@@ -84,9 +87,11 @@ class Replays(Fact):
         self._tries: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self.latest = Replay()
         """Of the forward at hand."""
+        self.compared: frozenset[str] = frozenset()
+        """What its logits were compared with."""
 
     def on_forward(self, event: Forward) -> None:
-        self.latest = Replay()
+        self.latest, self.compared = Replay(), frozenset()
         model = event.model
         tries = self._tries.get(model, 0)
         if tries >= TRIES or model.training or (tries and not self.monitor.is_sampled()):
@@ -98,7 +103,7 @@ class Replays(Fact):
             return
         whole = event.batch is not None or (rows is not None and rows > 2)
         self._tries[model] = TRIES if whole else tries + 1
-        if not _can_be_copied(model):
+        if not can_be_copied(model):
             self._tries[model] = TRIES
             return
         with unchanged_random_state(), torch.no_grad():
@@ -112,13 +117,15 @@ class Replays(Fact):
                 return
             replayed = _Twin(twin, event, event.logits, rows)
             self.latest = replayed.replay()
+            self.compared = frozenset(replayed.compared)
         for what, raised in replayed.refused.items():
             if what not in replayed.called:
                 name = type(model).__name__
                 self.monitor.note(f"{name} cannot be called with {what}, so its logits were not compared ({raised})")
 
 
-def _can_be_copied(model: nn.Module) -> bool:
+def can_be_copied(model: nn.Module) -> bool:
+    """Whether there is room for a copy, and calling it concerns nobody else."""
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if size > LARGEST or type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
         return False
@@ -173,25 +180,29 @@ class _Twin:
         self.precise = all(p.element_size() >= 4 for p in model.parameters())
         self.called: set[str] = set()
         """With what it could be called."""
+        self.compared: set[str] = set()
+        """Of that, what gave logits that could be compared."""
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 
     def replay(self) -> Replay:
         """Ask for the same rows again, then for single ones, then with other padding."""
         found = self.found
-        again = self._logits("the same rows again", self.args, self.kwargs)
+        again = self._logits(SAME_ROWS, self.args, self.kwargs)
         if again is None or again.shape != found.shape or not bool(found.isfinite().all()):
             return Replay()
+        self.compared.add(SAME_ROWS)
         if not self._near(again, found):
             return Replay(again=_apart(again, found) if self._repeats_without_dropout() else None)
         for part in self._parts():
             args, kwargs = _part(self.args, part, self.rows), _part(self.kwargs, part, self.rows)
-            logits = self._logits("single rows", args, kwargs)
+            logits = self._logits(SINGLE_ROWS, args, kwargs)
             if logits is None:
                 continue
             among = self._narrowed(part, logits.shape)
             if among is None:
                 return Replay()
+            self.compared.add(SINGLE_ROWS)
             if not self._near(logits, among):
                 return Replay(alone=_apart(logits, among))
         return self._padded()
@@ -199,7 +210,7 @@ class _Twin:
     def _repeats_without_dropout(self) -> bool:
         off = _WithoutDropout()
         with off:
-            first, second = (self._logits("the same rows again", self.args, self.kwargs) for _ in range(2))
+            first, second = (self._logits(SAME_ROWS, self.args, self.kwargs) for _ in range(2))
         return off.met and first is not None and second is not None and self._near(first, second)
 
     def _parts(self) -> list[slice]:
@@ -243,7 +254,7 @@ class _Twin:
             name: value[only][:, kept] if _is_like(value, ids) else _part(value, only, len(ids))
             for name, value in given.items()
         }
-        return self._difference(self._logits("other padding", (), bare), self.found[only]), int((~kept).sum())
+        return self._difference(self._logits(OTHER_PADDING, (), bare), self.found[only]), int((~kept).sum())
 
     def _longer(
         self, given: Mapping[str, Any], ids: torch.Tensor, mask: torch.Tensor, hidden: torch.Tensor
@@ -262,7 +273,7 @@ class _Twin:
                 fill = -100 if name == "labels" else pad if value is ids else hide if value is mask else 0
                 value = torch.cat([value, value.new_full((len(ids), COLUMNS), fill)], dim=1)
             longer[name] = value
-        logits, found = self._logits("other padding", (), longer), self.found
+        logits, found = self._logits(OTHER_PADDING, (), longer), self.found
         if logits is not None and found.dim() == 3:
             logits, found = logits[:, : ids.shape[1]][~hidden], found[~hidden]
         return self._difference(logits, found)
@@ -280,9 +291,10 @@ class _Twin:
         return Forward(0, self.model, args, kwargs, output).logits
 
     def _difference(self, one: torch.Tensor | None, other: torch.Tensor) -> float | None:
-        if one is None or one.shape != other.shape or self._near(one, other):
+        if one is None or one.shape != other.shape:
             return None
-        return _apart(one, other)
+        self.compared.add(OTHER_PADDING)
+        return None if self._near(one, other) else _apart(one, other)
 
     def _near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         half = not self.precise or one.element_size() < 4 or torch.is_autocast_enabled(one.device.type)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
+from types import GeneratorType
 from typing import Any
 
 import torch
@@ -39,7 +41,7 @@ def install(threads: Threads, patches: Patches) -> None:
 
     def cleared(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
-            monitor.emit(ZeroGrad(monitor.locator.where()))
+            monitor.emit(ZeroGrad(args[0], monitor.locator.where()))
         return original(*args, **kwargs)
 
     def clipped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -47,11 +49,17 @@ def install(threads: Threads, patches: Patches) -> None:
         if monitor is None:
             return original(*args, **kwargs)
         parameters = args[0] if args else kwargs["parameters"]
-        given = [parameters] if torch.is_tensor(parameters) else list(parameters)
-        monitor.emit(Clip(given, monitor.locator.where()))
+        used_up = _is_used_up(parameters)
+        if isinstance(parameters, Iterator):
+            given = list(parameters)
+            # torch warns of an empty generator, and only of that
+            parameters = (p for p in given) if isinstance(parameters, GeneratorType) else iter(given)
+        else:
+            given = [parameters] if torch.is_tensor(parameters) else list(parameters)
+        monitor.emit(Clip(given, monitor.locator.where(), used_up))
         others = {name: value for name, value in kwargs.items() if name != "parameters"}
         with monitor.suspended():
-            return original(given, *args[1:], **others)
+            return original(parameters, *args[1:], **others)
 
     patches.wrap(Optimizer, "__init__", made)
     patches.wrap(Optimizer, "zero_grad", cleared)
@@ -61,6 +69,10 @@ def install(threads: Threads, patches: Patches) -> None:
         patches.wrap(clip_grad, name, clipped)
         patches.put(torch.nn.utils, name, getattr(clip_grad, name))
     _scalers(threads, patches)
+
+
+def _is_used_up(parameters: Any) -> bool:
+    return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
 
 
 def _scalers(threads: Threads, patches: Patches) -> None:

@@ -34,6 +34,7 @@ class Broadcast(Check):
     """
 
     id = "loss::broadcast"
+    needs = "loss whose target has the prediction's shape"
     formerly = ("loss::shapes-agree",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -46,6 +47,7 @@ class Broadcast(Check):
     def on_loss(self, event: LossCall) -> None:
         if not self.monitor.is_sampled() or event.function in ("cross_entropy", "nll_loss"):
             return
+        self.looked = True
         given, target = event.input.shape, event.target.shape
         if len(given) == len(target) or event.options.get("reduction") == "none":
             return  # made for pairs

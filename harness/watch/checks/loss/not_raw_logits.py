@@ -48,6 +48,7 @@ class NotRawLogits(Check):
     """
 
     id = "loss::not-raw-logits"
+    needs = "loss function that takes logits"
     formerly = ("loss::of-raw-logits",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -58,6 +59,7 @@ class NotRawLogits(Check):
     def on_loss(self, event: LossCall) -> None:
         if not self.monitor.is_sampled() or not event.input.is_floating_point():
             return
+        self.looked |= _takes_logits(event)
         given = _instead_of_logits(event)
         self.numbers[event.function] = self.numbers[event.function] + event.input.numel() if given else 0
         if given and self.numbers[event.function] >= MIN_VALUES:
@@ -69,6 +71,11 @@ class NotRawLogits(Check):
                 update=self.monitor.update,
                 hint=HINTS.get(event.function),
             )
+
+
+def _takes_logits(call: LossCall) -> bool:
+    of_rows = call.function in ("cross_entropy", "nll_loss") and call.input.dim() == 2
+    return of_rows or call.function == "binary_cross_entropy_with_logits"
 
 
 def _instead_of_logits(call: LossCall) -> str | None:

@@ -46,6 +46,7 @@ class OfAnotherBatch(Check):
     """
 
     id = "loss::of-another-batch"
+    needs = "labels of classes in a batch of a DataLoader"
     formerly = ("loss::of-the-batch",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -75,6 +76,7 @@ class OfAnotherBatch(Check):
         if not calls or any(call.target.is_floating_point() for call in calls):
             return
         own, others = self.labels.of(event)
+        self.looked |= own is not None
         given = [(call, _places(call.input.detach(), event.forwards)) for call in calls]
         if own is None or any(places is None for _, places in given):
             self.wrong = 0  # the logits were changed on their way, and their rows are not known

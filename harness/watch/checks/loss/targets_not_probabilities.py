@@ -27,6 +27,7 @@ class TargetsNotProbabilities(Check):
     """
 
     id = "loss::targets-not-probabilities"
+    needs = "binary cross-entropy"
     explains = ("update::ascends",)
 
     def on_loss(self, event: LossCall) -> None:
@@ -34,6 +35,7 @@ class TargetsNotProbabilities(Check):
             return
         if event.options.get("reduction") == "none" or event.options.get("weight") is not None:
             return
+        self.looked = True
         target = event.target.detach().float()
         if bool((target == target.round()).all()) and bool(((target < 0) | (target > 1)).any()):
             self.found(

@@ -35,6 +35,7 @@ class TargetsTruncated(Check):
     """
 
     id = "loss::targets-truncated"
+    needs = "regression with integer targets"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -51,6 +52,7 @@ class TargetsTruncated(Check):
         alone = len(calls) == len(event.losses) == 1
         if not alone or event.batch.number == self.batch or not _came_as_integers(calls[0].target, event.batch.data):
             return
+        self.looked = True
         self.batch = event.batch.number
         self._look(calls[0])
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from harness.watch.check import Check
-from harness.watch.events import Forward, Pairing
+from harness.watch.events import Forward, Pairing, Scored
 from harness.watch.monitor import Monitor
 
 MIN_ROWS = 8
@@ -32,10 +32,14 @@ class Broadcast(Check):
     """
 
     id = "metrics::broadcast"
+    needs = "comparison of what a model said without a graph"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.looks = 0
+
+    def on_scored(self, event: Scored) -> None:
+        self.looked = True
 
     def on_pairing(self, event: Pairing) -> None:
         if event.sign == "-" or event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:

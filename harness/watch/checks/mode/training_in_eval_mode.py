@@ -38,6 +38,7 @@ class TrainingInEvalMode(Check):
     """
 
     id = "mode::training-in-eval-mode"
+    needs = "dropout or normalisation"
     formerly = ("mode::training-in-train-mode",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -49,15 +50,14 @@ class TrainingInEvalMode(Check):
         """Those that the gradients at hand come from and that are in eval mode, and where they were called."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if self.in_eval_mode:
-            self.in_eval_mode = [
-                each for each in self.in_eval_mode if any(p.grad is not None for p in _trainable(each[0]))
-            ]
+        if self.in_eval_mode:  # gradients that were taken away without a call are not used any more
+            self.in_eval_mode = [(model, where) for model, where in self.in_eval_mode if _has_gradients(model)]
 
     def on_backward(self, event: Backward) -> None:
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
+            self.looked |= bool(self.modes.sensitive(forward.model))
             if forward.model.training:
                 self.in_train_mode.add(forward.model)
             elif self._is_at_fault(forward.model):

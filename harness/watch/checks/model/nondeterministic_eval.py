@@ -7,7 +7,7 @@ import torch
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, End, Forward
-from harness.watch.facts.replays import Replays
+from harness.watch.facts.replays import SAME_ROWS, Replays
 from harness.watch.monitor import Monitor
 
 ON_PURPOSE = 3
@@ -50,6 +50,7 @@ class NondeterministicEval(Check):
     """
 
     id = "model::nondeterministic-eval"
+    needs = "evaluation that can be repeated"
     formerly = ("mode::evaluation-repeats",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -59,6 +60,7 @@ class NondeterministicEval(Check):
         """Until it is known whether the model is called for samples."""
 
     def on_forward(self, event: Forward) -> None:
+        self.looked |= SAME_ROWS in self.replays.compared
         if self.seen is not None:
             self._called_again(self.seen, event)
         apart = self.replays.latest.again
