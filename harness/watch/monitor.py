@@ -33,6 +33,7 @@ from harness.watch.events import (
     Pass,
     PassBegins,
     PassEnds,
+    Scored,
     Step,
     StepBegins,
 )
@@ -333,6 +334,11 @@ class Monitor:
     def loss(self, call: LossCall) -> None:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
+
+    def score(self) -> None:
+        """Something was computed that may score what a model has just said."""
+        if self.forwards and not self.forwards[-1].gradients:
+            self.emit(Scored(self.forwards[-1]))
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
