@@ -17,6 +17,10 @@ SCORES = ("accuracy", "f1", "precision", "recall", "matthews", "auc", "bleu")
 """What is in the names of metrics that are better when they are larger."""
 
 
+NEGATED = ("neg", "minus")
+"""How the names of losses begin that are better when they are larger."""
+
+
 @dataclass(frozen=True)
 class Compared:
     """An evaluation, compared with all before it."""
@@ -111,8 +115,8 @@ class BestIsWorst(Check):
         if metric is None or greater is None or not (arguments.load_best_model_at_end or stops_early):
             return
         name = metric.lower().removeprefix("eval_")
-        is_loss = name.endswith(LOSSES)
-        is_score = any(word in name for word in SCORES)
+        is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
+        is_score = any(word in name for word in SCORES) and not name.endswith(LOSSES)
         if (is_loss and greater) or (is_score and not greater):
             self.found(
                 expected=f"greater_is_better={not greater} for {metric}",
