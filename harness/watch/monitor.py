@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import time
 import traceback
@@ -44,6 +45,9 @@ HELD = 8
 ALWAYS_SAMPLED = 8
 """The first updates of a loop, whose tensors are all looked at."""
 
+MOST_STOPS = 100
+"""How often a script may go on after it was ended, before its process is left. A guess: more than it has loops."""
+
 KnownFact = TypeVar("KnownFact", bound=Listener)
 
 
@@ -51,9 +55,11 @@ class AnyCheck(Protocol):
     """What the monitor needs of a check (:class:`harness.watch.check.Check`)."""
 
     id: ClassVar[str]
+    looked: bool
 
     @classmethod
     def handlers(cls) -> list[str]: ...
+    def lacks(self) -> str: ...
     def summary(self) -> Any: ...
     def compare(self, summaries: Sequence[Any]) -> None: ...
 
@@ -267,7 +273,9 @@ class Monitor:
     # What the instruments report
 
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
-        for each in [each for each in self.passes if each.loader is loader]:
+        current = None if self.batch is None else self.batch.of
+        dropped = [each for each in self.passes if each.is_dropped and each is not current]
+        for each in [each for each in self.passes if each.loader is loader or each in dropped]:
             self.end_pass(each)
             if each in self.passes:
                 self.passes.remove(each)  # it gave no batch
@@ -458,6 +466,10 @@ class Threads:
         self.monitors = [self.first]
         self.closed = False
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
+        self.leaving: Callable[[int], int] | None = None
+        """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
+        self._stops = 0
+        """How often the script was ended after it had been ended."""
         self._trains: threading.Thread | None = None
         """The thread whose loop is the first."""
         self._own = threading.local()
@@ -499,6 +511,10 @@ class Threads:
         if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
             for each in self.monitors:
                 each.complete = False
+            self._stops += 1
+            if self._stops > MOST_STOPS and self.leaving is not None:
+                sys.stdout.flush()
+                os._exit(self.leaving(0))
             raise UpdateLimitReached
 
     def stepping(self, optimizer: Optimizer) -> Monitor | None:
@@ -509,10 +525,10 @@ class Threads:
         return monitor
 
     def ends(self) -> None:
-        """All loops are over."""
+        """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
+        self.closed = True
         for monitor in self.monitors:
             monitor.ends()
-        self.closed = True
 
     @property
     def findings(self) -> dict[str, Finding]:
@@ -527,6 +543,22 @@ class Threads:
     def crashed(self) -> dict[str, str]:
         """Checks that failed themselves, and how."""
         return {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+
+    @property
+    def looked(self) -> set[str]:
+        """Checks that judged something."""
+        return {check.id for monitor in self.monitors for check in monitor.checks if check.looked}
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Checks that had nothing to look at, and why."""
+        looked, checks = self.looked, [check for monitor in self.monitors for check in monitor.checks]
+        return {check.id: check.lacks() for check in checks if check.id not in looked}
+
+    @property
+    def trained(self) -> bool:
+        """Whether any optimizer made a step."""
+        return any(monitor.stepped for monitor in self.monitors)
 
     @property
     def updates_made(self) -> int:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import torch
 
 from harness.watch.check import Fact
-from harness.watch.events import Forward, InnerForward, TokenizerMade
+from harness.watch.events import Encode, Forward, InnerForward, TokenizerMade
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
+
+
+LOOKED_AT = 64
+"""Rows of one call of the tokenizer that are looked at: a guess at what is enough to see what it is given."""
+
+
+@dataclass
+class Calls:
+    """What the tokenizer was given in one line of the script, over the rows that were looked at."""
+
+    rows: int = 0
+    pairs: int = 0
+    twice: int = 0
+    """Pairs of a text with itself."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,8 @@ class Tokens(Fact):
         """None where there are no separators."""
         self.separated_at: str | None = None
         """The place of the latest forward with separators in its rows."""
+        self.calls: dict[str | None, Calls] = {}
+        """The tokenizer's, by their place; none where its work is cached, or done by workers."""
 
     def special(self, name: str) -> int | None:
         """One of the latest tokenizer's special tokens, by its attribute."""
@@ -49,6 +67,13 @@ class Tokens(Fact):
 
     def on_tokenizer_made(self, event: TokenizerMade) -> None:
         self._tokenizer = ref(event.tokenizer)
+
+    def on_encode(self, event: Encode) -> None:
+        calls = self.calls.setdefault(event.where, Calls())
+        for first, second in islice(_given(event), LOOKED_AT):
+            calls.rows += 1
+            calls.pairs += second is not None
+            calls.twice += second is not None and first == second
 
     def on_forward(self, event: Forward) -> None:
         self._look_at(event)
@@ -70,13 +95,33 @@ class Tokens(Fact):
             self.separated_at = event.where
 
 
+def _given(event: Encode) -> Iterator[tuple[Any, Any]]:
+    """The two texts of each row that the tokenizer was given; None for a second that there is not."""
+    texts, seconds = event.texts, event.pairs
+    if isinstance(texts, str):
+        yield texts, seconds
+    elif isinstance(texts, (list, tuple)):
+        for place, text in enumerate(texts):
+            if isinstance(text, tuple) and len(text) == 2:
+                yield text
+            else:
+                yield text, seconds[place] if isinstance(seconds, (list, tuple)) else None
+
+
 def _segments(rows: list[list[int]], separator: int) -> Segments:
     pairs, without_second = [], 0
     for number, tokens in enumerate(rows):
         ends = [place for place, token in enumerate(tokens) if token == separator]
+        if len(ends) >= 3 and ends[1] - ends[0] == 1:
+            ends = ends[1:]  # RoBERTa puts two between the sentences
         if len(ends) >= 2 and ends[1] - ends[0] > 1:
             pairs.append((number, ends[0], ends[1]))
         elif len(ends) >= 2:
             without_second += 1
-    twice = sum(rows[row][1:first] == rows[row][first + 1 : second] for row, first, second in pairs)
+    twice = sum(_first(rows[row], first, separator) == rows[row][first + 1 : second] for row, first, second in pairs)
     return Segments(len(rows), pairs, without_second, twice)
+
+
+def _first(tokens: list[int], end: int, separator: int) -> list[int]:
+    """The first segment, without the token that begins the row and a second separator."""
+    return tokens[1 : end - 1] if tokens[end - 1] == separator else tokens[1:end]

@@ -19,6 +19,9 @@ LOSSES = (
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
     "kl_div",
 )
 

@@ -51,7 +51,10 @@ def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -
     def called(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         encoding = original(*args, **kwargs)
         if monitor := threads.current():
-            monitor.emit(Encode(getattr(encoding, "encodings", None), monitor.locator.where()))
+            given = [*args[1:], kwargs.get("text")][0], [*args[2:], kwargs.get("text_pair")][0]
+            overflows = bool(kwargs.get("return_overflowing_tokens"))
+            encodings = getattr(encoding, "encodings", None)
+            monitor.emit(Encode(encodings, monitor.locator.where(), *given, overflows=overflows))
         return encoding
 
     patches.wrap(module.PreTrainedTokenizerBase, "__init__", made)

@@ -34,6 +34,7 @@ class AccumulationUnscaled(Check):
     """
 
     id = "gradients::accumulation-unscaled"
+    needs = "accumulation over batches of a DataLoader"
     formerly = ("gradients::accumulation-scaled",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -48,6 +49,7 @@ class AccumulationUnscaled(Check):
         shares = self._shares(window, event)
         if not shares or shares[0] <= 0:  # a loss of another sign is another check's
             return
+        self.looked = True
         size, first = len(shares), shares[0]
         total = sum(shares) / _divided_by_hand(window)
         alike = all(abs(share - first) <= NEAR * abs(first) for share in shares)

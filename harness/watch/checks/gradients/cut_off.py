@@ -29,6 +29,7 @@ class CutOff(Check):
     """
 
     id = "gradients::cut-off"
+    needs = "optimizer step"
     formerly = ("gradients::reach-the-parameters",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -38,6 +39,7 @@ class CutOff(Check):
     def on_end(self, event: End) -> None:
         for held in self.parameters.optimizers:
             if held.stepped and held.all:
+                self.looked = True
                 self._without_gradient(held)
                 self._with_gradients_of_zero(held)
 

@@ -70,6 +70,7 @@ class Lost(Check):
     """
 
     id = "gradients::lost"
+    needs = "optimizer step after a backward pass"
     formerly = ("gradients::not-lost",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -104,6 +105,7 @@ class Lost(Check):
 
     def on_step_begins(self, event: StepBegins) -> None:
         window = self.gradients.window
+        self.looked |= window is not None
         if window is None or not window.fresh:
             return
         if window.empty:

@@ -27,6 +27,7 @@ class MisplacedClipping(Check):
     """
 
     id = "gradients::misplaced-clipping"
+    needs = "clipping of gradients"
     formerly = ("gradients::clipped-in-time",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -51,6 +52,7 @@ class MisplacedClipping(Check):
                 )
 
     def on_clip(self, event: Clip) -> None:
+        self.looked = True
         if event.used_up:
             self.found(
                 expected="the parameters whose gradients are to be clipped",

@@ -19,11 +19,12 @@ class Truncated(Check):
     Raise max_length; right for long documents, of which only the beginning is wanted.
 
     ## When it is right
-    Ignore the warning where the beginning of a long document says enough, and where texts are split into overlapping
-    parts with `return_overflowing_tokens`, which lose nothing.
+    Ignore the warning where the beginning of a long document says enough. Texts that are split into parts with
+    `return_overflowing_tokens` lose nothing, and are not reported.
     """
 
     id = "inputs::truncated"
+    needs = "tokenized texts"
     formerly = ("inputs::not-cut-off",)
     severity = "warning"
 
@@ -37,7 +38,7 @@ class Truncated(Check):
 
     def on_encode(self, event: Encode) -> None:
         """What a fast tokenizer made: it keeps what it cut off."""
-        for encoding in event.encodings or ():
+        for encoding in () if event.overflows else event.encodings or ():
             self.texts += 1
             self.kept += sum(encoding.attention_mask)
             over = sum(sum(each.special_tokens_mask) < len(each) and len(each) for each in encoding.overflowing)
@@ -47,6 +48,7 @@ class Truncated(Check):
                 self.where = event.where
 
     def on_end(self, event: End) -> None:
+        self.looked = self.texts >= MIN_TEXTS
         if self.texts >= MIN_TEXTS and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
             self.found(
                 expected="most of each text",

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from harness.watch.check import Check
-from harness.watch.events import End, Forward, InnerForward, LossCall
+from harness.watch.events import End, Forward, InnerForward, LossCall, MetricCall
+from harness.watch.facts.batches import labels_of
+from harness.watch.facts.datasets import plain
 from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
@@ -14,27 +19,35 @@ MOST_ROWS = 4096
 IGNORED = -100
 """The label that torch's cross-entropy leaves out, unless told otherwise."""
 
+MOST_MASKED = 0.3
+"""Largest share of masked tokens in a masked language model; where more are, diffusion over tokens may be meant, which
+says all of them. By reasoning: BERT masks 0.15."""
+
+HALF = 0.5
+"""Output from which on a regression to 0 and 1 says 1."""
+
 
 class WrongLabels(Check):
     """The labels that reach the loss are not the classes of the rows.
 
     ## Why is this a bug?
-    A loss takes any whole numbers. Rows whose label is ignored count for nothing, a single class for all rows teaches a
-    constant, classes fitted as numbers give no probabilities, and labels of a masked language model that name the mask,
-    or every word, teach it to copy.
+    A loss takes any whole numbers. A single class for all rows teaches a constant, classes fitted as numbers give no
+    probabilities, and labels of a masked language model that name the mask, or every word, teach it to copy.
 
     ## What to do
-    Look at the column that becomes the labels, and at the loss function's options.
+    Look at the column that becomes the labels.
 
     ## When it is right
     Labels of tokens, of which those of padding and of words that are not masked are -100, are not reported; nor are
-    floating point targets of a regression.
+    rows without a label (-100), labels that the script makes for a contrastive loss, floating point targets of a
+    regression, and a regression to 0 and 1 whose predictions are made with a threshold.
 
     ## References
     - https://github.com/huggingface/transformers/issues/45611
     """
 
     id = "inputs::wrong-labels"
+    needs = "labels of classes"
     formerly = ("inputs::labels",)
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
@@ -45,14 +58,22 @@ class WrongLabels(Check):
         """Labels of rows, until two differ."""
         self.rows = 0
         """With these."""
+        self.where: str | None = None
+        """The latest loss that they were given to."""
         self.targets: set[float] = set()
         """Of a regression, until three differ."""
         self.regressed = 0
+        self.largest: float | None = None
+        """Output of a model with one, in the forwards without training since the latest metric."""
 
     def on_forward(self, event: Forward) -> None:
         self._masked_words(event)
-        if event.gradients and self.monitor.is_sampled():
+        if not self.monitor.is_sampled():
+            return
+        if event.gradients:
             self._regression(event)
+        elif event.logits is not None and event.logits.shape[1:] == (1,) and event.logits.numel():
+            self.largest = max(float(event.logits.max()), -math.inf if self.largest is None else self.largest)
 
     def on_inner_forward(self, event: InnerForward) -> None:
         self._masked_words(event)
@@ -62,7 +83,10 @@ class WrongLabels(Check):
         ids, labels, mask = self.tokens.ids, event.tensors.get("labels"), self.tokens.special("mask_token_id")
         if ids is None or labels is None or labels.shape != ids.shape or mask is None or not (ids == mask).any():
             return
+        self.looked = True
         counted = labels != IGNORED
+        if (ids == mask).float().mean() > MOST_MASKED:
+            return
         hidden = counted & (ids == mask)
         observed = None
         if hidden.any() and bool((labels[hidden] == mask).all()):
@@ -84,6 +108,7 @@ class WrongLabels(Check):
         outputs = getattr(getattr(event.model, "config", None), "num_labels", None)
         if labels is None or labels.is_floating_point() or outputs != 1:
             return
+        self.looked = True
         if len(self.targets) <= 2:
             self.targets.update(float(value) for value in labels.flatten().tolist())
         self.regressed += labels.numel()
@@ -93,26 +118,25 @@ class WrongLabels(Check):
     def on_loss(self, event: LossCall) -> None:
         if event.function != "cross_entropy" or event.target.dim() != 1 or event.target.is_floating_point():
             return
-        ignored = event.options.get("ignore_index", IGNORED)
-        is_class = event.input.dim() == 2 and 0 <= ignored < event.input.shape[1]
-        if self.monitor.is_sampled() and is_class and (event.target == ignored).any():
-            self._not_classes(f"ignore_index={ignored} leaves the rows of class {ignored} out", event)
-        if event.batch is not None and event.input.dim() == 2 and event.input.shape[0] <= MOST_ROWS:
-            self._rows(event, event.batch.indices, ignored)
+        self.looked = True
+        labels = event.target
+        if event.batch is None or event.input.dim() != 2 or len(labels) > MOST_ROWS or len(self.classes) > 1:
+            return
+        if labels_of(event.batch.data) == labels.tolist():  # others are made by the script, as a contrastive loss's are
+            self.classes.update(labels.tolist())
+            self.rows += len(labels)
+            self.where = event.where
 
-    def _rows(self, event: LossCall, drawn: object, ignored: int) -> None:
-        left_out = int((event.target == ignored).sum()) if ignored < 0 else 0
-        if left_out and isinstance(drawn, (list, tuple)) and len(drawn) == len(event.target):
-            self._not_classes(
-                f"{left_out} of {len(drawn)} rows of a batch have the label {ignored} and count for nothing", event
-            )
-        if len(self.classes) < 2:
-            self.classes.update(event.target.tolist())
-            self.rows += len(event.target)
+    def on_metric(self, event: MetricCall) -> None:
+        """The likeliest of one output is always the first."""
+        largest, self.largest = self.largest, None
+        predicted, true = set(map(_number, event.predictions)), set(map(_number, event.references))
+        if largest is not None and largest >= HALF and predicted == {0.0} and true == {0.0, 1.0}:
+            self._not_classes("num_labels=1 gives one output, and its argmax is 0 for every row", event)
 
-    def _not_classes(self, observed: str, event: LossCall | Forward) -> None:
+    def _not_classes(self, observed: str, event: MetricCall | Forward) -> None:
         self.found(
-            expected="whole numbers from 0 on, one class each, all of them counted",
+            expected="classes that the model has an output for",
             observed=observed,
             where=event.where,
             update=self.monitor.update,
@@ -123,7 +147,13 @@ class WrongLabels(Check):
             self.found(
                 expected="rows of more than one class",
                 observed=f"all {self.rows} rows that were trained on have the label {next(iter(self.classes))}",
-                where=self.tokens.separated_at,
+                where=self.where,
                 update=1,
                 hint="Look at the column that becomes the labels, and at the order of the rows.",
             )
+
+
+def _number(value: Any) -> float | None:
+    """A prediction of one row; None where it is something else."""
+    value = plain(value)
+    return float(value) if isinstance(value, (int, float)) else None

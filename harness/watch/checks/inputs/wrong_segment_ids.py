@@ -19,8 +19,8 @@ class WrongSegmentIds(Check):
     Tokenize the sentences as a pair, tokenizer(first, second), and pass on its token_type_ids.
 
     ## When it is right
-    Models without segment embeddings (DistilBERT, RoBERTa), rows of one sentence, and rows of which some are marked,
-    where a text contains the separator, are not reported.
+    Models without segment embeddings (DistilBERT, RoBERTa), rows of one sentence, texts into which the script itself
+    puts separators, and rows of which some are marked, where a text contains the separator, are not reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/263
@@ -28,6 +28,7 @@ class WrongSegmentIds(Check):
     """
 
     id = "inputs::wrong-segment-ids"
+    needs = "tokenized pairs"
     formerly = ("inputs::segment-ids",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -43,8 +44,9 @@ class WrongSegmentIds(Check):
     def _look_at(self, event: Forward) -> None:
         segments = self.tokens.segments
         kinds = getattr(getattr(event.model, "config", None), "type_vocab_size", 0)
-        if segments is None or not segments.pairs or not kinds or kinds < 2:
+        if segments is None or not segments.pairs or not kinds or kinds < 2 or self._separated_by_hand():
             return
+        self.looked = True
         observed = _wrong(segments, event.tensors.get("token_type_ids"))
         if observed is not None:
             self.found(
@@ -53,6 +55,11 @@ class WrongSegmentIds(Check):
                 where=event.where,
                 update=self.monitor.update,
             )
+
+    def _separated_by_hand(self) -> bool:
+        """Whether the tokenizer was given no pairs: then the script put the separators into its texts."""
+        calls = self.tokens.calls.values()
+        return any(each.rows for each in calls) and not any(each.pairs for each in calls)
 
 
 def _wrong(segments: Segments, types: torch.Tensor | None) -> str | None:

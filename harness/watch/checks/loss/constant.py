@@ -37,6 +37,7 @@ class Constant(Check):
     """
 
     id = "loss::constant"
+    needs = "losses of several batches"
     formerly = ("loss::varies",)
     explains = ("gradients::cut-off",)
 
@@ -65,11 +66,12 @@ class Constant(Check):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
-        batch = event.batch.number if event.batch else None
+        batch = event.batch.number if event.batch else -event.number  # without a DataLoader each may be another
         if value is None or not math.isfinite(value) or batch == self.batch:
             return
         self.varied = self.varied or self.value not in (None, value)
         self.batches += 1
+        self.looked |= self.varied
         self.value, self.batch = value, batch
         several = event.batch is not None and (event.batch.of.planned or 2) > 1
         if several and not self.varied and self.batches >= MIN_EQUAL_LOSSES:

@@ -27,6 +27,7 @@ class NotFinite(Check):
     """
 
     id = "loss::not-finite"
+    needs = "backward pass of a loss"
     formerly = ("loss::finite",)
     explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
 
@@ -36,6 +37,7 @@ class NotFinite(Check):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
+        self.looked |= value is not None
         if value is not None and not math.isfinite(value) and event.scale == 1.0:
             self.found(
                 expected="a finite loss",

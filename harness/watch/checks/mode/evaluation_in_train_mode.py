@@ -25,6 +25,7 @@ class EvaluationInTrainMode(Check):
     """
 
     id = "mode::evaluation-in-train-mode"
+    needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-in-eval-mode",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -34,6 +35,7 @@ class EvaluationInTrainMode(Check):
     def on_pass_ends(self, event: PassEnds) -> None:
         first = self.modes.evaluated
         repeated = event.of.forwards > event.of.batches
+        self.looked |= first is not None and not repeated
         if first is not None and first.training and first.active and not repeated:
             self.found(
                 expected="model.eval() before the evaluation",

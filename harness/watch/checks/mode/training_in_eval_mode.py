@@ -29,6 +29,7 @@ class TrainingInEvalMode(Check):
     """
 
     id = "mode::training-in-eval-mode"
+    needs = "dropout or normalisation"
     formerly = ("mode::training-in-train-mode",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -37,9 +38,12 @@ class TrainingInEvalMode(Check):
 
     def on_backward(self, event: Backward) -> None:
         for forward in event.forwards:
-            if forward.number not in event.reached or forward.model.training:
+            if forward.number not in event.reached:
                 continue
             sensitive = self.modes.sensitive(forward.model)
+            self.looked |= bool(sensitive)
+            if forward.model.training:
+                continue
             if not sensitive or any(module.training for module in sensitive) or _mostly_frozen(forward.model):
                 continue
             self.found(

@@ -51,6 +51,7 @@ class MadeAgain(Check):
     """
 
     id = "optimizer::made-again"
+    needs = "second update"
     formerly = ("effect::optimizer-kept",)
     explains = ("schedule::drives-another-optimizer", "schedule::lr-zero", "parameters::unchanged")
 
@@ -61,6 +62,7 @@ class MadeAgain(Check):
         """How many steps each optimizer's state had counted when it was last looked at."""
 
     def on_step_begins(self, event: StepBegins) -> None:
+        self.looked |= self.monitor.updates_made > 0
         if event.number == 1:
             self._compare(event)
         if event.sampled:

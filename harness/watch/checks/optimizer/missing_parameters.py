@@ -28,6 +28,7 @@ class MissingParameters(Check):
     """
 
     id = "optimizer::missing-parameters"
+    needs = "optimizer step"
     formerly = ("identity::nothing-forgotten",)
     explains = ("schedule::lr-zero",)
 
@@ -55,6 +56,7 @@ class MissingParameters(Check):
 
     def on_end(self, event: End) -> None:
         seen = self.parameters
+        self.looked = seen.stepped and bool(seen.models)
         if not seen.stepped:
             return  # it has no optimizer of torch, or ended before its first update
         if seen.loose is not None and not seen.loose.by_hand:

@@ -35,6 +35,7 @@ class ModifiedOutsideOptimizer(Check):
     """
 
     id = "parameters::modified-outside-optimizer"
+    needs = "second update of one backward pass"
     formerly = ("effect::only-the-optimizer-writes",)
     severity = "warning"
 
@@ -58,6 +59,7 @@ class ModifiedOutsideOptimizer(Check):
             left = self.left.get(id(parameter))
             if left is None:
                 continue
+            self.looked = True
             apart = (parameter.detach() - left).abs().max().item()
             if apart > RELATIVE * left.abs().max().item() + ABSOLUTE:
                 self.found(

@@ -41,6 +41,7 @@ class Reset(Check):
     """
 
     id = "parameters::reset"
+    needs = "second update"
     formerly = ("effect::updates-are-kept",)
     explains = ("parameters::modified-outside-optimizer",)
 
@@ -53,6 +54,7 @@ class Reset(Check):
             return
         trained = [p for p, _ in with_gradients(event.optimizer)]
         followed = self.followed.get(event.optimizer)
+        self.looked |= followed is not None and followed.moved
         if followed is None:
             if trained and event.number == 1:
                 smallest = min(trained, key=lambda p: p.numel())

@@ -42,6 +42,7 @@ class Unchanged(Check):
     """
 
     id = "parameters::unchanged"
+    needs = "update with a gradient and a learning rate"
     formerly = ("effect::parameters-change",)
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -84,6 +85,7 @@ class Unchanged(Check):
 
     def on_step(self, event: Step) -> None:
         for each in self.updates.seen:
+            self.looked |= each.due
             if each.due and not each.changed:
                 self.found(
                     expected=f"a change, with a gradient and a learning rate of {each.lr:.3g}",

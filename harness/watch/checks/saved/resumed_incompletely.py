@@ -34,6 +34,7 @@ class ResumedIncompletely(Check):
     """
 
     id = "saved::resumed-incompletely"
+    needs = "resumed optimizer or scheduler"
     formerly = ("saved::resumed-where-it-stopped",)
     explains = ("schedule::wrong-length", "schedule::may-be-too-long", "saved::not-what-was-trained")
 
@@ -67,6 +68,7 @@ class ResumedIncompletely(Check):
             return
         schedulers = [each for each in self.monitor.find_schedulers() if raw_optimizer(each.optimizer) is optimizer]
         made = self.optimizers.get(optimizer)
+        self.looked |= made is not None or bool(self.schedulers)
         if made is not None and self._is_at_its_first_weights(optimizer):
             self._not_resumed(f"the optimizer stands at update {made:.0f}, the model at its first weights", event)
         for scheduler in schedulers:

@@ -44,6 +44,7 @@ class BackboneNotFromCheckpoint(Check):
     """
 
     id = "weights::backbone-not-from-checkpoint"
+    needs = "pretrained checkpoint"
     formerly = ("weights::backbone-from-checkpoint",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -58,6 +59,7 @@ class BackboneNotFromCheckpoint(Check):
         tied = set(getattr(event.model, "all_tied_weights_keys", None) or ())
         new = [name for name in backbone if name in lacking and name not in tied and "pooler" not in name]
         resized = mismatched & set(backbone)
+        self.looked |= bool(backbone)
         if backbone and (len(new) > MAX_NEW * len(backbone) or resized):
             new = new or sorted(resized)
             self.found(

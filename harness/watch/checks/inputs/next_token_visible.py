@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from harness.torch_objects import unchanged_random_state
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, Forward
+from harness.watch.facts.batches import tensors_in
+from harness.watch.facts.next_tokens import NextTokens, Taught
+from harness.watch.facts.replays import can_be_copied
+from harness.watch.facts.trained_models import all_equal
+from harness.watch.locate import from_signal_handler
+from harness.watch.monitor import Monitor
+
+DIFFERENT = 1e-3
+"""Smallest difference of logits, as a share of the largest, that another token behind them makes. A guess: without it
+they are the same up to rounding, a thousandth of that."""
+
+
+class NextTokenVisible(Check):
+    """A language model sees the token that it must predict: a causal mask is missing.
+
+    ## Why is this a bug?
+    With all places attending to all others, the next token is in plain sight, and the model learns to copy it. The loss
+    falls quickly, to nearly 0. Nothing of that is left when the model generates, where there is no next token to see.
+
+    ## What to do
+    Give the layers a causal mask: torch.nn.Transformer.generate_square_subsequent_mask, is_causal=True, or
+    is_decoder=True in the configuration of a BERT.
+
+    ## When it is right
+    Models that are taught the tokens in their own places (masked language models, autoencoders) are not reported, nor
+    are those in which the tokens pass through a state without places, such as the code of a variational autoencoder.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html
+    """
+
+    id = "inputs::next-token-visible"
+    needs = "language model"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.tokens = monitor.fact(NextTokens)
+        self.probed: WeakSet[nn.Module] = WeakSet()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        for taught in self.tokens.taught:
+            model = taught.forward.model
+            if taught.ahead != 1 or model in self.probed:
+                continue
+            self.probed.add(model)
+            if can_be_copied(model) and taught.forward.kwargs.get("past_key_values") is None:
+                self._probe(taught)
+
+    def _probe(self, taught: Taught) -> None:
+        with unchanged_random_state(), torch.no_grad():
+            try:
+                visible = _sees_next(taught)
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                name = type(taught.forward.model).__name__
+                self.monitor.note(f"whether {name} sees the tokens that it predicts is not known: {error}")
+                return
+        self.looked = visible is not None
+        if visible:
+            self.found(
+                expected="logits that depend on no token behind them",
+                observed="with another next token the logits of a place change: it sees its own target",
+                where=taught.forward.where,
+                update=self.monitor.update,
+            )
+
+
+def _sees_next(taught: Taught) -> bool | None:
+    """Whether a place of the model has other logits when the token behind it is another; None where that says nothing."""
+    if taught.tokens.shape[0] == taught.tokens.shape[1]:
+        return None  # rows and places cannot be told apart
+    model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
+    states = _Placeless(model, taught.tokens, taught.time)
+    places = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
+    place = places[len(places) // 2]
+    tokens = taught.tokens, taught.tokens, _with_another(taught, place + 1)
+    (first, codes), (again, _), (other, others) = [(_logits(model, taught, each), states.taken()) for each in tokens]
+    if first is None or again is None or other is None or not torch.equal(first, again):
+        return None
+    if not all_equal(codes, others):
+        return None  # an autoencoder's decoder is told of the token that way
+    rows = taught.counted.select(taught.time, place)
+    before, after = (logits.select(taught.time, place)[rows].float() for logits in (first, other))
+    return bool((before - after).abs().max() > DIFFERENT * before.abs().max())
+
+
+def _with_another(taught: Taught, place: int) -> torch.Tensor:
+    """The tokens, with another one in each row at that place."""
+    tokens = taught.tokens.clone()
+    words = tokens[taught.counted].unique()
+    at = tokens.select(taught.time, place)
+    at.copy_(words[(torch.searchsorted(words, at.contiguous()).clamp(max=len(words) - 1) + 1) % len(words)])
+    return tokens
+
+
+def _logits(model: nn.Module, taught: Taught, tokens: torch.Tensor) -> torch.Tensor | None:
+    args, kwargs = (_replaced(given, taught.tokens, tokens) for given in (taught.forward.args, taught.forward.kwargs))
+    return Forward(0, model, args, kwargs, model(*args, **kwargs)).logits
+
+
+def _replaced(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+    if torch.is_tensor(value):
+        return new if value is old else value.detach()
+    if isinstance(value, Mapping):
+        return {name: _replaced(each, old, new) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(each, old, new) for each in value)
+    return value
+
+
+class _Placeless:
+    """What the modules of a model give that has no places: states of a whole row, such as a code."""
+
+    def __init__(self, model: nn.Module, tokens: torch.Tensor, time: int) -> None:
+        self._length, self._all = tokens.shape[time], tokens.numel()
+        self._seen: list[torch.Tensor] = []
+        for module in model.modules():
+            module.register_forward_hook(self._see)
+
+    def _see(self, module: nn.Module, args: Any, output: Any) -> None:
+        for _, tensor in tensors_in(output):
+            if tensor.is_floating_point() and tensor.dim() > 1 and not self._has_places(tensor):
+                self._seen.append(tensor)
+
+    def _has_places(self, tensor: torch.Tensor) -> bool:
+        return (tensor.dim() > 2 and self._length in tensor.shape) or len(tensor) == self._all
+
+    def taken(self) -> list[torch.Tensor]:
+        seen, self._seen = self._seen, []
+        return seen

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, Forward, LossCall
+from harness.watch.facts.next_tokens import IGNORED, NextTokens
+from harness.watch.facts.tokens import Tokens
+from harness.watch.monitor import Monitor
+
+MIN_IN_ROW = 2
+"""Places of a row that are padding and count, from which on it is no end of the text that has the padding's id."""
+
+MIN_SHARE = 0.05
+"""Share of the places that count, above which the padding among them matters. A guess."""
+
+
+class PaddingInLoss(Check):
+    """Padding counts in the loss.
+
+    ## Why is this a bug?
+    The loss is a mean over places. Where padding is among them, the model is taught to say padding after padding, which
+    is easy: the loss looks smaller the longer the longest row of a batch is, and the text has less weight in it.
+
+    ## What to do
+    Set the labels of the padding to -100: labels.masked_fill(attention_mask == 0, -100), or let a collator of
+    transformers make them (DataCollatorForSeq2Seq, DataCollatorForTokenClassification).
+
+    ## When it is right
+    Ignore the warning where the model is to learn to fill a row up. One padding token at the end of a text, where it is
+    the same as the end token, is not reported, nor is a loss of each place that the script masks itself.
+
+    ## References
+    - https://huggingface.co/docs/transformers/model_doc/t5#training
+    """
+
+    id = "inputs::padding-in-loss"
+    severity = "warning"
+    needs = "labels of tokens"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.next_tokens = monitor.fact(NextTokens)
+        self.tokens = monitor.fact(Tokens)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if not self.monitor.is_sampled():
+            return
+        for taught in self.next_tokens.taught:
+            mask = taught.forward.tensors.get("attention_mask")
+            if mask is not None and mask.shape == taught.tokens.shape and taught.ahead and taught.time:
+                padded = (mask == 0).roll(-taught.ahead, 1)
+                self._look_at(taught.counted & padded, taught.counted, taught.call)
+        for forward in event.forwards:
+            labels = forward.tensors.get("labels")
+            calls = [call for call in event.losses if call.function == "cross_entropy" and _same(call, labels)]
+            if labels is not None and len(calls) == 1:
+                self._look_at(*self._labelled(forward, labels, calls[0]), calls[0])
+
+    def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
+        """Which labels are padding's and count, and which count."""
+        mask, pad = forward.tensors.get("attention_mask"), self.tokens.special("pad_token_id")
+        counted = labels != call.options.get("ignore_index", IGNORED)
+        if mask is not None and mask.shape == labels.shape:
+            return counted & (mask == 0), counted
+        if pad is None or mask is None:
+            return torch.zeros_like(counted), counted
+        trailing = (labels == pad).flip(1).cumprod(1).flip(1).bool()
+        return counted & trailing, counted
+
+    def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall) -> None:
+        if call.options.get("reduction", "mean") == "none" or call.options.get("weight") is not None:
+            return
+        self.looked = True
+        several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
+        if int(several.sum()) > MIN_SHARE * int(counted.sum()):
+            self.found(
+                expected="-100, which the loss leaves out, as the label of padding",
+                observed=f"{int(several.sum())} of the {int(counted.sum())} places that count are padding",
+                where=call.where,
+                update=self.monitor.update,
+            )
+
+
+def _same(call: LossCall, labels: torch.Tensor | None) -> bool:
+    """Whether the loss was given these labels, of the tokens of each row."""
+    if labels is None or labels.dim() != 2 or labels.is_floating_point() or call.target.numel() != labels.numel():
+        return False
+    return torch.equal(call.target.flatten(), labels.flatten())

@@ -1,0 +1,139 @@
+"""Next tokens: which token of its input a language model is taught to say at each place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.watch.check import Fact
+from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+IGNORED = -100
+"""The label that torch's cross-entropy leaves out, unless told otherwise."""
+
+NOT_TOKENS = ("labels", "mask", "type", "position", "segment")
+"""What is in the names of whole numbers for each token that are no tokens."""
+
+DECODED = ("tgt", "trg", "target", "decoder")
+"""What is in the name of the tokens of a decoder, where a model is given others as well."""
+
+MAX_AHEAD = 2
+"""Tokens ahead up to which a target is looked for: by reasoning, 0 is the token itself, 1 the next, 2 one too far."""
+
+MIN_TARGETS = 16
+"""Targets that must agree, on MIN_DIFFERENT tokens at least: by reasoning, others agree by chance in some rows only."""
+
+MIN_DIFFERENT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """A loss whose targets are tokens of the model's own input."""
+
+    forward: Forward
+    call: LossCall
+    tokens: torch.Tensor
+    """(rows, tokens), or (tokens, rows) where ``time`` is 0."""
+    time: int
+    """The dimension along which the tokens follow one another."""
+    ahead: int
+    """How many tokens further on the target of a place is than the place."""
+    counted: torch.Tensor
+    """As ``tokens``: the places that have a target."""
+
+
+class NextTokens(Fact):
+    """What the losses of the backward pass at hand teach, as far as its tensors are looked at."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.taught: list[Taught] = []
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self.taught = []
+        if not self.monitor.is_sampled():
+            return
+        for forward in event.forwards:
+            if forward.logits is not None and forward.logits.dim() == 3:
+                calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
+                self.taught += [taught for call in calls for taught in _taught(forward, forward.logits, call)]
+
+    def on_backward(self, event: Backward) -> None:
+        self.taught = []
+
+
+def _given_tokens(forward: Forward, targets: torch.Tensor) -> torch.Tensor | None:
+    """The tokens that a model was given; a decoder's where it has one, None where it is not clear which they are."""
+    found = {
+        name: tensor
+        for name, tensor in forward.tensors.items()
+        if tensor.dim() == 2 and tensor.dtype in (torch.int32, torch.int64)
+        if not any(word in name for word in NOT_TOKENS) and not _are_these(tensor, targets)
+    }
+    if len(found) > 1:
+        found = {name: tensor for name, tensor in found.items() if any(word in name for word in DECODED)}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _are_these(given: torch.Tensor, targets: torch.Tensor) -> bool:
+    """Whether the model was given the targets as well."""
+    return given.numel() == targets.numel() and torch.equal(given.flatten(), targets.flatten())
+
+
+def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[Taught]:
+    ignored = call.options.get("ignore_index", IGNORED)
+    tokens = _given_tokens(forward, call.target)
+    if tokens is None or tokens.shape != logits.shape[:2] or call.target.is_floating_point():
+        return
+    for time in (1, 0):
+        targets, first = _placed(logits.detach(), call, time) or (None, 0)
+        for ahead in range(MAX_AHEAD + 1) if targets is not None else ():
+            agree = _agree(tokens, targets, time, first + ahead, ignored)
+            if agree is not None:
+                counted = torch.zeros_like(tokens, dtype=torch.bool)
+                counted.narrow(time, first, agree.shape[time]).copy_(agree)
+                yield Taught(forward, call, tokens, time, ahead, counted)
+
+
+def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tensor, int] | None:
+    """The targets as the tokens are shaped, and the place of the first, by the logits that the loss was given."""
+    rows, classes = logits.shape[1 - time], logits.shape[2]
+    if call.target.numel() == 0 or call.target.numel() % rows:
+        return None
+    length = call.target.numel() // rows
+    shape = (rows, length) if time else (length, rows)
+    given = call.input.detach()
+    if given.dim() == 3 and call.target.shape == shape:
+        given = given.transpose(1, 2)  # cross_entropy takes (rows, classes, tokens)
+    elif given.dim() != 2:
+        return None
+    if given.numel() != call.target.numel() * classes:
+        return None
+    given = given.reshape(*shape, classes)
+    for first in range(min(2, logits.shape[time] - length + 1)):
+        if all(_same(given.select(time, at), logits.select(time, first + at)) for at in (0, length // 2, length - 1)):
+            return call.target.reshape(shape), first
+    return None
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.float(), other.float())
+
+
+def _agree(tokens: torch.Tensor, targets: Any, time: int, shift: int, ignored: int) -> torch.Tensor | None:
+    """Which targets are the tokens that are ``shift`` places behind; None where some are others."""
+    length = min(targets.shape[time], tokens.shape[time] - shift)
+    if length < 1:
+        return None
+    targets, tokens = targets.narrow(time, 0, length), tokens.narrow(time, shift, length)
+    counted = targets != ignored
+    same = counted & (targets == tokens.to(targets.device))
+    if int(same.sum()) < MIN_TARGETS or not torch.equal(same, counted) or len(targets[same].unique()) < MIN_DIFFERENT:
+        return None
+    return same
