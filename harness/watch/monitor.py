@@ -124,6 +124,8 @@ class Monitor:
         """Every scheduler seen, with where it was made."""
         self.scale = 1.0
         """What a GradScaler has multiplied the loss by that comes next."""
+        self.scaled = False
+        """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
         self.reached: set[int] = set()
@@ -353,7 +355,7 @@ class Monitor:
             where=self.locator.where(),
             inside_step=self.in_step is not None,
         )
-        self.scale = 1.0
+        self.scale, self.scaled = 1.0, False
         self.reached.clear()
         self.in_backward = True
         self.emit(begins)
@@ -363,7 +365,7 @@ class Monitor:
             self.in_backward = False
         if self.batch is not None:
             self.batch.of.trains = True
-        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses = [], []
 
     def optimizer_made(self, optimizer: Optimizer) -> None:
