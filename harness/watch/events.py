@@ -201,6 +201,14 @@ class Pairing(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Scored(Event):
+    """A loss without a graph was computed, or tensors were compared, after a forward that cannot be differentiated."""
+
+    handler = "on_scored"
+    forward: Forward
+
+
+@dataclass(frozen=True, eq=False)
 class BackwardBegins(Event):
     handler = "on_backward_begins"
     number: int
@@ -224,6 +232,8 @@ class Backward(BackwardBegins):
     handler = "on_backward"
     reached: frozenset[int] = frozenset()
     """Numbers of the forwards whose outputs it went through."""
+    scaled: bool = False
+    """Whether it went through a loss that a GradScaler has multiplied."""
 
 
 # Gradients and updates
@@ -440,6 +450,7 @@ class Listener:
     def on_forward(self, event: Forward) -> None: ...
     def on_inner_forward(self, event: InnerForward) -> None: ...
     def on_loss(self, event: LossCall) -> None: ...
+    def on_scored(self, event: Scored) -> None: ...
     def on_pairing(self, event: Pairing) -> None: ...
     def on_backward_begins(self, event: BackwardBegins) -> None: ...
     def on_backward(self, event: Backward) -> None: ...

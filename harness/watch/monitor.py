@@ -33,6 +33,7 @@ from harness.watch.events import (
     Pass,
     PassBegins,
     PassEnds,
+    Scored,
     Step,
     StepBegins,
 )
@@ -123,6 +124,8 @@ class Monitor:
         """Every scheduler seen, with where it was made."""
         self.scale = 1.0
         """What a GradScaler has multiplied the loss by that comes next."""
+        self.scaled = False
+        """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
         self.reached: set[int] = set()
@@ -334,6 +337,11 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
+    def score(self) -> None:
+        """Something was computed that may score what a model has just said."""
+        if self.forwards and not self.forwards[-1].gradients:
+            self.emit(Scored(self.forwards[-1]))
+
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
         self._stepped = False
@@ -347,7 +355,7 @@ class Monitor:
             where=self.locator.where(),
             inside_step=self.in_step is not None,
         )
-        self.scale = 1.0
+        self.scale, self.scaled = 1.0, False
         self.reached.clear()
         self.in_backward = True
         self.emit(begins)
@@ -357,7 +365,7 @@ class Monitor:
             self.in_backward = False
         if self.batch is not None:
             self.batch.of.trains = True
-        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses = [], []
 
     def optimizer_made(self, optimizer: Optimizer) -> None:

@@ -317,7 +317,7 @@ def _hidden(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor | None:
     for hidden in (mask == 0, mask == 1):
         steps = hidden.int().diff(dim=1)
         at_one_end = bool((steps >= 0).all()) or bool((steps <= 0).all())
-        if at_one_end and not bool(hidden.all(1).any()) and len(ids[hidden].unique()) <= 1:
+        if at_one_end and not bool(hidden.all(1).any()) and bool((ids[hidden] == ids[hidden][:1]).all()):
             return hidden
     return None
 

@@ -63,7 +63,7 @@ class RowDimension(Fact):
     def count(self, event: Forward) -> int | None:
         """The rows of what a model is given, in the first dimension of each tensor; None where that is not known."""
         lengths = {len(tensor) for tensor in event.tensors.values() if tensor.dim()}
-        given = _largest(event)
+        given = largest(event)
         if len(lengths) != 1 or given is None:
             return None
         unknown_to_the_loader = event.batch is not None and event.batch.indices is None
@@ -74,7 +74,7 @@ class RowDimension(Fact):
     def on_forward(self, event: Forward) -> None:
         if event.model in self._known or not self.monitor.is_sampled():
             return
-        given = _largest(event)
+        given = largest(event)
         if given is None or len(given) < 2:
             return
         if event.batch is not None and _is_by_rows(given, event.batch):
@@ -87,7 +87,8 @@ class RowDimension(Fact):
                 del self._orders[event.model]
 
 
-def _largest(event: Forward) -> torch.Tensor | None:
+def largest(event: Forward) -> torch.Tensor | None:
+    """The largest tensor that a model was given."""
     tensors = [tensor for tensor in event.tensors.values() if tensor.dim()]
     return max(tensors, key=lambda tensor: tensor.numel(), default=None)
 
@@ -105,12 +106,17 @@ def _is_by_rows(given: torch.Tensor, batch: Batch) -> bool:
     return stacked or given.dim() == 1 or given.shape[1] != len(given)
 
 
+def row_bytes(given: torch.Tensor, most: int = MOST_ROWS) -> list[bytes]:
+    """The first rows of a tensor of two dimensions or more, each as far as it tells one from another."""
+    values = given.detach()[:most].flatten(1)[:, :MOST_VALUES].cpu()
+    return [row.numpy().tobytes() for row in (values.float() if values.is_floating_point() else values)]
+
+
 def _follow(order: _Order, given: torch.Tensor) -> None:
     if order.unclear:
         return
-    values = given.detach()[:MOST_ROWS].flatten(1)[:, :MOST_VALUES].cpu()
-    rows = [row.numpy().tobytes() for row in (values.float() if values.is_floating_point() else values)]
-    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in values[:4]):
+    rows = row_bytes(given)
+    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in given.detach()[:4]):
         order.unclear = True
         order.following.clear()
         return

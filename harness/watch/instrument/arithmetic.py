@@ -1,4 +1,4 @@
-"""Subtractions and comparisons of tensors that the script makes by hand, where they pair everything with everything."""
+"""Subtractions and comparisons of tensors, which scripts make by hand for losses and accuracies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ def _watched(threads: Threads, sign: str, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
         value = original(one, other, *args, **kwargs)
-        if isinstance(other, torch.Tensor) and value.dim() == 2 and value.numel() > one.numel() > 1:
-            _tell(threads, sign, one, other, value)
+        if type(other) is torch.Tensor and type(one) is torch.Tensor:
+            if value.numel() > one.numel() > 1 < other.numel() < value.numel():
+                if (monitor := threads.current()) and not monitor.in_backward:
+                    monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
+            elif sign != "-" and (monitor := threads.current()):
+                monitor.score()
         return value
 
     return operation
-
-
-def _tell(threads: Threads, sign: str, one: torch.Tensor, other: torch.Tensor, value: torch.Tensor) -> None:
-    monitor = threads.current()
-    if monitor is not None and not monitor.in_backward and value.numel() > other.numel() > 1:
-        monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))

@@ -51,7 +51,8 @@ class Broadcast(Check):
         given, target = event.input.shape, event.target.shape
         if len(given) == len(target) or event.options.get("reduction") == "none":
             return  # made for pairs
-        if torch.broadcast_shapes(given, target).numel() > max(given.numel(), target.numel()):
+        wider = torch.broadcast_shapes(given, target)  # type: ignore[no-untyped-call]
+        if wider.numel() > max(given.numel(), target.numel()):
             self._found(given, target, event.function, event.where)
 
     def on_pairing(self, event: Pairing) -> None:

@@ -83,8 +83,10 @@ class OfAnotherBatch(Check):
             return
         targets = [call.target.detach().cpu() for call in calls]
         aligned = all(_belong(target, own, places) for target, (_, places) in zip(targets, given, strict=True))
-        alone = len(calls) == 1 and _is_all(event.root, calls[0].value)
-        if all(_is_part(target, own) for target in targets) and (alone or not aligned):
+        a_part = all(_is_part(target, own) for target in targets)
+        if aligned:
+            a_part = a_part and _is_all(event.root, calls[-1].value) and all(_is_stretch(places) for _, places in given)
+        if a_part:
             self._of_a_part(own, targets, calls[-1])
         elif not aligned:
             self._of_others(own, others, targets, calls[-1])
@@ -165,6 +167,14 @@ def _belong(target: torch.Tensor, own: torch.Tensor, places: torch.Tensor | None
     if places is None or places.shape != (len(target), len(own)):
         return False
     return bool((places & (target.detach().cpu().unsqueeze(1) == own)).any(1).all())
+
+
+def _is_stretch(places: torch.Tensor | None) -> bool:
+    """Whether the rows are the first or the last ones, in their order."""
+    if places is None:
+        return False
+    size = min(places.shape)
+    return bool(places[:, :size].diagonal().all() or places[:, -size:].diagonal().all())
 
 
 def _is_all(root: torch.Tensor, value: torch.Tensor) -> bool:

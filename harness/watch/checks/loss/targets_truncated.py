@@ -35,7 +35,7 @@ class TargetsTruncated(Check):
     """
 
     id = "loss::targets-truncated"
-    needs = "regression on targets that come as integers"
+    needs = "regression with integer targets"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -52,11 +52,11 @@ class TargetsTruncated(Check):
         alone = len(calls) == len(event.losses) == 1
         if not alone or event.batch.number == self.batch or not _came_as_integers(calls[0].target, event.batch.data):
             return
+        self.looked = True
         self.batch = event.batch.number
         self._look(calls[0])
 
     def _look(self, call: LossCall) -> None:
-        self.looked = True
         target = call.target.detach()
         lowest, highest = float(target.min()), float(target.max())
         if lowest != highest or self.value not in (None, lowest):
@@ -68,8 +68,8 @@ class TargetsTruncated(Check):
         if self.batches >= MIN_BATCHES and self.rows >= MIN_ROWS:
             self.found(
                 expected="targets that differ from row to row",
-                observed=f"{call.function} is given {lowest:g} for each of {self.rows} rows, and their batches hold it as "
-                "an integer",
+                observed=f"{call.function} is given {lowest:g} for each of {self.rows} rows, and their batches hold it "
+                "as an integer",
                 where=call.where,
                 update=self.monitor.update,
             )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from harness.watch.check import Check
-from harness.watch.events import Forward, Pairing
+from harness.watch.events import Forward, Pairing, Scored
 from harness.watch.monitor import Monitor
 
 MIN_ROWS = 8
@@ -32,17 +32,19 @@ class Broadcast(Check):
     """
 
     id = "metrics::broadcast"
-    needs = "comparison of a column with a row"
+    needs = "comparison of what a model said without a graph"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.looks = 0
 
+    def on_scored(self, event: Scored) -> None:
+        self.looked = True
+
     def on_pairing(self, event: Pairing) -> None:
         if event.sign == "-" or event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:
             return
         self.looks += 1
-        self.looked = True
         column, flat = event.column
         if bool((column.squeeze(1) == flat).all()):
             return  # labels and themselves, or a model that makes no mistake
@@ -59,9 +61,9 @@ class Broadcast(Check):
 def _are_predictions(values: torch.Tensor, forward: Forward) -> bool:
     """Whether they are the classes that a model has just given to its rows: the likeliest, or those beyond a number."""
     logits = None if forward.logits is None else forward.logits.detach()
-    if logits is None or logits.dim() > 2 or len(logits) != len(values) or len(values.unique()) < 2:
+    if logits is None or logits.dim() > 2 or len(logits) != len(values) or bool((values == values[0]).all()):
         return False
     if logits.dim() == 2 and logits.shape[1] > 1:
         return bool((logits.argmax(1) == values).all())
-    ones, logits = values == values.max(), logits.reshape(-1)
-    return len(values.unique()) == 2 and bool(logits[ones].min() >= logits[~ones].max())
+    ones, zeros, logits = values == values.max(), values == values.min(), logits.reshape(-1)
+    return bool((ones | zeros).all()) and bool(logits[ones].min() >= logits[zeros].max())
