@@ -35,7 +35,7 @@ class TargetsTruncated(Check):
     """
 
     id = "loss::targets-truncated"
-    needs = "regression with integer targets"
+    needs = "regression over a DataLoader"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -50,9 +50,9 @@ class TargetsTruncated(Check):
             return
         calls = [call for call in event.losses if call.function in FUNCTIONS]
         alone = len(calls) == len(event.losses) == 1
+        self.looked |= alone
         if not alone or event.batch.number == self.batch or not _came_as_integers(calls[0].target, event.batch.data):
             return
-        self.looked = True
         self.batch = event.batch.number
         self._look(calls[0])
 

@@ -39,7 +39,6 @@ class EvaluationAugmented(Check):
     id = "rows::evaluation-augmented"
     needs = "second pass over the same labelled rows"
     severity = "warning"
-    needs = "second evaluation of rows with a class each"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
