@@ -175,6 +175,15 @@ for _ in range(2):
                 print(sum(model(x).mean().item() for (x,) in others))
         schedule.step()
 """,
+    "a schedule that is stepped at the last batch": """
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+for _ in range(3):
+    for i, batch in enumerate(loader):
+        train(batch)
+        update()
+        if i + 1 == len(loader):
+            schedule.step()
+""",
     "a schedule in epochs under accumulation": """
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 6)
 for _ in range(6):

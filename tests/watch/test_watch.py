@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import lr_scheduler
-from torch.utils.data import DataLoader, TensorDataset, dataloader
+from torch.utils.data import DataLoader, Dataset, TensorDataset, dataloader
 
 from harness.errors import CannotTry
 from harness.watch import SilentBug, watch
@@ -173,6 +174,33 @@ def test_ten_thousand_updates_keep_nothing() -> None:
     assert watched.updates_made == 10_000
     assert watched.crashed == {}
     assert counts[1] - counts[0] < 200
+
+
+def test_loaders_that_are_left_keep_no_datasets() -> None:
+    """A loader that is made anew for each epoch, and left before its end, is let go of with its rows."""
+
+    class Rows(Dataset[Any]):
+        def __len__(self) -> int:
+            return 80
+
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            return torch.ones(2), index % 2
+
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    datasets = []
+    with watch(raise_errors=False):
+        for _ in range(12):
+            rows = Rows()
+            datasets.append(weakref.ref(rows))
+            for step, (inputs, labels) in enumerate(DataLoader(rows, batch_size=4, shuffle=True)):
+                nn.functional.cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if step == 4:
+                    break
+        gc.collect()
+        assert sum(each() is not None for each in datasets) <= 4  # the first and the latest of their kind
 
 
 def test_a_forward_that_raises_is_forgotten() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -155,6 +156,8 @@ class SchedulerLedger(Fact):
         """Batches of a shortened pass, at most."""
         self._stepping = 0
         """Optimizers that made steps."""
+        self._stepped_at: set[str] = set()
+        """The lines of the script at which optimizers made steps."""
         self._numbers: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Of those that are alive."""
 
@@ -225,6 +228,8 @@ class SchedulerLedger(Fact):
             self.monitor.find_schedulers()
         if (of := self._pass_at_hand()) is not None:
             self._updates.beat(of.batches)
+        if event.where is not None:
+            self._stepped_at.add(event.where)
         there = list(self.monitor.schedulers)
         if len(there) > len(self._seen):
             inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
@@ -292,9 +297,18 @@ class SchedulerLedger(Fact):
         if seen.name == "ReduceLROnPlateau":
             return None
         if not seen.steps:
-            missing = self._epochs and self._known and not self._is_flat(seen)
+            missing = self._epochs and self._known and not self._is_flat(seen) and not self._may_step_at_the_end(seen)
             return Verdict(Fault.NEVER_STEPPED, seen, 1) if missing else None
         return self._rises_only(seen) or (self._negligible(seen) if seen.end is None else self._length(seen, seen.end))
+
+    def _may_step_at_the_end(self, seen: SchedulerSeen) -> bool:
+        """Whether passes were shortened, and some line that calls a step() was not come to: the last batch may be told
+        by len(), as in ``if i + 1 == len(loader): scheduler.step()``."""
+        if not self._shortened:
+            return False
+        files = {place.rpartition(":")[0] for place in {*self._stepped_at, seen.made or ""}}
+        lines = ((f"{file}:{n}", line) for file in files for n, line in enumerate(linecache.getlines(file), start=1))
+        return any(".step(" in line.partition("#")[0] and place not in self._stepped_at for place, line in lines)
 
     def _two_on_one(self) -> list[Verdict]:
         """Two schedulers on one optimizer while another has none were meant for one each."""
