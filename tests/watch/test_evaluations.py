@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, dropout, mse_loss, softplus
+from torch.nn import functional
 
 from harness.watch import watch
 from harness.watch.check import Check
@@ -65,7 +65,7 @@ def evaluates(*, calls_eval: bool, epochs: int, samples: int = 1, training_rows:
     for _ in range(epochs):
         model.train()
         for rows in batches():
-            step(optimizer, cross_entropy(model(inputs[rows]), labels[rows]))
+            step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
         if calls_eval:
             model.eval()
         with torch.no_grad():
@@ -94,7 +94,7 @@ def mean_teacher() -> None:
             guess = teacher(inputs[rows])
             (guess.argmax(dim=1) == labels[rows]).float().mean()
         logits = student(inputs[rows])
-        step(optimizer, cross_entropy(logits, labels[rows]) + mse_loss(logits, guess))
+        step(optimizer, functional.cross_entropy(logits, labels[rows]) + functional.mse_loss(logits, guess))
         with torch.no_grad():
             for mine, its in zip(teacher.parameters(), student.parameters(), strict=True):
                 mine.lerp_(its, 0.1)
@@ -106,8 +106,10 @@ def chooses_rows_by_their_loss() -> None:
     optimizer = adam(model)
     for rows in batches(3):
         with torch.no_grad():
-            kept = rows[cross_entropy(model(inputs[rows]), labels[rows], reduction="none").topk(12, largest=False)[1]]
-        step(optimizer, cross_entropy(model(inputs[kept]), labels[kept]))
+            kept = rows[
+                functional.cross_entropy(model(inputs[rows]), labels[rows], reduction="none").topk(12, largest=False)[1]
+            ]
+        step(optimizer, functional.cross_entropy(model(inputs[kept]), labels[kept]))
 
 
 def shows_pictures_of_the_same_noise() -> None:
@@ -127,10 +129,10 @@ def attacks_in_eval_mode() -> None:
     for rows in batches():
         model.eval()
         attacked = inputs[rows].clone().requires_grad_()
-        cross_entropy(model(attacked), labels[rows]).backward()
+        functional.cross_entropy(model(attacked), labels[rows]).backward()
         assert attacked.grad is not None
         model.train()
-        step(optimizer, cross_entropy(model(attacked.detach() + 0.1 * attacked.grad.sign()), labels[rows]))
+        step(optimizer, functional.cross_entropy(model(attacked.detach() + 0.1 * attacked.grad.sign()), labels[rows]))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def predicts(noise: Callable[[torch.Tensor], torch.Tensor], samples: int) -> Non
     model = Noisy(noise)
     optimizer = adam(model)
     for rows in batches():
-        step(optimizer, cross_entropy(model(inputs[rows]), labels[rows]))
+        step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
     model.eval()
     with torch.no_grad():
         for _ in range(samples):
@@ -166,9 +168,9 @@ def predicts(noise: Callable[[torch.Tensor], torch.Tensor], samples: int) -> Non
 
 def test_only_dropout_is_no_chance_on_purpose() -> None:
     fault = {"model::nondeterministic-eval"}
-    assert found(lambda: predicts(lambda hidden: dropout(hidden, 0.2), 2)) == fault
+    assert found(lambda: predicts(lambda hidden: functional.dropout(hidden, 0.2), 2)) == fault
     assert found(lambda: predicts(lambda hidden: nn.Dropout(0.2)(hidden), 2)) == fault
-    assert found(lambda: predicts(lambda hidden: dropout(hidden, 0.2), 5)) == set()
+    assert found(lambda: predicts(lambda hidden: functional.dropout(hidden, 0.2), 5)) == set()
     assert found(lambda: predicts(lambda hidden: hidden + torch.randn_like(hidden), 2)) == set()
 
 
@@ -189,7 +191,7 @@ def reads(*, batch_first: bool, shuffles: bool) -> None:
     optimizer = adam(model)
     for _ in range(11):
         for rows in torch.randperm(ROWS).split(40) if shuffles else torch.arange(ROWS).split(40):
-            step(optimizer, cross_entropy(model(inputs[rows]), labels[rows]))
+            step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
     model.eval()
     with torch.no_grad():
         model(torch.randn(50, 5, 3))
@@ -222,7 +224,7 @@ def test_differences_by_hand() -> None:
         lambda: regresses(lambda given, true: 2 * (given - true).abs().mean() - (given - given.T).abs().mean())
     )
     assert energy == set()
-    assert found(lambda: regresses(lambda given, true: mse_loss(given, torch.zeros(1)))) == set()
+    assert found(lambda: regresses(lambda given, true: functional.mse_loss(given, torch.zeros(1)))) == set()
 
 
 def scores(compare: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
@@ -230,7 +232,9 @@ def scores(compare: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Non
     model = nn.Linear(8, 1)
     optimizer = adam(model)
     for rows in batches():
-        step(optimizer, binary_cross_entropy_with_logits(model(inputs[rows]).squeeze(1), labels[rows].float()))
+        step(
+            optimizer, functional.binary_cross_entropy_with_logits(model(inputs[rows]).squeeze(1), labels[rows].float())
+        )
     with torch.no_grad():
         compare((model(unseen) > 0).long(), true)
 
@@ -277,7 +281,7 @@ def test_what_is_told_of_operations_by_hand() -> None:
             assert column.eq(flat).shape == (3, 3)
             assert bool((flat == 1).all())
             assert bool((flat == flat).all())
-            mse_loss(flat, flat)
-            softplus(flat)
+            functional.mse_loss(flat, flat)
+            functional.softplus(flat)
     threads.ends()
     assert told == [("-", (3,), (3, 1)), ("==", (3, 1), (3,)), 1, 1]
