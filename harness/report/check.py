@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.watch.script import CheckReport
 
-REASONS = 5
+REASONS = 3
 """Reasons for which checks had nothing to look at that are shown, the commonest first."""
 
 

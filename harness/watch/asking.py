@@ -1,4 +1,4 @@
-"""Asking: who asks a DataLoader for its next batch, a loop that waits for the end of the pass or a script that counts."""
+"""Asking: who asks a DataLoader for its next batch, a loop that waits for the end or a script that counts."""
 
 from __future__ import annotations
 

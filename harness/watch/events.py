@@ -232,6 +232,8 @@ class Backward(BackwardBegins):
     handler = "on_backward"
     reached: frozenset[int] = frozenset()
     """Numbers of the forwards whose outputs it went through."""
+    scaled: bool = False
+    """Whether it went through a loss that a GradScaler has multiplied."""
 
 
 # Gradients and updates

@@ -124,6 +124,8 @@ class Monitor:
         """Every scheduler seen, with where it was made."""
         self.scale = 1.0
         """What a GradScaler has multiplied the loss by that comes next."""
+        self.scaled = False
+        """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
         self.reached: set[int] = set()
@@ -137,6 +139,8 @@ class Monitor:
         """When the script got its first batch."""
         self.stepped = False
         """Whether any optimizer stepped."""
+        self.updated_by_hand = False
+        """Whether the script changed parameters itself that no optimizer changed."""
         self.complete = True
         """Whether the loop went to its own end; what was to come cannot be missed where it did not."""
         self.over = False
@@ -351,7 +355,7 @@ class Monitor:
             where=self.locator.where(),
             inside_step=self.in_step is not None,
         )
-        self.scale = 1.0
+        self.scale, self.scaled = 1.0, False
         self.reached.clear()
         self.in_backward = True
         self.emit(begins)
@@ -361,7 +365,7 @@ class Monitor:
             self.in_backward = False
         if self.batch is not None:
             self.batch.of.trains = True
-        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses = [], []
 
     def optimizer_made(self, optimizer: Optimizer) -> None:
@@ -563,8 +567,8 @@ class Threads:
 
     @property
     def trained(self) -> bool:
-        """Whether any optimizer made a step."""
-        return any(monitor.stepped for monitor in self.monitors)
+        """Whether any optimizer made a step, or the script its own updates."""
+        return any(monitor.stepped or monitor.updated_by_hand for monitor in self.monitors)
 
     @property
     def updates_made(self) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.watch.events import Pass
 
-
 MOST_ROWS_DRAWN = 1_000_000
 """Largest number of rows that are drawn to know the last ones: a guess at what takes under a second."""
 

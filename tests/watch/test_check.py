@@ -417,3 +417,17 @@ def test_a_crash_in_a_shortened_run_may_be_due_to_that(check) -> None:
 def test_a_script_that_takes_out_what_finds_its_imports(check) -> None:
     finders = "sys.meta_path[:] = [each for each in sys.meta_path if 'harness' not in type(each).__module__]\n"
     assert check(SILENT + finders).checks == ["gradients::not-cleared"]
+
+
+def test_a_script_that_writes_its_updates_itself(check) -> None:
+    """It is watched as far as it goes, and that no optimizer was is said."""
+    by_hand = TRAINS.replace("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)\n", "").replace(
+        "        optimizer.step()\n        optimizer.zero_grad()\n",
+        "        with torch.no_grad():\n            for p in model.parameters():\n                p -= 1e-2 * p.grad\n"
+        "        model.zero_grad()\n",
+    )
+    checked = check(by_hand)
+    assert checked.status == 0, checked.stderr
+    assert "note: updates are made without an optimizer of torch" in checked.stderr
+    assert "loss::not-finite" in checked.found["held"]
+    assert "gradients::cut-off" not in checked.found["held"]

@@ -69,6 +69,7 @@ def test_a_right_script_in_two_processes(tmp_path: Path) -> None:
     assert found["findings"] == []
     assert found["notes"] == []
     assert found["updates"] == 12
+    assert {"ranks::rows-shared", "ranks::weights-differ"} <= set(found["held"])
     assert done.stderr.count("nothing found") == 1, "one report for all ranks"
 
 

@@ -62,6 +62,8 @@ class Contribution:
     """Numbers of the models that it went through."""
     stack: tuple[tuple[str, int], ...]
     """All of the user's lines that led to it."""
+    scaled: bool
+    """Whether it carries a GradScaler's factor."""
     used: int = 0
     """The update of this optimizer that used it."""
 
@@ -213,11 +215,11 @@ class GradientLedger(Fact):
             if unchanged or all(is_zero(gradient) for gradient in after):
                 continue  # it went to another optimizer's parameters, or added nothing: all of its rows are ignored
             fate.waiting += 1
-            entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack)
+            entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack, event.scaled)
             self.added.append(Added(ledger, entry, ledger.entries[-1] if ledger.entries else None, ledger.clipped))
             ledger.clipped = ledger.clipped_late = None
             ledger.values = [p.detach().clone() for p in ledger.probes]
-            ledger.scaled = event.scale != 1.0
+            ledger.scaled = event.scaled
             ledger.entries.append(entry)
 
     def _share(self, event: Backward) -> float | None:
@@ -236,6 +238,9 @@ class GradientLedger(Fact):
     def on_zero_grad(self, event: ZeroGrad) -> None:
         for ledger in self.ledgers:
             ledger.zeroed = event.where
+
+    def of(self, optimizer: Optimizer) -> Ledger | None:
+        return self._ledgers.get(optimizer)
 
     def on_unscale(self, event: Unscale) -> None:
         if event.optimizer in self._ledgers:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
 from harness.watch.check import Fact
-from harness.watch.events import Backward, BackwardBegins, Forward, Step, ZeroGrad
+from harness.watch.events import Backward, BackwardBegins, End, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD
 
 if TYPE_CHECKING:
@@ -263,6 +263,13 @@ class Parameters(Fact):
                 model = self._model(forward.model)
                 model.where = event.where
                 model.look(forward.model, in_optimizers)
+
+    def on_end(self, event: End) -> None:
+        self.monitor.updated_by_hand = self.by_hand or (self.loose is not None and self.loose.by_hand)
+        if self.monitor.updated_by_hand and not self.stepped:
+            self.monitor.note(
+                "updates are made without an optimizer of torch: they are not counted, nor compared with a formula"
+            )
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         if isinstance(event.of, Optimizer) and event.of in self._of_optimizer:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import nn
 
-from harness.torch_objects import spread_over
+from harness.torch_objects import share_parameters, spread_over
 from harness.watch.check import Fact
-from harness.watch.events import Backward, FromPretrained, Load
+from harness.watch.events import Backward, Forward, FromPretrained, Load
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -20,16 +21,127 @@ LAST_TENSORS = 4
 """Tensors at the end of a model, its head's, whose values tell whether it was trained: any update changes them."""
 
 
+MOST_KINDS = 16
+"""Kinds of models whose first weights are kept: a guess at more than a script trains."""
+
+MOST_VALUES = 1024
+"""Values of a matrix that tell whose it is: by reasoning, two matrices agree in one or two only by chance."""
+
+MAX_WRITES = 4
+"""Times that a tensor is written to while it is initialised: a guess; torch does it once, and a model's own scheme
+once or twice more. A moving average writes twice in each update."""
+
+DEVIATIONS = 5
+"""Standard deviations of the cosine of two independent tensors, up to which they may be independent."""
+
+
 class TrainedModels(Fact):
     """The models that a backward pass went through."""
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.all: WeakSet[nn.Module] = WeakSet()
+        """Those that are alive."""
+        self.names: set[str] = set()
+        """The classes of all of them, and of the pretrained models within them."""
 
     def on_backward(self, event: Backward) -> None:
         for model in reached(event):
-            self.all.add(model)
+            if model not in self.all:
+                self.all.add(model)
+                self.names |= {type(each).__name__ for each in (model, *pretrained_in(model))}
+
+
+@dataclass(frozen=True)
+class Called:
+    """A model that was called since the latest backward pass."""
+
+    trained: bool
+    untrained: str | None
+    """What its weights are, where it has never been trained though others of its kind were."""
+    of_trained_kind: bool
+    where: str | None
+
+
+class CalledModels(Fact):
+    """Whether the models that are called when the training is over are those that were trained."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.since: dict[int, Called] = {}
+        """Since the latest backward pass, by number."""
+        self._trained: set[int] = set()
+        self._alive: WeakSet[nn.Module] = WeakSet()
+        """Those of them that are alive."""
+        self._kinds: set[Kind] = set()
+        """Of the models that were trained."""
+        self._began: dict[Kind, list[torch.Tensor]] = {}
+        """The beginnings of a few matrices of the first model of each kind, when its training began."""
+        self._loaded: WeakSet[nn.Module] = WeakSet()
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        self._loaded.update(event.model.modules())
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, nn.Module) and event.state:
+            self._loaded.update(event.into.modules())
+
+    def on_forward(self, event: Forward) -> None:
+        number = self.monitor.number_of(event.model)
+        if number in self.since:
+            return
+        kind = None if number in self._trained else _kind(event.model)
+        if kind is not None and event.gradients and len(self._began) < MOST_KINDS:
+            self._began.setdefault(kind, _beginnings(event.model))
+        trained = kind is None or any(share_parameters(event.model, other) for other in self._alive)
+        untrained = None if trained or kind not in self._kinds else self._origin(event.model, kind)
+        self.since[number] = Called(trained, untrained, kind is None or kind in self._kinds, event.where)
+
+    def on_backward(self, event: Backward) -> None:
+        self.since.clear()
+        for model in reached(event):
+            number = self.monitor.number_of(model)
+            if number not in self._trained:
+                self._trained.add(number)
+                self._alive.add(model)
+                self._kinds.add(_kind(model))
+
+    def _origin(self, model: nn.Module, kind: Kind) -> str | None:
+        """What the weights of a model are that was not trained; None where they may come from the training."""
+        began = self._began.get(kind)
+        if began is None or not self.monitor.stepped or any(module in self._loaded for module in model.modules()):
+            return None
+        mine, others = _beginnings(model), [_beginnings(each) for each in self._alive if _kind(each) == kind]
+        if any(all_equal(mine, other) for other in others):
+            return None
+        if all_equal(mine, began):
+            return "it has the weights that the training began with"
+        written = [p._version for p in spread_over(model)]
+        fresh = all(1 <= times <= MAX_WRITES for times in written)
+        if mine and fresh and not any(_are_alike(mine, other) for other in (began, *others)):
+            return "it has new weights, and no state was loaded into it"
+        return None
+
+
+Kind = tuple[str, tuple[torch.Size, ...]]
+
+
+def _kind(model: nn.Module) -> Kind:
+    """What a model has in common with its copies."""
+    return type(model).__name__, tuple(p.shape for p in model.parameters())
+
+
+def _beginnings(model: nn.Module) -> list[torch.Tensor]:
+    return [p.detach().flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model)]
+
+
+def _are_alike(ones: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether any tensors point the same way, as no two do that were drawn independently."""
+    for one, other in zip(ones, others, strict=True):
+        cosine = torch.nn.functional.cosine_similarity(one, other, dim=0)
+        if abs(float(cosine)) > DEVIATIONS / len(one) ** 0.5:
+            return True
+    return False
 
 
 class ModelsFromCheckpoints(Fact):

@@ -16,9 +16,8 @@ from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
 
-
 MOST_PLANNED = 10_000_000
-"""Largest number of batches that a whole pass may have: a sampler of more is one without an end, and the loop is left."""
+"""Largest number of batches of a pass that is gone through: a guess; of more it is left when there is enough."""
 
 
 class _Indices:
@@ -54,7 +53,7 @@ class _Indices:
     def _last_after(self, index: Any) -> Any:
         if self._shortening is None or not self._shortening.can_skip_to_the_last(self._seen):
             raise StopIteration
-        for index in self._drawn:  # noqa: B007, PLR1704, the last one is wanted
+        for index in self._drawn:  # noqa: B007, the last one is wanted
             pass
         return index
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from types import GeneratorType
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import nn
@@ -15,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.monitor import Monitor, Threads
 
 
 def hooks(threads: Threads) -> list[RemovableHandle]:
@@ -81,6 +82,9 @@ def _scalers(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is not None and args[0].is_enabled():
             monitor.scale = args[0].get_scale()
+            for each in [found] if torch.is_tensor(found) else list(found):
+                if each.requires_grad:
+                    each.register_hook(_Scaled(monitor))
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -112,3 +116,15 @@ def _scalers(threads: Threads, patches: Patches) -> None:
 
 def _optimizer(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return args[1] if len(args) > 1 else kwargs["optimizer"]
+
+
+class _Scaled:
+    """The hook of a loss that a GradScaler has multiplied, which tells that it is differentiated."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = ref(monitor)
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        monitor = self._monitor()
+        if monitor is not None:
+            monitor.scaled = True

@@ -54,7 +54,7 @@ class Reset(Check):
             return
         trained = [p for p, _ in with_gradients(event.optimizer)]
         followed = self.followed.get(event.optimizer)
-        self.looked |= followed is not None and followed.moved
+        self.looked |= followed is not None and _has_moved(followed)
         if followed is None:
             if trained and event.number == 1:
                 smallest = min(trained, key=lambda p: p.numel())

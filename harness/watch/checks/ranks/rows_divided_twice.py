@@ -15,9 +15,9 @@ class RowsDividedTwice(Check):
     """The training rows are divided among the processes twice, so that most of them are never trained on.
 
     ## Why is this a bug?
-    `accelerator.prepare` and `DistributedSampler` give each rank its part of the dataset that they are given. Where that
-    is a part already (`dataset.shard(world_size, rank)`), each rank trains on a part of its part: with two processes half
-    of the rows come up, with eight an eighth.
+    `accelerator.prepare` and `DistributedSampler` give each rank its part of the dataset that they are given. Where
+    that is a part already (`dataset.shard(world_size, rank)`), each rank trains on a part of its part: with two
+    processes half of the rows come up, with eight an eighth.
 
     ## What to do
     Divide the rows once: give accelerator.prepare, or the DistributedSampler, the whole dataset on each rank.
@@ -31,6 +31,7 @@ class RowsDividedTwice(Check):
     """
 
     id = "ranks::rows-divided-twice"
+    needs = "rows that are divided among processes"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -49,7 +50,8 @@ class RowsDividedTwice(Check):
 
     def compare(self, summaries: Sequence[Mapping[str, Any] | None]) -> None:
         known = [each for each in summaries if each is not None and each["all"] is not None]
-        if len(known) == len(summaries) and len({each["all"] for each in known}) == len(known):
+        self.looked = len(known) == len(summaries)
+        if self.looked and len({each["all"] for each in known}) == len(known):
             first = known[0]
             self.found(
                 expected="one dataset on all ranks, of which each is given its part",

@@ -37,9 +37,9 @@ class ChangedInPlace(Check):
     """The dataset changes the rows that it keeps each time it gives them.
 
     ## Why is this a bug?
-    `row = self.data[index]` is no copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)` is done
-    to the data itself. The first epoch is right. In the second each row is scaled once more, and so on, until all are
-    zero or infinite; an evaluation on such a dataset is on other inputs each time.
+    `row = self.data[index]` is no copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)` is
+    done to the data itself. The first epoch is right. In the second each row is scaled once more, and so on, until all
+    are zero or infinite; an evaluation on such a dataset is on other inputs each time.
 
     ## What to do
     Make a new row in __getitem__: row = self.data[index] / 255, or take a copy() or clone() first.
@@ -53,6 +53,7 @@ class ChangedInPlace(Check):
     """
 
     id = "rows::changed-in-place"
+    needs = "rows that a dataset gives a second time"
     explains = ("rows::evaluation-augmented",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -91,6 +92,7 @@ class ChangedInPlace(Check):
     def _compare(self, event: Batch, kept: dict[int, Kept], given: dict[int, Any]) -> None:
         for index in given.keys() & kept.keys():
             row, before = _row(given[index]), kept.pop(index)
+            self.looked = True
             if row is not None and row.data_ptr() == before.row.data_ptr():
                 self.again += 1
                 self.changed += not before.is_unchanged()
@@ -108,7 +110,7 @@ def _row(sample: Any) -> torch.Tensor | None:
     """The first tensor of floating-point numbers that a dataset gave for a row; an array as one that shares it."""
     parts = sample.values() if hasattr(sample, "values") else sample if isinstance(sample, (list, tuple)) else (sample,)
     for part in parts:
-        is_array = type(part).__module__ == "numpy" and getattr(part, "ndim", 0) and part.flags.writeable
+        is_array = type(part).__module__ == "numpy" and getattr(part, "ndim", None) and part.flags.writeable
         tensor = torch.from_numpy(part) if is_array else next((each for _, each in tensors_in(part)), None)
         if tensor is not None and tensor.is_floating_point() and tensor.dim():
             return tensor.detach()

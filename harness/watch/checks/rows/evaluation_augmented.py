@@ -19,12 +19,12 @@ class EvaluationAugmented(Check):
 
     ## Why is this a bug?
     `random_split` and `Subset` choose rows of a dataset and leave its transform. An augmentation that was meant for the
-    training then shifts, crops and distorts the validation rows too: each evaluation is on other inputs, harder ones than
-    those that the model will meet, and the best epoch is the one with the luckiest draw.
+    training then shifts, crops and distorts the validation rows too: each evaluation is on other inputs, harder ones
+    than those that the model will meet, and the best epoch is the one with the luckiest draw.
 
     ## What to do
-    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without the
-    augmentation.
+    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without
+    the augmentation.
 
     Make the dataset twice, once with the training's transform and once without, and take the same indices of each.
 
@@ -37,7 +37,9 @@ class EvaluationAugmented(Check):
     """
 
     id = "rows::evaluation-augmented"
+    needs = "second pass over the same labelled rows"
     severity = "warning"
+    needs = "second evaluation of rows with a class each"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -57,22 +59,21 @@ class EvaluationAugmented(Check):
         rows = [sample_digest(sample) for sample in event.samples]
         indices, before, their_classes = self.first.setdefault(event.of.loader, (event.indices, rows, known))
         same = event.of.number == 2 and indices == event.indices and their_classes == known
+        self.looked |= same
         if same and not set(rows) & set(before):
             self.changed[event.of.loader] = len(rows)
 
     def on_end(self, event: End) -> None:
         training = self.passes.training()
-        loaders, datasets = (
-            {id(each.first.loader) for each in training},
-            {base(each.first.dataset)[0] for each in training},
-        )
+        loaders = {id(each.first.loader) for each in training}
+        datasets = {base(each.first.dataset)[0] for each in training}
         for each in self.passes.evaluating():
             loader = each.first.loader
             if loader in self.changed and id(loader) not in loaders and base(loader.dataset)[0] in datasets:
                 self.found(
                     expected="the same rows in each evaluation",
-                    observed=f"all {self.changed[loader]} rows of its first batch are others the next time, of the same "
-                    "classes; training and evaluation share one dataset",
+                    observed=f"all {self.changed[loader]} rows of its first batch are others the next time, of the "
+                    "same classes; training and evaluation share one dataset",
                     where=each.first.where,
                 )
                 return

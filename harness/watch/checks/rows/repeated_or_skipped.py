@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from torch.utils.data import IterableDataset, SequentialSampler
+from torch.utils.data import IterableDataset, SequentialSampler, WeightedRandomSampler
 
 from harness.watch.check import Check
 from harness.watch.events import End, Pass, PassEnds
@@ -17,7 +17,7 @@ MAX_SHARE_OF_DIFFERENT_ROWS = 0.5
 reasoning: an index that is halved gives half of them."""
 
 MAX_SHARE_OF_WEIGHTS = 0.2
-"""Largest number of a sampler's weights, as a share of the rows, that is one of classes and not one of rows. A guess."""
+"""Largest number of a sampler's weights, as a share of the rows, that is one of classes and not of rows. A guess."""
 
 MAX_ALIKE = 0.8
 """Largest share of different rows that is looked into. By reasoning: an index that is halved gives half, and more where
@@ -92,11 +92,12 @@ class RepeatedOrSkipped(Check):
 
     def _drawn_by_class(self, of: Pass) -> None:
         """A sampler that was given a weight for each class draws none but the first rows."""
-        weights, rows = getattr(row_sampler(of.loader), "weights", None), length(of.dataset)
-        if hasattr(weights, "__len__") and rows and len(weights) < MAX_SHARE_OF_WEIGHTS * rows:
+        sampler, rows = row_sampler(of.loader), length(of.dataset)
+        weights = len(sampler.weights) if isinstance(sampler, WeightedRandomSampler) else rows
+        if rows and weights and weights < MAX_SHARE_OF_WEIGHTS * rows:
             self.found(
                 expected=f"a weight for each of {rows} rows",
-                observed=f"the sampler has {len(weights)} weights, so it draws only the first {len(weights)} rows",
+                observed=f"the sampler has {weights} weights, so it draws only the first {weights} rows",
                 hint="Give the sampler the weight of each row's class: weights[labels].",
                 where=of.where,
                 update=self.monitor.updates_made,

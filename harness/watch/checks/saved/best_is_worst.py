@@ -17,6 +17,10 @@ SCORES = ("accuracy", "f1", "precision", "recall", "matthews", "auc", "bleu")
 """What is in the names of metrics that are better when they are larger."""
 
 
+NEGATED = ("neg", "minus")
+"""How the names of losses begin that are better when they are larger."""
+
+
 @dataclass(frozen=True)
 class Compared:
     """An evaluation, compared with all before it."""
@@ -114,8 +118,8 @@ class BestIsWorst(Check):
             return
         self.looked = True
         name = metric.lower().removeprefix("eval_")
-        is_loss = name.endswith(LOSSES)
-        is_score = any(word in name for word in SCORES)
+        is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
+        is_score = any(word in name for word in SCORES) and not name.endswith(LOSSES)
         if (is_loss and greater) or (is_score and not greater):
             self.found(
                 expected=f"greater_is_better={not greater} for {metric}",

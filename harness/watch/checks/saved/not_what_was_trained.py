@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -10,8 +11,16 @@ from torch import nn
 from harness.torch_objects import share_parameters
 from harness.watch.check import Check
 from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save
-from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, all_equal, reached
+from harness.watch.facts.trained_models import CalledModels, ModelsFromCheckpoints, TrainedModels, all_equal, reached
 from harness.watch.monitor import Monitor
+
+
+@dataclass(frozen=True)
+class Saved:
+    name: str
+    """Of the model's class."""
+    where: str | None
+    update: int
 
 
 class NotWhatWasTrained(Check):
@@ -20,7 +29,8 @@ class NotWhatWasTrained(Check):
     ## Why is this a bug?
     Several objects stand for one model: what was loaded, what `prepare` gave back, a wrapper, a copy. If the one that
     is saved is not the one that the optimizer changed, or is saved before the training, the file holds the checkpoint
-    that the training began with, and a new head at random. The training's own results look right.
+    that the training began with, and a new head at random. The training's own results look right. And an evaluation of
+    such a model, or of a new one into which nothing was loaded, says nothing of the training.
 
     ## What to do
     Save the model that was trained (with Accelerate: accelerator.unwrap_model(model)).
@@ -29,7 +39,8 @@ class NotWhatWasTrained(Check):
 
     ## When it is right
     Saving the first weights as well as the trained ones is not reported, nor is a comparison with the checkpoint before
-    the training; nor are models whose last tensors are frozen, such as a teacher that shares them.
+    the training, or with an untrained model beside the trained one; nor are moving averages of the weights, copies that
+    the script changes, and frozen models, such as a teacher, or a feature extractor of another class.
 
     ## References
     - https://huggingface.co/docs/accelerate/usage_guides/checkpoint
@@ -43,6 +54,11 @@ class NotWhatWasTrained(Check):
         super().__init__(monitor)
         self.trained = monitor.fact(TrainedModels)
         self.loaded = monitor.fact(ModelsFromCheckpoints)
+        self.called = monitor.fact(CalledModels)
+        self.saved_fresh: Saved | None = None
+        """The first that was saved after an update, and is one from a checkpoint as it was loaded."""
+        self.saved_trained = False
+        """Whether a model was saved that was trained."""
         self.early: str | None = None
         """Where it was saved before the first update."""
         self.late = False
@@ -88,17 +104,17 @@ class NotWhatWasTrained(Check):
             return
         self.late = self.looked = True
         trained = list(self.trained.all)
+        self.saved_trained = self.saved_trained or any(_is_of(state, model) for state in states for model in trained)
         fresh = [model for model in self.loaded.as_loaded() if any(_is_of(state, model) for state in states)]
         trained_frozen = any(share_parameters(model, other) for model in fresh for other in trained)
-        if fresh and trained and not trained_frozen:
-            self.found(
-                expected="the model that the updates changed",
-                observed=f"{type(fresh[0]).__name__} as it was loaded from its checkpoint, without any update",
-                where=event.where,
-                update=self.monitor.updates_made,
-            )
+        names = [type(model).__name__ for model in fresh if type(model).__name__ in self.trained.names]
+        if names and not trained_frozen:
+            self.saved_fresh = self.saved_fresh or Saved(names[0], event.where, self.monitor.updates_made)
 
     def on_end(self, event: End) -> None:
+        if self.monitor.complete:
+            self._report_saved()
+            self._report_called()
         for where in self.untrained:
             self.found(
                 expected="the model that was trained, in the evaluation after the training",
@@ -107,13 +123,34 @@ class NotWhatWasTrained(Check):
                 update=self.monitor.updates_made,
                 hint="Load what was saved after the training.",
             )
-        if self.monitor.complete and self.early and not self.late and not self.loaded_any and self.monitor.update > 2:
+
+    def _report_saved(self) -> None:
+        if self.saved_fresh is not None and not self.saved_trained:
+            self.found(
+                expected="the model that the updates changed",
+                observed=f"{self.saved_fresh.name} as it was loaded from its checkpoint, without any update",
+                where=self.saved_fresh.where,
+                update=self.saved_fresh.update,
+            )
+        if self.early and not self.late and not self.loaded_any and self.monitor.update > 2:
             self.found(
                 expected="the model to be saved after its updates",
                 observed="it was saved before the first one, and not again",
                 where=self.early,
                 update=1,
                 hint="Save it when the training is over.",
+            )
+
+    def _report_called(self) -> None:
+        """Of the models that were called when the training was over, those of the kind that was trained."""
+        called = [each for each in self.called.since.values() if each.of_trained_kind]
+        if called and all(each.untrained for each in called):
+            self.found(
+                expected="the model that was trained, in the evaluation after the training",
+                observed=f"another of the same kind is called, which was never trained: {called[0].untrained}",
+                where=called[0].where,
+                update=self.monitor.updates_made,
+                hint="Evaluate the model that was trained, or load its state into the one that is evaluated.",
             )
 
 

@@ -22,9 +22,9 @@ class PlateauWrongMode(Check):
     """ReduceLROnPlateau waits for the wrong direction: it takes getting better for getting worse.
 
     ## Why is this a bug?
-    `ReduceLROnPlateau` lowers the learning rate when what it is given has not become less for some epochs. That is right
-    for a loss. An accuracy rises while the model learns, so by the default mode each epoch that improves counts as a
-    bad one, and the learning rate falls in the middle of the training until it changes nothing.
+    `ReduceLROnPlateau` lowers the learning rate when what it is given has not become less for some epochs. That is
+    right for a loss. An accuracy rises while the model learns, so by the default mode each epoch that improves counts
+    as a bad one, and the learning rate falls in the middle of the training until it changes nothing.
 
     ## What to do
     Say in which direction the number gets better: mode="max" for an accuracy, mode="min" for a loss.
@@ -38,6 +38,7 @@ class PlateauWrongMode(Check):
     """
 
     id = "schedule::plateau-wrong-mode"
+    needs = "ReduceLROnPlateau that is stepped after an evaluation"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -50,6 +51,7 @@ class PlateauWrongMode(Check):
         if value is None or mode not in ("min", "max"):
             return
         now = [each for each in self.evaluations.history[-3:] if each.updates_made == self.monitor.updates_made]
+        self.looked |= bool(now)
         is_wrong = _is_accuracy if mode == "min" else _is_loss
         if not any(is_wrong(value, each) for each in now):
             return

@@ -16,6 +16,13 @@ MAX_NEW = 0.1
 """Largest share of a backbone's tensors that may be newly initialised. A guess: a pooler or a position table is far
 below it, and a missing layer of a usual model above."""
 
+MAX_ADDED = 0.5
+"""Largest share of a layer's tensors that may be an addition to what the checkpoint has: a decoder's cross-attention is
+four in ten. Where names or classes do not fit, nearly all are new."""
+
+NEAR = 1e-2
+"""How near weights must be to those that were loaded: half precision and back is nearer. A guess."""
+
 MAX_CHANGED = 0.5
 """Largest share of the tensors looked at that may have changed between loading and the first update. A guess: who
 changes one on purpose (resized or averaged embeddings) leaves the others."""
@@ -35,8 +42,9 @@ class BackboneNotFromCheckpoint(Check):
     Call `init_weights()`, `apply()` or `reset_parameters()` on the head alone.
 
     ## When it is right
-    A new head, a new pooler and tied weights are not reported, nor are weights that the script loads itself with
-    `load_state_dict`, or changes after the first update. Weights that are new on purpose, a layer that is added and
+    A new head, a new pooler and tied weights are not reported, nor is what each layer has in addition to the
+    checkpoint's (cross-attention, adapters), nor are weights that the script loads itself with `load_state_dict`, or
+    changes after the first update. Weights that are new on purpose, a layer that is added and
     then trained for long, are worth an `--ignore`.
 
     ## References
@@ -58,6 +66,7 @@ class BackboneNotFromCheckpoint(Check):
         lacking = set(_names(info.get("missing_keys", ()))) | mismatched
         tied = set(getattr(event.model, "all_tied_weights_keys", None) or ())
         new = [name for name in backbone if name in lacking and name not in tied and "pooler" not in name]
+        new = _without_additions(new, backbone)
         resized = mismatched & set(backbone)
         self.looked |= bool(backbone)
         if backbone and (len(new) > MAX_NEW * len(backbone) or resized):
@@ -78,7 +87,7 @@ class BackboneNotFromCheckpoint(Check):
 
     def _look_at(self, module: nn.Module, event: Forward) -> None:
         loaded = self.loaded.spread.get(module, [])
-        changed = [p for p, value in loaded if not torch.equal(p, value.to(p.device, p.dtype))]
+        changed = [p for p, value in loaded if not _is_near(p, value)]
         if not self.monitor.stepped and len(changed) > MAX_CHANGED * len(loaded):
             self.found(
                 expected="the checkpoint's weights at the first update",
@@ -89,11 +98,29 @@ class BackboneNotFromCheckpoint(Check):
             )
 
 
+def _is_near(parameter: torch.Tensor, value: torch.Tensor) -> bool:
+    value = value.to(parameter.device, parameter.dtype)
+    return torch.equal(parameter, value) or torch.allclose(parameter.float(), value.float(), rtol=NEAR, atol=NEAR**2)
+
+
 def _backbone(model: Any) -> list[str]:
     """The names of its parameters: all of them, where the model has no head."""
     prefix = getattr(model, "base_model_prefix", "")
     headed = bool(prefix) and hasattr(model, prefix)
     return [name for name, _ in model.named_parameters() if not headed or name.startswith(f"{prefix}.")]
+
+
+def _without_additions(new: list[str], backbone: list[str]) -> list[str]:
+    """The new tensors but those that every layer has in addition to the checkpoint's, as cross-attention or adapters."""
+    known = {_in_every_layer(name) for name in set(backbone) - set(new)}
+    every = {_in_every_layer(name) for name in backbone}
+    if len(every - known) > MAX_ADDED * len(every):
+        return new
+    return [name for name in new if _in_every_layer(name) in known]
+
+
+def _in_every_layer(name: str) -> str:
+    return ".".join("N" if part.isdigit() else part for part in name.split("."))
 
 
 def _names(keys: Iterable[Any]) -> Iterable[str]:

@@ -53,8 +53,8 @@ class StateNotLoaded(Check):
     Keep the best state as `copy.deepcopy(model.state_dict())`, and load it into the model that is used.
 
     ## When it is right
-    Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, nor is a
-    second model that is used in any way after its state was loaded.
+    Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
+    the module's own are in it; nor is a second model that is used in any way after its state was loaded.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -95,8 +95,8 @@ class StateNotLoaded(Check):
         self.looked = True
         name = type(event.into).__name__
         self.unused.append(Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made)))
-        fitting = len(event.state) - len(event.unexpected)
-        if event.strict or fitting >= MIN_SHARE * len(event.state):
+        fitting, own = len(event.state) - len(event.unexpected), _names(event.into)
+        if event.strict or fitting >= MIN_SHARE * min(len(event.state), len(own)):
             return
         self.found(
             expected="a state whose names are the module's",
@@ -125,3 +125,8 @@ class StateNotLoaded(Check):
                     update=each.update,
                     hint="Load it into the model that is trained or evaluated, not into a copy of it.",
                 )
+
+
+def _names(module: nn.Module) -> set[str]:
+    """Of its parameters and buffers."""
+    return {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
