@@ -98,7 +98,7 @@ def test_an_error_of_the_block_is_its_own_and_carries_what_was_found() -> None:
 def _looked_at() -> Iterator[tuple[str, Any]]:
     """What the hooks replace."""
     owners: list[Any] = [torch.autograd, nn.functional, torch.nn.utils, torch.nn.utils.clip_grad, nn.Module, torch]
-    owners += [torch.optim.Optimizer, dataloader._BaseDataLoaderIter, torch.amp.grad_scaler.GradScaler]
+    owners += [torch.Tensor, torch.optim.Optimizer, dataloader._BaseDataLoaderIter, torch.amp.grad_scaler.GradScaler]
     owners += [each for each in vars(lr_scheduler).values() if isinstance(each, type)]
     for owner in owners:
         for name, value in vars(owner).items():

@@ -27,7 +27,7 @@ MOST_TENSORS = 256
 """Tensors that are told from one another: more parts than a test set is usually cut into."""
 
 MOST_ROWS = 4096
-"""Rows of an evaluation among which rows to train on are looked for."""
+"""Rows of an evaluation among which rows to train on are looked for, and of these that are remembered."""
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class EvaluationsByHand(Fact):
         self._modes = monitor.fact(Modes)
         self._seen: dict[tuple[object, ...], _Evaluated] = {}
         self._trained: WeakKeyDictionary[nn.Module, set[bytes]] = WeakKeyDictionary()
-        """Rows of the latest batch that a model was trained on, and that was looked at."""
+        """Rows of batches that a model was trained on, as far as they were looked at."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
         self.found: FirstForward | None = None
@@ -82,7 +82,9 @@ class EvaluationsByHand(Fact):
         if given is None or given.dim() < 2 or not self._modes.sensitive(event.model):
             return
         if self.monitor.is_sampled():
-            self._trained[event.model] = set(row_bytes(given))
+            trained = self._trained.setdefault(event.model, set())
+            if len(trained) < MOST_ROWS:
+                trained.update(row_bytes(given))
         for each in self._seen.values():
             each.left_out = each.left_out or each.of() is _base(given)
 
@@ -124,14 +126,17 @@ class EvaluationsByHand(Fact):
                 self.found = self.found or self._unseen(seen)
 
     def _unseen(self, seen: _Evaluated) -> FirstForward | None:
-        """Where it was evaluated, if it has none of the rows that were trained on of late."""
+        """Where it was evaluated, if no part of the same tensor that was has rows that were trained on."""
         base, model = seen.of(), seen.model()
         trained = self._trained.get(model) if model is not None else None
         if seen.left_out or base is None or not trained or seen.place[0][0] < 2:
             return None
-        given = base.detach().as_strided(*seen.place)
-        seen.left_out = not trained.isdisjoint(row_bytes(given, MOST_ROWS))
-        return None if seen.left_out else seen.first
+        parts = [each for each in self._seen.values() if each.of() is base and each.model() is model]
+        if any(not trained.isdisjoint(row_bytes(base.detach().as_strided(*each.place), MOST_ROWS)) for each in parts):
+            for each in parts:
+                each.left_out = True
+            return None
+        return seen.first
 
 
 def _base(tensor: torch.Tensor) -> torch.Tensor:
