@@ -80,7 +80,7 @@ class NextTokenVisible(Check):
 
 
 def _sees_next(taught: Taught) -> bool | None:
-    """Whether a place of the model has other logits when the token behind it is another; None where that says nothing."""
+    """Whether a place has other logits when the token behind it is another; None where that says nothing."""
     if taught.tokens.shape[0] == taught.tokens.shape[1]:
         return None  # rows and places cannot be told apart
     model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
