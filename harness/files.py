@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,6 +66,21 @@ def write_atomically(path: Path, text: str) -> None:
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Relative paths are below ``folder`` for a while."""
+    try:
+        before = os.getcwd()
+    except FileNotFoundError:  # it has been removed
+        before = None
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.chdir(before)
 
 
 def check_writable(folder: Path) -> None:

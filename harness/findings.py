@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
@@ -50,8 +54,40 @@ class Finding:
             f"    expected  {self.expected}",
             f"    observed  {shortened(self.observed)}",
             *([f"    where     {place}"] if place else []),
+            *(f"              {line}" for line in code_frame(self.where)),
             f"    fix       {self.hint}",
         ]
+
+
+PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
+"""A finding's place where it is a line of a file."""
+
+LONGEST_LINE = 100
+"""Characters of a line of source that are shown."""
+
+
+def code_frame(where: str | None) -> list[str]:
+    """The line of a place between its neighbours; nothing where it cannot be read.
+
+    Nor where it is a file's first line, which stands for the file where no line is at fault.
+    """
+    place = PLACE.fullmatch(where or "")
+    if place is None or (at := int(place["line"])) < 2:
+        return []
+    file = place["file"]
+    if file not in linecache.cache and not os.path.isfile(file):  # a notebook's cells are in the cache alone
+        return []
+    linecache.checkcache(file)
+    lines = linecache.getlines(file)
+    if at > len(lines) or not lines[at - 1].strip():
+        return []
+    numbers = range(at - 1, min(at + 1, len(lines)) + 1)
+    source = textwrap.dedent("\n".join(lines[number - 1].expandtabs(4).rstrip() for number in numbers)).split("\n")
+    width = len(str(numbers[-1]))
+    return [
+        f"{'>' if number == at else ' '} {number:{width}} | {shortened(line, LONGEST_LINE)}".rstrip()
+        for number, line in zip(numbers, source, strict=True)
+    ]
 
 
 def shortened(text: str, limit: int = 400) -> str:

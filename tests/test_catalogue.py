@@ -93,6 +93,11 @@ def test_every_check_is_told_of_something_and_refers_to_others_that_exist() -> N
         assert set(check.explains) <= set(known) - {name}, name
 
 
+def test_every_check_says_what_it_needs() -> None:
+    """So that the outcome can say why it did not look; that it looks at its good example, tests/checks shows."""
+    assert [check for check, kind in catalogue.checks().items() if not vars(kind).get("needs")] == []
+
+
 def test_files_name_the_checks() -> None:
     """A shell's completion does not import them."""
     assert set(catalogue.names()) == {*catalogue.checks(), *catalogue.families()}

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.errors import CannotTry
-from harness.findings import Finding, NotApplicable, StageCheck
+from harness.findings import Finding, NotApplicable, StageCheck, code_frame
 
 
 def _check(function: Callable[[int], Iterator[Finding]], **options: Any) -> StageCheck[int]:
@@ -53,3 +55,22 @@ def test_what_cannot_be_tried_is_no_finding() -> None:
 
     with pytest.raises(CannotTry, match="no weights"):
         _check(function)(1)
+
+
+def test_the_line_of_a_place_stands_between_its_neighbours(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("import torch\n\tfor batch in loader:\n\t\tstep(" + "x" * 200 + ")\n\n")
+    assert code_frame(f"{file}:2") == [
+        "  1 | import torch",
+        "> 2 |     for batch in loader:",
+        f"  3 |         step({'x' * 84}...",
+    ]
+    assert code_frame(f"{file}:3")[-1] == "  4 |"
+    for nowhere in (None, "row 3", f"{file}:1", f"{file}:4", f"{file}:9", f"{tmp_path}/absent.py:3", "<stdin>:2"):
+        assert code_frame(nowhere) == []
+
+
+def test_a_notebooks_cell_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = (30, None, ["model(x)\n", "optimizer.step()\n"], "<ipython-input-1-abc>")
+    monkeypatch.setitem(linecache.cache, "<ipython-input-1-abc>", cell)
+    assert code_frame("<ipython-input-1-abc>:2") == ["  1 | model(x)", "> 2 | optimizer.step()"]

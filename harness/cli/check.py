@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness import launch
 from harness.cli.options import CANNOT_TRY, CRASHED, FOUND, check_json, checks_option, echo, json_option
+from harness.errors import CannotTry
+
+if TYPE_CHECKING:
+    from harness.watch.script import CheckReport
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -41,26 +47,56 @@ def check(
     """
     if json_file is not None and launch.is_main_process():
         check_json(json_file)
-        json_file = json_file.absolute()  # the script may go to another folder
 
+    from harness.files import working_in
+    from harness.watch.script import check_script
+
+    folder = Path.cwd()
+
+    def told(report: CheckReport) -> int:
+        with working_in(folder):  # the script may have gone to another
+            return _told(report, json_file)
+
+    def leaving(outcome: Callable[[], CheckReport]) -> int:
+        try:
+            return told(outcome())
+        except CannotTry as error:
+            click.echo(f"harness: {error}", err=True)
+            return CANNOT_TRY
+
+    sys.exit(
+        told(
+            check_script(
+                script,
+                arguments,
+                module=module,
+                updates=updates,
+                full=full,
+                select=select,
+                ignore=ignore,
+                leaving=leaving,
+            )
+        )
+    )
+
+
+def _told(report: CheckReport, json_file: Path | None) -> int:
+    """Print and write what a script came to; the exit status."""
     from harness.files import write_atomically
     from harness.report import annotations
     from harness.report.check import outcome_lines
-    from harness.watch.script import check_script
 
-    report = check_script(script, arguments, module=module, updates=updates, full=full, select=select, ignore=ignore)
-    if not launch.is_main_process():
-        if report.crashed is not None:
-            click.echo(report.crashed, err=True)
-        sys.exit(CRASHED if report.crashed is not None else 0)
-    if json_file is not None:
-        write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
     if report.crashed is not None:
         click.echo(report.crashed, err=True)
-    click.echo(err=True)  # the script's last line, a progress bar's say, may not have ended
-    echo(outcome_lines(report), err=True)
-    if annotations.running_in_github_actions():
-        echo(annotations.of_findings(report.findings))
+    if launch.is_main_process():
+        if json_file is not None:
+            write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
+        click.echo(err=True)  # the script's last line, a progress bar's say, may not have ended
+        echo(outcome_lines(report), err=True)
+        if annotations.running_in_github_actions():
+            echo(annotations.of_findings(report.findings))
     if report.crashed is not None:
-        sys.exit(CRASHED)
-    sys.exit(FOUND if report.failed else CANNOT_TRY if report.incomplete else 0)
+        return CRASHED
+    if not launch.is_main_process():
+        return 0
+    return FOUND if report.failed else CANNOT_TRY if report.incomplete else 0

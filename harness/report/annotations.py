@@ -6,14 +6,11 @@ Printed beside the ordinary lines where ``GITHUB_ACTIONS`` is "true" (GitHub's d
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 
-from harness.findings import Finding
+from harness.findings import PLACE, Finding
 from harness.matrix import Change
 from harness.record import BlockRecord
-
-PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)")
 
 
 def running_in_github_actions() -> bool:
@@ -23,7 +20,7 @@ def running_in_github_actions() -> bool:
 def of_findings(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
-        place = PLACE.match(finding.where or "")
+        place = PLACE.fullmatch(finding.where or "")
         where = {"file": place["file"], "line": place["line"]} if place else {}
         yield annotation(finding.severity, f"{finding.check}: {finding.message}", text, **where)
 

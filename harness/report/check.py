@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from harness.watch.script import CheckReport
+
+REASONS = 3
+"""Reasons for which checks had nothing to look at that are shown, the commonest first."""
 
 
 def outcome_lines(report: CheckReport) -> Iterator[str]:
@@ -17,15 +21,38 @@ def outcome_lines(report: CheckReport) -> Iterator[str]:
         yield f"  not looked at: {each.check}: {each.why}"
     for note in report.notes:
         yield f"  note: {note}"
+    yield f"  {_looked_at(report)}"
+    if report.shortened and report.crashed is not None:
+        yield (
+            "  note: long passes over a DataLoader were shortened, while its len() stayed what it is; if the script "
+            "does not end like this by itself, try --full"
+        )
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
-    counted = [f"{n} {what}{'s' * (n > 1)}" for n, what in ((errors, "error"), (warnings, "warning")) if n]
-    lacking = len(report.not_looked_at)
-    if lacking:
-        counted.append(f"{lacking} check{'s' * (lacking > 1)} could not look")
+    counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
+    if report.not_looked_at:
+        counted.append(f"{_number(len(report.not_looked_at), 'check')} could not look")
+    nothing = "nothing found" if report.crashed is None else "nothing found until it ended"
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
     yield (
-        f"{report.script}: {', '.join(counted) or 'nothing found'} in {report.updates} updates{passes}; "
+        f"{report.script}: {', '.join(counted) or nothing} in {_number(report.updates, 'update')}{passes}; "
         f"{in_all:.1f} s, of which {before:.1f} s of importing and loading"
     )
+
+
+def _looked_at(report: CheckReport) -> str:
+    """How many checks held, and why others had nothing to look at."""
+    held = f"{_number(len(report.held), 'check')} held"
+    if not report.nothing_to_look_at:
+        return held
+    reasons = Counter(each.why for each in report.nothing_to_look_at).most_common()
+    shown = [f"{why}: {count}" for why, count in reasons[:REASONS]]
+    others = sum(count for _, count in reasons[REASONS:])
+    if others:
+        shown.append(f"other reasons: {others}")
+    return f"{held}; {len(report.nothing_to_look_at)} had nothing to look at ({', '.join(shown)})"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

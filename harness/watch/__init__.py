@@ -32,6 +32,7 @@ def watch(
     ignore: Collection[str] = (),
     every: int = 50,
     raise_errors: bool = True,
+    must_train: bool = True,
 ) -> Iterator[Threads]:
     """Watch the training that happens in the block.
 
@@ -41,11 +42,12 @@ def watch(
         every: look at the tensors of the first updates, and of each N-th from then on.
         raise_errors: whether errors end the block with :class:`SilentBug`; warnings never do. The findings are in
             ``findings`` of what the block gets.
+        must_train: whether a block in which no optimizer makes a step is an error, because nothing was looked at.
 
     Raises:
         SilentBug: something was found that is an error.
-        CannotTry: ``select`` or ``ignore`` names a check that does not exist; or nothing was found, and a check failed
-            itself, so that nothing can be said of what it looks for.
+        CannotTry: ``select`` or ``ignore`` names a check that does not exist; nothing was trained in the block; or
+            nothing was found, and a check failed itself, so that nothing can be said of what it looks for.
     """
     from harness.errors import CannotTry
     from harness.settings import wanted
@@ -65,10 +67,17 @@ def watch(
         for finding in reported(threads.findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))
         raise
+    if threads.closed:
+        return  # in a process that the block forked
     threads.ends()
     errors = [finding for finding in reported(threads.findings, chosen.ignored) if finding.severity == "error"]
     if errors and raise_errors:
         raise SilentBug("\n".join(line for finding in errors for line in ("", *finding.lines())))
+    if must_train and not threads.trained and not threads.findings:
+        raise CannotTry(
+            "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
+            "watch(must_train=False)"
+        )
     if threads.crashed and raise_errors:
         raise CannotTry("; ".join(f"the check {check} failed itself: {how}" for check, how in threads.crashed.items()))
 

@@ -29,8 +29,9 @@ class Check(Listener):
     """One statement that holds of every right training loop.
 
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
-    are its page (:class:`harness.catalogue.Page`). It overrides the handlers of the events that it needs, and calls
-    :meth:`found`. A check that raises is left out from then on, and the outcome says so.
+    are its page (:class:`harness.catalogue.Page`). It overrides the handlers of the events that it needs, sets
+    ``looked`` where it judges, and calls :meth:`found`. A check that raises is left out from then on, and the outcome
+    says so.
 
     Raises:
         TypeError: when a subclass is made whose id is taken, or is not that of its file, or whose docstring lacks a
@@ -44,6 +45,10 @@ class Check(Listener):
     """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
     explains: ClassVar[tuple[str, ...]] = ()
     """Ids of checks whose findings follow from this one's, and would say the same bug twice."""
+    needs: ClassVar[str] = "training that it fits"
+    """What must be there for it to look, as it reads after "no": "learning rate scheduler"."""
+    looked = False
+    """Whether it has judged something: what it needs was there. Set where the judging begins, and not before."""
     page: ClassVar[catalogue.Page]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -74,6 +79,7 @@ class Check(Listener):
             update: the number of the update, counted from 1, where it is about one.
             hint: what to do in this very case, where that is more than the first paragraph of "What to do".
         """
+        self.looked = True
         self.monitor.report(
             Finding(
                 expected=expected,
@@ -86,6 +92,10 @@ class Check(Listener):
                 message=self.page.statement,
             )
         )
+
+    def lacks(self) -> str:
+        """Why it did not look."""
+        return f"no {self.needs}"
 
     def summary(self) -> Any:
         """What this rank knows, as JSON, for a check that compares ranks; None for others."""

@@ -7,7 +7,7 @@ something later keeps that, and not the event, which may hold a whole batch and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,6 +36,8 @@ class Pass:
     """Rows in them, as far as the sampler says."""
     exhausted: bool = False
     shortened: bool = False
+    may_be_left: bool = False
+    """Whether a shortened one is gone through by a loop with a break in it, which may be meant to end before."""
     over: bool = False
     updates: int = 0
     """Optimizer steps while it was the innermost pass."""
@@ -50,6 +52,13 @@ class Pass:
     """Whether a backward pass came from one of its batches."""
     thread: int = 0
     """The thread that began it."""
+    iterator: Callable[[], Any] | None = None
+    """A weak reference to what gives its batches."""
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing more can come of it, because the script has let go of its iterator."""
+        return self.iterator is not None and self.iterator() is None
 
     @property
     def dataset(self) -> Any:
@@ -172,6 +181,34 @@ class LossCall(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Pairing(Event):
+    """The script subtracted or compared two tensors of which every number met every number of the other."""
+
+    handler = "on_pairing"
+    sign: str
+    """-, == or !=."""
+    one: torch.Tensor
+    other: torch.Tensor
+    forwards: Sequence[Forward]
+    """The forwards since the backward pass before, as far as they are still held."""
+    where: str | None
+
+    @property
+    def column(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The one of shape (rows, 1) and the one of shape (rows,); None where the two have other shapes."""
+        column, flat = (self.one, self.other) if self.one.dim() == 2 else (self.other, self.one)
+        return (column, flat) if flat.dim() == 1 and column.shape == (len(flat), 1) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored(Event):
+    """A loss without a graph was computed, or tensors were compared, after a forward that cannot be differentiated."""
+
+    handler = "on_scored"
+    forward: Forward
+
+
+@dataclass(frozen=True, eq=False)
 class BackwardBegins(Event):
     handler = "on_backward_begins"
     number: int
@@ -195,6 +232,8 @@ class Backward(BackwardBegins):
     handler = "on_backward"
     reached: frozenset[int] = frozenset()
     """Numbers of the forwards whose outputs it went through."""
+    scaled: bool = False
+    """Whether it went through a loss that a GradScaler has multiplied."""
 
 
 # Gradients and updates
@@ -207,11 +246,15 @@ class Clip(Event):
     handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
+    used_up: bool = False
+    """Whether they were given as an iterator that had nothing left."""
 
 
 @dataclass(frozen=True, eq=False)
 class ZeroGrad(Event):
     handler = "on_zero_grad"
+    of: Any
+    """The optimizer or the module whose gradients are cleared."""
     where: str | None
 
 
@@ -258,6 +301,8 @@ class SchedulerStep(Event):
     handler = "on_scheduler_step"
     scheduler: Any
     where: str | None
+    metric: float | None = None
+    """What a ReduceLROnPlateau was given."""
 
 
 # Metrics
@@ -405,6 +450,8 @@ class Listener:
     def on_forward(self, event: Forward) -> None: ...
     def on_inner_forward(self, event: InnerForward) -> None: ...
     def on_loss(self, event: LossCall) -> None: ...
+    def on_scored(self, event: Scored) -> None: ...
+    def on_pairing(self, event: Pairing) -> None: ...
     def on_backward_begins(self, event: BackwardBegins) -> None: ...
     def on_backward(self, event: Backward) -> None: ...
     def on_clip(self, event: Clip) -> None: ...

@@ -37,25 +37,28 @@ class Locator:
 
     def where(self) -> str | None:
         """FILE:LINE of the innermost line that is the user's own."""
-        return next((f"{self._shown[name]}:{line}" for name, line in self._lines()), None)
+        return next((f"{self._shown[name]}:{line}" for name, line in self._lines(sys._getframe())), None)
 
-    def stack(self) -> tuple[tuple[str, int], ...]:
-        """All of the user's own lines that are being executed, the innermost first."""
-        return tuple(self._lines())
+    def stack(self, frame: FrameType | None = None) -> tuple[tuple[str, int], ...]:
+        """All of the user's own lines that are being executed, the innermost first; of another thread by its frame."""
+        return tuple(self._lines(frame or sys._getframe()))
 
     def shown(self, place: tuple[str, int]) -> str:
         """A line of :meth:`stack` as FILE:LINE."""
         return f"{self._shown[place[0]]}:{place[1]}"
 
-    def _lines(self) -> Iterator[tuple[str, int]]:
-        frame: FrameType | None = sys._getframe(1)
+    def _lines(self, frame: FrameType | None) -> Iterator[tuple[str, int]]:
         while frame is not None:
-            name = frame.f_code.co_filename
-            if name not in self._shown:
-                self._shown[name] = _relative(name) if self._is_users(name) else ""
-            if self._shown[name]:
-                yield name, frame.f_lineno
+            if self.is_users(frame):
+                yield frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
+
+    def is_users(self, frame: FrameType) -> bool:
+        """Whether the code of a frame is the user's own."""
+        name = frame.f_code.co_filename
+        if name not in self._shown:
+            self._shown[name] = _relative(name) if self._is_users(name) else ""
+        return bool(self._shown[name])
 
     def _is_users(self, name: str) -> bool:
         if "ipykernel" in name or name.startswith("<ipython"):

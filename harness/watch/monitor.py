@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import time
 import traceback
@@ -32,6 +33,7 @@ from harness.watch.events import (
     Pass,
     PassBegins,
     PassEnds,
+    Scored,
     Step,
     StepBegins,
 )
@@ -44,6 +46,9 @@ HELD = 8
 ALWAYS_SAMPLED = 8
 """The first updates of a loop, whose tensors are all looked at."""
 
+MOST_STOPS = 100
+"""How often a script may go on after it was ended, before its process is left. A guess: more than it has loops."""
+
 KnownFact = TypeVar("KnownFact", bound=Listener)
 
 
@@ -51,9 +56,11 @@ class AnyCheck(Protocol):
     """What the monitor needs of a check (:class:`harness.watch.check.Check`)."""
 
     id: ClassVar[str]
+    looked: bool
 
     @classmethod
     def handlers(cls) -> list[str]: ...
+    def lacks(self) -> str: ...
     def summary(self) -> Any: ...
     def compare(self, summaries: Sequence[Any]) -> None: ...
 
@@ -117,6 +124,8 @@ class Monitor:
         """Every scheduler seen, with where it was made."""
         self.scale = 1.0
         """What a GradScaler has multiplied the loss by that comes next."""
+        self.scaled = False
+        """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
         self.reached: set[int] = set()
@@ -130,6 +139,8 @@ class Monitor:
         """When the script got its first batch."""
         self.stepped = False
         """Whether any optimizer stepped."""
+        self.updated_by_hand = False
+        """Whether the script changed parameters itself that no optimizer changed."""
         self.complete = True
         """Whether the loop went to its own end; what was to come cannot be missed where it did not."""
         self.over = False
@@ -267,7 +278,9 @@ class Monitor:
     # What the instruments report
 
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
-        for each in [each for each in self.passes if each.loader is loader]:
+        current = None if self.batch is None else self.batch.of
+        dropped = [each for each in self.passes if each.is_dropped and each is not current]
+        for each in [each for each in self.passes if each.loader is loader or each in dropped]:
             self.end_pass(each)
             if each in self.passes:
                 self.passes.remove(each)  # it gave no batch
@@ -324,6 +337,11 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
+    def score(self) -> None:
+        """Something was computed that may score what a model has just said."""
+        if self.forwards and not self.forwards[-1].gradients:
+            self.emit(Scored(self.forwards[-1]))
+
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
         self._stepped = False
@@ -337,7 +355,7 @@ class Monitor:
             where=self.locator.where(),
             inside_step=self.in_step is not None,
         )
-        self.scale = 1.0
+        self.scale, self.scaled = 1.0, False
         self.reached.clear()
         self.in_backward = True
         self.emit(begins)
@@ -347,7 +365,7 @@ class Monitor:
             self.in_backward = False
         if self.batch is not None:
             self.batch.of.trains = True
-        self.emit(Backward(**vars(begins), reached=frozenset(self.reached)))
+        self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses = [], []
 
     def optimizer_made(self, optimizer: Optimizer) -> None:
@@ -458,6 +476,10 @@ class Threads:
         self.monitors = [self.first]
         self.closed = False
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
+        self.leaving: Callable[[int], int] | None = None
+        """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
+        self._stops = 0
+        """How often the script was ended after it had been ended."""
         self._trains: threading.Thread | None = None
         """The thread whose loop is the first."""
         self._own = threading.local()
@@ -499,6 +521,10 @@ class Threads:
         if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
             for each in self.monitors:
                 each.complete = False
+            self._stops += 1
+            if self._stops > MOST_STOPS and self.leaving is not None:
+                sys.stdout.flush()
+                os._exit(self.leaving(0))
             raise UpdateLimitReached
 
     def stepping(self, optimizer: Optimizer) -> Monitor | None:
@@ -509,10 +535,10 @@ class Threads:
         return monitor
 
     def ends(self) -> None:
-        """All loops are over."""
+        """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
+        self.closed = True
         for monitor in self.monitors:
             monitor.ends()
-        self.closed = True
 
     @property
     def findings(self) -> dict[str, Finding]:
@@ -527,6 +553,22 @@ class Threads:
     def crashed(self) -> dict[str, str]:
         """Checks that failed themselves, and how."""
         return {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+
+    @property
+    def looked(self) -> set[str]:
+        """Checks that judged something."""
+        return {check.id for monitor in self.monitors for check in monitor.checks if check.looked}
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Checks that had nothing to look at, and why."""
+        looked, checks = self.looked, [check for monitor in self.monitors for check in monitor.checks]
+        return {check.id: check.lacks() for check in checks if check.id not in looked}
+
+    @property
+    def trained(self) -> bool:
+        """Whether any optimizer made a step, or the script its own updates."""
+        return any(monitor.stepped or monitor.updated_by_hand for monitor in self.monitors)
 
     @property
     def updates_made(self) -> int:

@@ -8,9 +8,10 @@ import runpy
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,14 +20,19 @@ from typing import TYPE_CHECKING, Any
 
 from harness import launch
 from harness.errors import CannotTry
-from harness.files import write_atomically
+from harness.files import working_in, write_atomically
 from harness.findings import Finding
 
 if TYPE_CHECKING:
+    from harness.watch.locate import Locator
     from harness.watch.monitor import Threads
 
 PATIENCE = 60.0
 """Seconds that the first rank waits for what the others found."""
+
+LOOKS, SECONDS = 4, 0.05
+"""How often, and how long after another, threads are looked at before they count as idle. A guess: a thread is in its
+function within a hundredth of a second."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,10 @@ class CheckReport:
     findings: list[Finding] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     """Checks that found something and were not wanted."""
+    held: list[str] = field(default_factory=list)
+    """Checks that looked and found nothing."""
+    nothing_to_look_at: list[NotLookedAt] = field(default_factory=list)
+    """Checks for which what they judge was not there."""
     not_looked_at: list[NotLookedAt] = field(default_factory=list)
     """Checks that failed themselves."""
     notes: list[str] = field(default_factory=list)
@@ -80,20 +90,23 @@ def check_script(
     full: bool = False,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
 ) -> CheckReport:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
-    Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is.
+    Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
+    leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what makes the report, and
+    returns the process's exit status.
 
     Raises:
         CannotTry: there is no such script, it is not Python, or it makes no update in this process; or a check that is
             named does not exist, here, in ``[tool.harness]`` of a pyproject.toml or in a comment of the script.
     """
-    begun = time.perf_counter()
+    begun, process, folder = time.perf_counter(), os.getpid(), Path.cwd()
     path = None if module else _readable(script)
 
-    from harness.settings import is_ignored_by_comment, wanted
-    from harness.watch import checks_of, reported
+    from harness.settings import wanted
+    from harness.watch import checks_of
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
     from harness.watch.monitor import Options, Threads
@@ -103,26 +116,57 @@ def check_script(
     shortening = None if full else Shortening()
     options = Options(checks_of(chosen.selected), every=10 if full else 1, updates=updates, shortening=shortening)
     threads = Threads(options, Locator(path))
-    report = CheckReport(script)
+
+    def outcome(crashed: str | None) -> CheckReport:
+        with working_in(folder):  # the script may have gone to another
+            return _outcome(script, threads, crashed, chosen.ignored, begun)
+
+    def left(status: int) -> int:
+        ended = f"{script} ended itself with os._exit({status})" if status else None
+        return status if leaving is None else leaving(lambda: outcome(ended))
+
+    threads.leaving = left
     with _as_main(script, arguments, path), instrumented(threads):
-        report.crashed = _run(script, path)
+        end = _run(script, path, threads.locator)
+    if os.getpid() != process:
+        sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
+    return outcome(end.crashed)
+
+
+def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
+    """End the watch, and put together what was found on all ranks.
+
+    Raises:
+        CannotTry: nothing was trained, and nothing found.
+    """
+    from harness.settings import is_ignored_by_comment
+    from harness.watch import reported
+
     for monitor in threads.monitors:
-        monitor.complete = monitor.complete and report.crashed is None
+        monitor.complete = monitor.complete and crashed is None
     threads.ends()
-    findings, notes, crashed = _of_all_ranks(threads)
-    commented = {check for check, finding in findings.items() if is_ignored_by_comment(finding)}
-    ignored = chosen.ignored | commented
-    report.updates = threads.updates_made
-    report.notes = notes
-    report.not_looked_at = [NotLookedAt(check, f"it failed itself: {how}") for check, how in crashed.items()]
-    report.shortened = any(monitor.passes_shortened for monitor in threads.monitors)
-    report.findings = reported(findings, ignored)
-    report.ignored = sorted(set(findings) & ignored)
+    found = _of_all_ranks(threads)
+    findings = found.findings
+    ignored = {*ignored, *(check for check, finding in findings.items() if is_ignored_by_comment(finding))}
+    silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*findings, *found.crashed}]
+    first = min((monitor.first_batch for monitor in threads.monitors if monitor.first_batch), default=None)
     end = time.perf_counter()
-    first = min((monitor.first_batch for monitor in threads.monitors if monitor.first_batch), default=end)
-    report.seconds = {"before the first batch": first - begun, "in all": end - begun}
-    trained = any(monitor.stepped for monitor in threads.monitors)
-    if not trained and report.crashed is None and not report.findings:
+    report = CheckReport(
+        script,
+        updates=threads.updates_made,
+        findings=reported(findings, ignored),
+        ignored=sorted(set(findings) & ignored),
+        held=[check for check in silent if check in found.looked],
+        nothing_to_look_at=[NotLookedAt(check, found.lacking[check]) for check in silent if check not in found.looked],
+        not_looked_at=[NotLookedAt(check, f"it failed itself: {how}") for check, how in found.crashed.items()],
+        notes=found.notes,
+        shortened=any(monitor.passes_shortened for monitor in threads.monitors),
+        crashed=crashed,
+        seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
+    )
+    if crashed is not None and report.shortened:
+        report.notes.append("long passes were shortened; if the script ends well without that, try --full")
+    if not threads.trained and crashed is None and not report.findings:
         raise CannotTry(
             f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
             "of its own, check the script that it starts there"
@@ -130,57 +174,107 @@ def check_script(
     return report
 
 
-def _run(script: str, path: Path | None) -> str | None:
-    """Run the script, or the module where there is no path; what it crashed with, None where it ended by itself."""
+@dataclass(frozen=True)
+class _End:
+    """How a script ended."""
+
+    crashed: str | None = None
+    """Its traceback, or what it ended itself with."""
+    code: Any = None
+    """What ``sys.exit`` is given in a process that ends as the script did."""
+
+
+def _run(script: str, path: Path | None, locator: Locator) -> _End:
+    """Run the script, or the module where there is no path, up to the end of the threads that Python waits for."""
     from harness.watch.monitor import UpdateLimitReached
 
+    before = set(threading.enumerate())
     try:
-        if path is None:
-            runpy.run_module(script, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(str(path), run_name="__main__")
-    except UpdateLimitReached:
-        pass
-    except SystemExit as ended:
-        if ended.code not in (None, 0):
-            return f"{script} ended itself with sys.exit({ended.code!r})"
+        try:
+            if path is None:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(str(path), run_name="__main__")
+        except UpdateLimitReached:
+            return _End()
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                return _End(f"{script} ended itself with sys.exit({ended.code!r})", ended.code)
+        _wait_for_threads(before, locator)
     except KeyboardInterrupt:
-        return f"{script} was interrupted"
+        return _End(f"{script} was interrupted", 130)
     except BaseException as error:
         if path is None and isinstance(error, ImportError) and not _own_frames(error.__traceback__):
             raise CannotTry(f"there is no module {script} to run: {error}") from error
-        return _traceback(error)
-    return None
+        crashed = _traceback(error)
+        return _End(crashed, crashed)
+    return _End()
 
 
-def _of_all_ranks(threads: Threads) -> tuple[dict[str, Finding], list[str], dict[str, str]]:
-    """Findings, notes, and checks that failed themselves; on the first of several ranks those of all.
+def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
+    """Wait for those that Python waits for before it exits.
+
+    It ends idle workers of executors first: they are in none of the user's lines, and nor is, for a moment, a thread
+    that has just been started.
+    """
+    idle = 0
+    while idle < LOOKS:
+        waited_for = [each for each in threading.enumerate() if each not in before and not each.daemon]
+        if not waited_for:
+            return
+        frames = sys._current_frames()
+        busy = any(locator.stack(frames[each.ident]) for each in waited_for if each.ident in frames)
+        idle = 0 if busy else idle + 1
+        waited_for[0].join(SECONDS)
+
+
+@dataclass
+class _Found:
+    """What the checks came to, by their ids."""
+
+    findings: dict[str, Finding]
+    notes: list[str]
+    crashed: dict[str, str]
+    """Checks that failed themselves, and how."""
+    looked: set[str]
+    lacking: dict[str, str]
+    """Checks that had nothing to look at, and why."""
+
+
+def _of_all_ranks(threads: Threads) -> _Found:
+    """What was found; on the first of several ranks that of all.
 
     The others leave theirs in a folder that the first reads. It also compares what only shows between ranks.
     """
     ranks = launch.world_size() or 1
     if ranks == 1:
-        return threads.findings, threads.notes, threads.crashed
+        return _of_this_rank(threads)
     # Ranks of one launcher on one machine have one parent.
     folder = Path(tempfile.gettempdir()) / f"harness-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
     folder.mkdir(exist_ok=True)
-    rank, own = int(os.environ.get("RANK", "0")), threads.first.summaries()
-    findings = [asdict(each) for each in threads.findings.values()]
-    left = {"findings": findings, "notes": threads.notes, "crashed": threads.crashed, "summaries": own}
+    rank, summaries = int(os.environ.get("RANK", "0")), threads.first.summaries()
+    own = _of_this_rank(threads)
+    left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
     write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
-        return threads.findings, threads.notes, threads.crashed
-    notes, others = threads.notes, _left_by_others(folder, ranks)
+        return own
+    others = _left_by_others(folder, ranks)
     shutil.rmtree(folder, ignore_errors=True)
-    notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in range(1, ranks) if each not in others]
-    threads.first.compare_ranks([own, *(each["summaries"] for each in others.values())])
-    all_findings, crashed = threads.findings, threads.crashed
+    threads.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
+    whole = _of_this_rank(threads)
+    missing = [each for each in range(1, ranks) if each not in others]
+    whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
     for other, each in others.items():
-        for found in (Finding(**finding) for finding in each["findings"]):
-            all_findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
-        notes += [f"{note} (rank {other})" for note in each["notes"] if note not in notes]
-        crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | crashed
-    return all_findings, notes, crashed
+        for found in (Finding(**finding) for finding in each["findings"].values()):
+            whole.findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
+        whole.notes += [f"{note} (rank {other})" for note in each["notes"] if note not in whole.notes]
+        whole.crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | whole.crashed
+        whole.looked |= set(each["looked"])
+    return whole
+
+
+def _of_this_rank(threads: Threads) -> _Found:
+    return _Found(threads.findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
 
 
 def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:

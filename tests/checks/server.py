@@ -54,6 +54,7 @@ class Verdict:
     findings: list[dict[str, Any]]
     notes: list[str]
     not_looked_at: list[dict[str, str]]
+    held: list[str]
     crashed: str | None
     seconds: float = 0.0
 
@@ -65,10 +66,10 @@ class Verdict:
     def of(cls, file: Path, done: Done) -> Verdict:
         """What the report says; how the command ended, where there is none."""
         if not file.exists():
-            return cls(0, [], [], [], f"exit status {done.status}: {done.stderr[-2000:]}", done.seconds)
+            return cls(0, [], [], [], [], f"exit status {done.status}: {done.stderr[-2000:]}", done.seconds)
         report = json.loads(file.read_text(encoding="utf-8"))
-        kept = {name: report[name] for name in ("updates", "findings", "notes", "not_looked_at", "crashed")}
-        return cls(**kept, seconds=done.seconds)
+        kept = ("updates", "findings", "notes", "not_looked_at", "held", "crashed")
+        return cls(**{name: report[name] for name in kept}, seconds=done.seconds)
 
 
 class Server:

@@ -37,6 +37,7 @@ def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.distributed
+@pytest.mark.slow
 def test_a_batch_that_is_lost_in_gathering(tmp_path: Path) -> None:
     torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "harness")
     expected = ["metrics::rows-missing-or-repeated"] if installed("accelerate<0.16") else []

@@ -44,7 +44,8 @@ RUNS = {
 """Options of ``harness run``; the last has a checkpoint without its weights."""
 
 SAYS = re.compile(
-    r"^  (error|warning|ignored|not looked at|note): |^    (expected|observed|where|fix) |.py: .* in \d+ updates|"
+    r"^  (error|warning|ignored|not looked at|note): |^    (expected|observed|where|fix) |.py: .* in \d+ updates?|"
+    r"^  \d+ checks? held|"
     r"^\w+ +\d+ (holds|fails)|^recipe |^not applicable: |^written to |^no baseline |^harness: |checks hold"
 )
 """What the harness itself says, but for the figures that another machine computes a little differently."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness import catalogue
+from harness.watch.monitor import MOST_STOPS
 from tests.checks.server import Done, server_of
 
 TRAINS = """
@@ -307,3 +309,125 @@ def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
         assert checked.status == 0, checked.stderr
         assert "time up" in checked.stdout
         assert checked.found["not_looked_at"] == []
+
+
+def test_what_was_looked_at(check) -> None:
+    """Every check held, or had nothing to look at, and why; or it found something."""
+    right, silent = check(TRAINS), check(SILENT)
+    for checked in (right, silent):
+        found = checked.found
+        lacking = {each["check"]: each["why"] for each in found["nothing_to_look_at"]}
+        assert sorted([*found["held"], *lacking, *checked.checks]) == sorted(catalogue.checks())
+        assert f"  {len(found['held'])} checks held; {len(lacking)} had nothing to look at (" in checked.stderr
+        assert lacking["schedule::wrong-length"] == "no learning rate scheduler"
+        assert lacking["mode::training-in-eval-mode"] == "no dropout or normalisation"
+    assert "gradients::not-cleared" in right.found["held"]
+    assert "rows::labels-of-other-rows" in right.found["held"]
+    workers = check(TRAINS.replace("shuffle=True", "shuffle=True, num_workers=1")).found["nothing_to_look_at"]
+    assert {"check": "rows::labels-of-other-rows", "why": "samples are made in workers"} in workers
+    selected = check(TRAINS, "--select", "loss::not-finite,ranks")
+    assert selected.found["held"] == ["loss::not-finite"]
+    assert "1 check held; 3 had nothing to look at (no second process: 3)" in selected.stderr
+
+
+def test_the_line_at_fault_is_shown(check) -> None:
+    checked = check(SILENT)
+    assert "where     train.py:16, update 2\n" in checked.stderr
+    assert (
+        "\n                15 |         loss.backward()\n              > 16 |         optimizer.step()\n"
+        in checked.stderr
+    )
+    moved = check("import os\nos.makedirs('elsewhere', exist_ok=True)\nos.chdir('elsewhere')\n" + SILENT)
+    assert "> 19 |         optimizer.step()\n" in moved.stderr
+
+
+def test_a_script_that_leaves_its_process_at_once(check) -> None:
+    """Where nothing behind it is executed, the verdict comes before."""
+    left = check(SILENT + "import os\nprint('left', flush=True)\nos._exit(0)\n")
+    assert left.status == 1
+    assert "left" in left.stdout
+    assert left.checks == ["gradients::not-cleared"]
+    assert left.stderr.count("train.py: 1 error in 32 updates") == 1
+    failed = check(TRAINS + "import os\nos._exit(3)\n")
+    assert failed.status == 3
+    assert "train.py ended itself with os._exit(3)" in failed.stderr
+    untrained = check("import os\nos._exit(0)\n", "--json", "other.json")
+    assert untrained.status == 2
+    assert "train.py made no optimizer step" in untrained.stderr
+    replaced = check(SILENT + "import os\nos.execv(sys.executable, [sys.executable, '-c', 'print(41 + 1)'])\n")
+    assert replaced.status == 0
+    assert "42" in replaced.stdout
+    assert replaced.checks == ["gradients::not-cleared"]
+
+
+def test_a_script_that_forks(check) -> None:
+    """One verdict; the other process ends as it would by itself."""
+    forks = SILENT + textwrap.dedent("""
+    import os
+    child = os.fork()
+    optimizer.step()
+    if child == 0:
+        {ends}
+    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    for ends, status in (("sys.exit(5)", 5), ("raise RuntimeError", 1)):
+        checked = check(forks.format(ends=ends))
+        assert checked.status == 1
+        assert f"child {status}" in checked.stdout
+        assert checked.stderr.count("train.py: 1 error in ") == 1
+
+
+def test_a_thread_that_the_script_does_not_join(check) -> None:
+    """Python waits for it before it exits, and so does the verdict; for daemons and idle workers nobody waits."""
+    body = textwrap.indent(SILENT, "    ")
+    threaded = f"import threading\ndef work():\n{body}\nthreading.Thread(target=work).start()\n"
+    assert check(threaded).checks == ["gradients::not-cleared"]
+    daemon = check(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(print, 1)\n"
+        + TRAINS
+    )
+    assert daemon.status == 0
+
+
+def test_a_script_that_goes_on_for_ever_after_its_end(check) -> None:
+    body = textwrap.indent(SILENT, "        ")
+    checked = check(f"while True:\n    try:\n{body}\n    except:\n        print('again')\n", "--updates", "3")
+    assert checked.status == 1
+    assert checked.found["updates"] == 3
+    assert checked.stdout.count("again") == 1 + MOST_STOPS
+
+
+def test_a_crash_in_a_shortened_run_may_be_due_to_that(check) -> None:
+    """len() stays what it is, and the passes are shorter."""
+    counted = TRAINS.replace(
+        "for inputs, labels in loader:",
+        "it = iter(loader)\n    for _ in range(len(loader)):\n        inputs, labels = next(it)",
+    )
+    checked = check(counted, arguments=("400",))
+    if checked.status == 3:
+        assert "note: long passes over a DataLoader were shortened" in checked.stderr
+        assert "try --full" in checked.stderr
+    assert check(counted, "--full", arguments=("400",)).status == 0
+    failed = check(TRAINS + "raise RuntimeError('by itself')\n", arguments=("400",))
+    assert "try --full" in failed.stderr
+    assert "try --full" not in check(TRAINS + "raise RuntimeError('by itself')\n").stderr
+
+
+def test_a_script_that_takes_out_what_finds_its_imports(check) -> None:
+    finders = "sys.meta_path[:] = [each for each in sys.meta_path if 'harness' not in type(each).__module__]\n"
+    assert check(SILENT + finders).checks == ["gradients::not-cleared"]
+
+
+def test_a_script_that_writes_its_updates_itself(check) -> None:
+    """It is watched as far as it goes, and that no optimizer was is said."""
+    by_hand = TRAINS.replace("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)\n", "").replace(
+        "        optimizer.step()\n        optimizer.zero_grad()\n",
+        "        with torch.no_grad():\n            for p in model.parameters():\n                p -= 1e-2 * p.grad\n"
+        "        model.zero_grad()\n",
+    )
+    checked = check(by_hand)
+    assert checked.status == 0, checked.stderr
+    assert "note: updates are made without an optimizer of torch" in checked.stderr
+    assert "loss::not-finite" in checked.found["held"]
+    assert "gradients::cut-off" not in checked.found["held"]

@@ -69,9 +69,11 @@ def test_a_right_script_in_two_processes(tmp_path: Path) -> None:
     assert found["findings"] == []
     assert found["notes"] == []
     assert found["updates"] == 12
+    assert {"ranks::rows-shared", "ranks::weights-differ"} <= set(found["held"])
     assert done.stderr.count("nothing found") == 1, "one report for all ranks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "old", "new"),
     [
@@ -93,6 +95,7 @@ def test_a_bug_of_several_processes(tmp_path: Path, check: str, old: str, new: s
     assert found["findings"][0]["where"].startswith("train.py:")
 
 
+@pytest.mark.slow
 def test_fewer_processes_than_asked_for(tmp_path: Path) -> None:
     launcher = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
     launcher = (*launcher, "--mixed_precision", "no")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -66,6 +67,22 @@ def test_findings_can_be_had_without_an_error_and_be_ignored() -> None:
         pass
 
 
+def test_a_block_without_training_is_no_success() -> None:
+    with pytest.raises(CannotTry, match="no optimizer made a step in the watched block"), watch():
+        torch.nn.Linear(2, 2)(torch.zeros(1, 2))
+    with watch(must_train=False):
+        pass
+
+
+def test_a_process_that_the_block_forks_has_no_verdict_of_its_own() -> None:
+    with watch(raise_errors=False):
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        loop()
+
+
 def test_an_error_of_the_block_is_its_own_and_carries_what_was_found() -> None:
     def fails() -> None:
         with watch():
@@ -114,6 +131,7 @@ def test_watching_changes_no_bit() -> None:
         assert torch.equal(mine, theirs)
 
 
+@pytest.mark.slow
 def test_watching_changes_no_bit_of_the_scripts() -> None:
     """Each script of the corpus, watched and unwatched: all parameters after each update."""
     command = [sys.executable, "-m", "tests.checks.same_bits"]
@@ -125,6 +143,7 @@ def test_watching_changes_no_bit_of_the_scripts() -> None:
         assert watched == unwatched, script
 
 
+@pytest.mark.slow
 def test_ten_thousand_updates_keep_nothing() -> None:
     """What the monitor, the facts and the checks hold does not grow with the updates, nor with the epochs."""
 
@@ -165,7 +184,7 @@ def test_a_forward_that_raises_is_forgotten() -> None:
                 raise ValueError("one row")
             return super().forward(inputs)
 
-    with watch() as watched:
+    with watch(must_train=False) as watched:
         model = Raises(2, 2)
         with pytest.raises(ValueError, match="one row"):
             model(torch.ones(1, 2))
@@ -183,9 +202,16 @@ class HoldsItsLoss(nn.Module):
 def test_what_was_made_under_watch_can_be_copied_and_pickled() -> None:
     """Functions take the place of functions: a model may hold a loss function, and an optimizer is deep-copied."""
 
-    with watch():
+    with watch(must_train=False):
         model = HoldsItsLoss()
         optimizer = torch.optim.AdamW(model.parameters())
         twin, _ = copy.deepcopy(model), copy.deepcopy(optimizer)
         again = pickle.loads(pickle.dumps(model))
     assert twin.loss(torch.eye(2), torch.arange(2)) == again.loss(torch.eye(2), torch.arange(2))
+
+
+def test_a_librarys_warning_names_the_users_line() -> None:
+    """torch warns its caller, and that is not the wrapper in between."""
+    with pytest.warns(UserWarning, match="Using a target size") as caught, watch(raise_errors=False, must_train=False):
+        nn.functional.mse_loss(torch.zeros(2, 1, requires_grad=True), torch.zeros(2))
+    assert [each.filename for each in caught] == [__file__]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch.utils.data import Subset, TensorDataset
@@ -47,6 +48,35 @@ def base(dataset: Any) -> tuple[int, frozenset[int] | None]:
     return id(dataset), None
 
 
+def stored_rows(dataset: Any, indices: Sequence[int]) -> int:
+    """How many different rows a dataset of the script's own holds at these places, at most.
+
+    The places are looked up in what it keeps one thing of for each row: a tensor, an array, a list, a table.
+    """
+    size, most = length(dataset), 0
+    for kept in _kept(dataset):
+        if getattr(kept, "ndim", 1) and len(kept) == size:
+            most = max(most, len({_hash(repr(_row(kept[index]))) for index in indices}))
+    return most
+
+
+def _kept(dataset: Any) -> Iterator[Any]:
+    """What an object keeps that is looked up by an index, without calling the script's own code."""
+    values = list(vars(dataset).values()) if hasattr(dataset, "__dict__") else []
+    for value in values:
+        if isinstance(value, Mapping):
+            values += value.values()
+        elif hasattr(value, "iloc"):
+            yield value.to_numpy()
+        elif isinstance(value, (list, tuple, TensorDataset)) or hasattr(value, "tolist") or is_table(value):
+            yield value
+
+
+def is_table(dataset: Any) -> bool:
+    """Whether it is a dataset of the library datasets."""
+    return hasattr(dataset, "with_format") and hasattr(dataset, "column_names") and hasattr(dataset, "_data")
+
+
 def row_hashes(dataset: Any) -> list[int] | None:
     """A hash of each row's content; None where a dataset cannot be read without calling the script's own code."""
     size = length(dataset)
@@ -57,14 +87,19 @@ def row_hashes(dataset: Any) -> list[int] | None:
         return None if inner is None else [inner[int(index)] for index in dataset.indices]
     if isinstance(dataset, TensorDataset):
         columns = [tensor.tolist() for tensor in dataset.tensors]
-        return [hash(repr(row)) for row in zip(*columns, strict=True)]
-    if hasattr(dataset, "with_format") and hasattr(dataset, "column_names") and hasattr(dataset, "_data"):
+        return [_hash(repr(row)) for row in zip(*columns, strict=True)]
+    if is_table(dataset):
         rows = dataset.with_format(None)[:]
         names = sorted(name for name in rows if name.lower() not in NOT_CONTENT)
-        return [hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
+        return [_hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
     if isinstance(dataset, (list, tuple)):
-        return [hash(repr(_row(row))) for row in dataset]
+        return [_hash(repr(_row(row))) for row in dataset]
     return None
+
+
+def _hash(text: str) -> int:
+    """The same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def _row(row: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins, End, Forward, StateAsked
+from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.facts.batches import labels_of
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Evaluations(Fact):
     def on_forward(self, event: Forward) -> None:
         if event.gradients or event.batch is None or event.batch.of.trains:
             return
+        if event.batch.of is not self.latest.of:
+            self.latest = Evaluation(event.batch.of)
         now = self.latest
         if event.batch.number in now.batches or len(now.labels) > MOST_ROWS:
             now.usable = False  # several forwards of a batch are an ensemble, or something of the script's own
             return
-        if event.batch.of is not now.of:
-            self.latest = now = Evaluation(event.batch.of)
         logits = event.logits
         labels = labels_of(event.batch.data) or labels_of(event.tensors)
         if logits is None or labels is None or logits.dim() != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
@@ -78,6 +78,10 @@ class Evaluations(Fact):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._tell()
+
+    def on_scheduler_step(self, event: SchedulerStep) -> None:
+        if event.metric is not None:
+            self._tell()
 
     def on_end(self, event: End) -> None:
         self._tell()

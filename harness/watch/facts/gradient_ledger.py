@@ -25,8 +25,25 @@ PROBES = 3
 LARGE = 160_000
 """Elements up to which the last parameter, a head's, is followed too: copying it costs nothing that is noticed."""
 
+MIN_COSINE = 0.999
+"""Cosine from which on two gradients point the same way. A guess: what was added or chosen by hand is far below."""
+
 KEPT = 64
 """Backward passes that are remembered for an optimizer: more than any window of micro-batches has."""
+
+
+@dataclass(eq=False)
+class Fate:
+    """What became of the gradients of one backward pass, whichever optimizers they went to."""
+
+    used: bool = False
+    """Whether any optimizer's step used them."""
+    waiting: int = 0
+    """Optimizers that can still use them."""
+
+    @property
+    def lost(self) -> bool:
+        return not self.used and not self.waiting
 
 
 @dataclass(eq=False)
@@ -40,10 +57,15 @@ class Contribution:
     batch: Hashable
     """Tells what the model was given; None where that is not known."""
     of: Pass | None
-    versions: int
-    """Of all probes; shows whether parameters were changed since."""
+    fate: Fate
+    models: frozenset[int]
+    """Numbers of the models that it went through."""
+    stack: tuple[tuple[str, int], ...]
+    """All of the user's lines that led to it."""
+    scaled: bool
+    """Whether it carries a GradScaler's factor."""
     used: int = 0
-    """The update that used it."""
+    """The update of this optimizer that used it."""
 
 
 @dataclass(eq=False)
@@ -53,6 +75,8 @@ class Ledger:
     probes: list[torch.Tensor]
     after: list[torch.Tensor | None]
     """The gradients as the latest backward pass left them."""
+    values: list[torch.Tensor] = field(default_factory=list)
+    """The probes themselves at the latest backward pass."""
     entries: list[Contribution] = field(default_factory=list)
     clipped: Clip | None = None
     clipped_late: Clip | None = None
@@ -73,8 +97,15 @@ class Ledger:
         return all(is_zero(p.grad) for p in self.probes)
 
     @property
-    def versions(self) -> int:
-        return sum(probe._version for probe in self.probes)
+    def moved(self) -> bool:
+        """Whether parameters were changed since the latest backward pass."""
+        return any(not torch.equal(probe, value) for probe, value in zip(self.probes, self.values, strict=False))
+
+    @property
+    def as_left(self) -> bool:
+        """Whether the gradients are those that the latest backward pass left, but for a factor."""
+        pairs = [(p.grad, after) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
+        return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
 
 
 @dataclass(frozen=True)
@@ -97,7 +128,7 @@ class Cleared:
     entries: list[Contribution]
     """What had been in them."""
     lost: list[Contribution]
-    """Those that no update used, and that no shortening of a pass cut off."""
+    """Those that no optimizer used or can still use, and that no shortening of a pass cut off."""
     clipped: Clip | None
     clipped_late: Clip | None
 
@@ -160,7 +191,9 @@ class GradientLedger(Fact):
         self._value = event.root.detach().float().sum().item() / event.scale if sampled else None
 
     def _clear(self, ledger: Ledger) -> Cleared:
-        lost = [entry for entry in ledger.unused if entry.number not in self.cut]
+        for entry in ledger.unused:
+            entry.fate.waiting -= 1
+        lost = [entry for entry in ledger.unused if entry.fate.lost and entry.number not in self.cut]
         found = Cleared(ledger, ledger.entries, lost, ledger.clipped, ledger.clipped_late)
         ledger.entries = []
         ledger.after = [_copy(p.grad) for p in ledger.probes]
@@ -171,17 +204,22 @@ class GradientLedger(Fact):
         self.added = []
         if event.inside_step:
             return
-        share, batch = self._share(event), _batch(event)
+        share, batch, fate = self._share(event), rows_of(event), Fate()
+        of = None if event.batch is None else event.batch.of
+        models = frozenset(self.monitor.number_of(f.model) for f in event.forwards if f.number in event.reached)
+        stack = self.monitor.locator.stack()
         for ledger in filter(None, [self._begin(optimizer) for optimizer in list(self.monitor.optimizers)]):
             after = [_copy(p.grad) for p in ledger.probes]
-            if all(_same(a, b) for a, b in zip(after, ledger.after, strict=True)):
-                continue  # it went to another optimizer's parameters
-            of = None if event.batch is None else event.batch.of
-            entry = Contribution(event.number, event.where, share, batch, of, ledger.versions)
+            unchanged = all(_same(a, b) for a, b in zip(after, ledger.after, strict=True))
+            ledger.after = after
+            if unchanged or all(is_zero(gradient) for gradient in after):
+                continue  # it went to another optimizer's parameters, or added nothing: all of its rows are ignored
+            fate.waiting += 1
+            entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack, event.scaled)
             self.added.append(Added(ledger, entry, ledger.entries[-1] if ledger.entries else None, ledger.clipped))
             ledger.clipped = ledger.clipped_late = None
-            ledger.after = after
-            ledger.scaled = event.scale != 1.0
+            ledger.values = [p.detach().clone() for p in ledger.probes]
+            ledger.scaled = event.scaled
             ledger.entries.append(entry)
 
     def _share(self, event: Backward) -> float | None:
@@ -201,6 +239,9 @@ class GradientLedger(Fact):
         for ledger in self.ledgers:
             ledger.zeroed = event.where
 
+    def of(self, optimizer: Optimizer) -> Ledger | None:
+        return self._ledgers.get(optimizer)
+
     def on_unscale(self, event: Unscale) -> None:
         if event.optimizer in self._ledgers:
             self._ledgers[event.optimizer].scaled = False
@@ -209,7 +250,7 @@ class GradientLedger(Fact):
         """The gradients of an update that a GradScaler left out are meant to be lost."""
         ledger = self._ledgers.get(event.optimizer)
         for entry in ledger.unused if ledger is not None else ():
-            entry.used = self.monitor.update
+            entry.used, entry.fate.used = self.monitor.update, True
 
     def on_clip(self, event: Clip) -> None:
         for ledger in self.ledgers:
@@ -232,6 +273,8 @@ class GradientLedger(Fact):
         self.window = Window(ledger, fresh, stale, ledger.empty, ledger.clipped, ledger.clipped_without)
         for entry in fresh:
             entry.used = event.update
+            entry.fate.waiting -= 1
+            entry.fate.used = entry.fate.used or not ledger.empty
         ledger.entries = ledger.entries[-KEPT:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
 
@@ -241,7 +284,7 @@ class GradientLedger(Fact):
                 self.cut |= {entry.number for entry in ledger.unused}
 
 
-def _batch(event: Backward) -> Hashable:
+def rows_of(event: Backward) -> Hashable:
     """What tells one batch of inputs from another, by what the forwards that were gone through were given."""
     for forward in event.forwards:
         if forward.number in event.reached and (tensors := list(forward.tensors.values())):
@@ -252,6 +295,18 @@ def _batch(event: Backward) -> Hashable:
 
 def is_zero(gradient: torch.Tensor | None) -> bool:
     return gradient is None or not bool(gradient.any())
+
+
+def _point_alike(now: torch.Tensor | None, after: torch.Tensor | None) -> bool:
+    """Whether one gradient is a multiple of another, as it is once it was clipped, divided or unscaled."""
+    if now is None or after is None or now.shape != after.shape or now.is_sparse:
+        return False
+    one, other = (_real(each).flatten().double() for each in (now, after))
+    return bool(torch.dot(one, other) >= MIN_COSINE * one.norm() * other.norm() > 0)
+
+
+def _real(gradient: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(gradient.detach()) if gradient.is_complex() else gradient.detach()
 
 
 def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
@@ -12,7 +13,8 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
 from harness.watch.check import Fact
-from harness.watch.events import Backward, BackwardBegins, Forward, Step
+from harness.watch.events import Backward, BackwardBegins, End, Forward, Step, ZeroGrad
+from harness.watch.monitor import HELD
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -30,6 +32,15 @@ A guess."""
 
 WITH_LOOSE = 2
 """Updates in which parameters are looked for that no module has registered: the graph is searched for them."""
+
+FOLLOWED = 4
+"""Tensors of a model whose values are followed where no optimizer's step changes them: the smallest. A guess."""
+
+LARGE = 160_000
+"""Elements above which a tensor that is in no module is not copied. A guess."""
+
+SHOWN = 3
+"""Names that are shown."""
 
 
 @dataclass(eq=False)
@@ -49,6 +60,8 @@ class OptimizerTensors:
     """Of each tensor."""
     looks: int = 0
     stepped: bool = False
+    cleared: int = 0
+    """Calls of its own zero_grad."""
 
     @property
     def without_gradient(self) -> set[int]:
@@ -90,6 +103,10 @@ class ModelTensors:
     """As they were last."""
     trained: set[str] = field(default_factory=set)
     """Had gradients."""
+    unheld: dict[str, torch.Tensor] = field(default_factory=dict)
+    """What a few were that had gradients, and that no optimizer holds that made steps."""
+    by_hand: bool = False
+    """Whether such tensors were changed all the same: the script writes its updates itself."""
     holders: dict[str, list[OptimizerTensors]] = field(default_factory=dict)
     """Optimizers that held each at some time, until one of them has made a step."""
 
@@ -116,16 +133,36 @@ class ModelTensors:
             if not any(holder.stepped for holder in holders):
                 holders += [held for held, ids in in_optimizers if id(p) in ids and held not in holders]
                 del holders[:-KEPT]
+        self._follow_unheld()
+
+    def _follow_unheld(self) -> None:
+        """See whether something else than an optimizer changes a few of those that no optimizer has changed yet."""
+        if self.by_hand:
+            return
+        now = {name: tensor for name in self.forgotten if (tensor := self.tensors[name]()) is not None}
+        self.by_hand = any(
+            name in now and before.shape == now[name].shape and not torch.equal(now[name], before)
+            for name, before in self.unheld.items()
+        )
+        small = [name for name in self.unheld if name in now] or sorted(now, key=lambda name: now[name].numel())
+        self.unheld = {name: now[name].detach().clone() for name in small[:FOLLOWED]} if not self.by_hand else {}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LooseParameters:
-    """Parameters that the loss depends on, and that are in no module and no optimizer."""
+    """Tensors that the loss depends on and that lie before no model's input, in no module and no optimizer."""
 
-    number: int
-    shape: tuple[int, ...]
-    """Of the first."""
+    shapes: list[tuple[int, ...]]
     where: str | None
+    values: list[tuple[ref[torch.Tensor], torch.Tensor]]
+    """What they were when they were first seen, but for large ones."""
+    by_hand: bool = False
+    """Whether they were changed all the same."""
+
+    def look(self) -> None:
+        for tensor, before in self.values:
+            now = tensor()
+            self.by_hand = self.by_hand or (now is not None and not torch.equal(now, before))
 
 
 class Parameters(Fact):
@@ -139,9 +176,30 @@ class Parameters(Fact):
         self._of_optimizer: WeakKeyDictionary[Optimizer, OptimizerTensors] = WeakKeyDictionary()
         self.called: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
         """The modules that were called, in the order of their first calls."""
+        self.names: dict[int, tuple[str, str]] = {}
+        """Of the tensors of the modules that were called, by their ids: the model's class, and the name in it."""
         self.loose: LooseParameters | None = None
+        self._plain: list[ref[torch.Tensor]] = []
+        """Tensors that are no nn.Parameter and got gradients like one."""
+        self._plain_since = 0
+        """The update in which they were first seen."""
         self.stepped = False
         """Whether any of the optimizers made a step."""
+
+    def shown(self, tensors: Collection[int]) -> str:
+        """A few of the tensors with these ids, by their names: "head.weight, head.bias and 2 more of Net"."""
+        by_model: dict[str, list[str]] = {}
+        for each, (model, name) in self.names.items():
+            if each in tensors:
+                by_model.setdefault(model, []).append(name)
+        if not by_model:
+            return f"{len(tensors)} tensors"
+        return "; ".join(f"{names(known)} of {model}" for model, known in by_model.items())
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the script writes updates itself."""
+        return any(model.by_hand for model in self.models)
 
     @property
     def something_forgotten(self) -> bool:
@@ -153,15 +211,38 @@ class Parameters(Fact):
         return held.stepped and (several or (bool(held.foreign) and self.something_forgotten))
 
     def on_forward(self, event: Forward) -> None:
-        self.called[event.model] = None
+        if event.model not in self.called:
+            self.called[event.model] = None
+            if len(self.called) <= KEPT:
+                self._learn_names(event.model)
+
+    def _learn_names(self, model: nn.Module) -> None:
+        self.names |= {id(p): (type(model).__name__, name) for name, p in model.named_parameters()}
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if self.monitor.update > WITH_LOOSE or event.inside_step or self.loose is not None:
+        if event.inside_step or not self.monitor.is_sampled():
             return
+        if self.loose is not None:
+            self.loose.look()
+        elif self.monitor.update <= WITH_LOOSE:
+            self._look_for_loose(event)
+
+    def _look_for_loose(self, event: BackwardBegins) -> None:
         registered = self._ids_of_called() | {id(p) for o in self.monitor.optimizers for p in held_by(o)}
-        loose = [leaf for leaf in leaves(event.root) if id(leaf) not in registered]
+        found = [leaf for leaf in leaves(event.root) if id(leaf) not in registered]
+        loose = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
+        if not loose and event.forwards and len(event.forwards) < HELD:
+            given = [t for forward in event.forwards for t in forward.tensors.values() if t.requires_grad]
+            inputs = {id(leaf) for each in given for leaf in (each, *leaves(each))}
+            plain = [leaf for leaf in found if id(leaf) not in inputs]
+            again = [leaf for leaf in plain if any(before() is leaf for before in self._plain)]
+            # What a script differentiates by, such as the points of a differential equation, is a model's input.
+            loose = again if self.monitor.update > self._plain_since else []
+            if not self._plain:
+                self._plain, self._plain_since = [ref(leaf) for leaf in plain[:KEPT]], self.monitor.update
         if loose:
-            self.loose = LooseParameters(len(loose), tuple(loose[0].shape), event.where)
+            values = [(ref(leaf), leaf.detach().clone()) for leaf in loose if leaf.numel() <= LARGE]
+            self.loose = LooseParameters([tuple(leaf.shape) for leaf in loose], event.where, values[:FOLLOWED])
 
     def on_backward(self, event: Backward) -> None:
         if not self.monitor.is_sampled() or event.inside_step:
@@ -175,11 +256,24 @@ class Parameters(Fact):
             called = self._ids_of_called()
             for held, _ in in_optimizers:
                 held.called |= held.without_gradient & called
+            for module in list(self.called)[:KEPT]:
+                self._learn_names(module)
         for forward in event.forwards:
             if forward.number in event.reached:
                 model = self._model(forward.model)
                 model.where = event.where
                 model.look(forward.model, in_optimizers)
+
+    def on_end(self, event: End) -> None:
+        self.monitor.updated_by_hand = self.by_hand or (self.loose is not None and self.loose.by_hand)
+        if self.monitor.updated_by_hand and not self.stepped:
+            self.monitor.note(
+                "updates are made without an optimizer of torch: they are not counted, nor compared with a formula"
+            )
+
+    def on_zero_grad(self, event: ZeroGrad) -> None:
+        if isinstance(event.of, Optimizer) and event.of in self._of_optimizer:
+            self._of_optimizer[event.of].cleared += 1
 
     def on_step(self, event: Step) -> None:
         held = self._of_optimizer.get(event.optimizer)
@@ -208,9 +302,15 @@ class Parameters(Fact):
         return self._of_model[model]
 
 
-def leaves(root: torch.Tensor) -> list[nn.Parameter]:
-    """The parameters that a tensor depends on, by its graph."""
-    found: dict[int, nn.Parameter] = {}
+def names(known: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    return ", ".join(known[:SHOWN]) + more
+
+
+def leaves(root: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that get gradients from this one, by its graph."""
+    found: dict[int, torch.Tensor] = {}
     waiting, seen = [root.grad_fn], set()
     while waiting:
         node = waiting.pop()
@@ -218,7 +318,7 @@ def leaves(root: torch.Tensor) -> list[nn.Parameter]:
             continue
         seen.add(node)
         variable = getattr(node, "variable", None)
-        if isinstance(variable, nn.Parameter):
+        if torch.is_tensor(variable):
             found[id(variable)] = variable
         waiting += [each for each, _ in node.next_functions]
     return list(found.values())

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from harness.watch.check import Fact
 from harness.watch.events import Batch, End, Pass, PassBegins, PassEnds
-from harness.watch.facts.batches import content_digest, rows_in
+from harness.watch.facts.batches import content_digest, rows_in, sample_digest
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -36,8 +36,13 @@ class Beginning:
     """What the sampler drew for the first batches."""
     content: list[bytes] = field(default_factory=list)
     """Digests of the first batches."""
+    samples: list[bytes] = field(default_factory=list)
+    """Digests of the rows in the first batches, as the dataset gave them; of what came in the batches, where workers
+    collated them."""
     rows: Counter[bytes] = field(default_factory=Counter)
     """How often each row came."""
+    at: dict[int, bytes] = field(default_factory=dict)
+    """The row that came for an index."""
 
 
 @dataclass(eq=False)
@@ -71,11 +76,18 @@ class Passes(Fact):
 
     def on_batch(self, event: Batch) -> None:
         beginning = self.beginnings.setdefault(event.of, Beginning(event.where))
-        if len(beginning.content) < COMPARED:
+        indices = event.indices if isinstance(event.indices, (list, tuple)) else None
+        first = len(beginning.content) < COMPARED
+        if first:
             beginning.drawn.append(event.indices)
             beginning.content.append(content_digest(event.data))
-        if len(beginning.rows) + event.of.batches < MOST_ROWS and isinstance(event.indices, (list, tuple)):
-            beginning.rows.update(rows_in(event.data, len(event.indices)))
+            beginning.samples += map(sample_digest, event.samples if isinstance(event.samples, list) else ())
+        if len(beginning.rows) + event.of.batches < MOST_ROWS and indices is not None:
+            rows = list(rows_in(event.data, len(indices)))
+            beginning.rows.update(rows)
+            beginning.samples += rows if first and event.samples is None else []
+            if len(rows) == len(indices) and all(isinstance(each, int) for each in indices):
+                beginning.at.update(zip(indices, rows, strict=True))
 
     def on_pass_ends(self, event: PassEnds) -> None:
         self.used = None
@@ -93,8 +105,9 @@ class Passes(Fact):
         while self._recent and self._recent[0] is not kept:
             over = self._recent.pop(0)
             self._count += 1
+            whole = over.exhausted or over.shortened
             key = (
-                id(over.loader),
+                id(over.loader) if whole else (over.where, over.planned),  # a new loader each time keeps no dataset
                 over.model,
                 over.trains,
                 over.forwards > 0,

@@ -32,8 +32,8 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
 
     AdamW: Loshchilov and Hutter 2019, algorithm 2; Adam: Kingma and Ba 2015, algorithm 1; SGD as torch documents it.
     """
-    if before.group.get("maximize"):
-        return None
+    if before.group.get("maximize") or getattr(optimizer, "grad_scale", None) is not None:
+        return None  # the latter divides the gradients itself, as a GradScaler has fused optimizers do
     if isinstance(optimizer, (Adam, AdamW)):
         decoupled = isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
         return _adam(before, decoupled)
@@ -41,9 +41,10 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
 
 
 def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
-    gradient, value, group, state = before.gradient.double(), before.value.double(), before.group, before.state
-    if group.get("amsgrad") or gradient.is_complex():
+    group, state = before.group, before.state
+    if group.get("amsgrad") or before.gradient.is_complex():
         return None
+    gradient, value = before.gradient.double(), before.value.double()
     lr, decay = float(group["lr"]), float(group.get("weight_decay", 0.0))
     if decoupled:
         value = value * (1 - lr * decay)

@@ -1,20 +1,24 @@
-"""Replays: what a copy of a model says of its first evaluation's rows again, alone, and with other padding."""
+"""Replays: what a copy of a model in eval mode says of the same rows again, alone, and with other padding."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Fact
 from harness.watch.events import Forward, positional
-from harness.watch.locate import from_signal_handler
+from harness.watch.facts.row_dimension import RowDimension
+from harness.watch.locate import LIBRARIES, from_signal_handler
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -32,8 +36,27 @@ shapes of a matrix product make and far below what other rows or padding do."""
 COARSE = 3e-2
 """The same in half precision."""
 
+SAME_ROWS, SINGLE_ROWS, OTHER_PADDING = "the same rows again", "single rows", "other padding"
+"""What a copy is called with."""
+
 LARGEST = 2**31
 """Bytes up to which a model is copied: a guess of what fits beside it."""
+
+TRIES = 3
+"""Forwards of a model that are repeated, at most, until one has rows that can be asked for alone."""
+
+DROPOUTS = (
+    functional.dropout,
+    functional.dropout1d,
+    functional.dropout2d,
+    functional.dropout3d,
+    functional.alpha_dropout,
+    functional.feature_alpha_dropout,
+    torch.dropout,
+    torch.alpha_dropout,
+    torch.feature_dropout,
+)
+"""What returns its input where it is turned off."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +67,7 @@ class Replay:
     """
 
     again: float | None = None
-    """The same rows a second time."""
+    """The same rows a second time, where that is the doing of dropout: a model may draw other numbers on purpose."""
     alone: float | None = None
     """A row alone, or two."""
     bare: float | None = None
@@ -56,23 +79,32 @@ class Replay:
 
 
 class Replays(Fact):
-    """The replay of each model, made in its first evaluation."""
+    """The replay of each model, made when it is first called in eval mode, within a pass of a loader or not."""
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self._seen: WeakSet[nn.Module] = WeakSet()
+        self._rows = monitor.fact(RowDimension)
+        self._tries: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self.latest = Replay()
         """Of the forward at hand."""
+        self.compared: frozenset[str] = frozenset()
+        """What its logits were compared with."""
 
     def on_forward(self, event: Forward) -> None:
-        self.latest = Replay()
+        self.latest, self.compared = Replay(), frozenset()
         model = event.model
-        if model in self._seen or event.logits is None or event.batch is None:
+        tries = self._tries.get(model, 0)
+        if tries >= TRIES or model.training or (tries and not self.monitor.is_sampled()):
             return
-        if event.gradients or any(module.training for module in model.modules()):
+        if event.logits is None or any(module.training for module in model.modules()):
             return  # no evaluation, or one with dropout on purpose
-        self._seen.add(model)
+        rows = self._rows.count(event)
+        if tries and rows is None:
+            return
+        whole = event.batch is not None or (rows is not None and rows > 2)
+        self._tries[model] = TRIES if whole else tries + 1
         if not can_be_copied(model):
+            self._tries[model] = TRIES
             return
         with unchanged_random_state(), torch.no_grad():
             try:
@@ -81,9 +113,11 @@ class Replays(Fact):
                 if from_signal_handler(error):
                     raise
                 self.monitor.note(f"{type(model).__name__} cannot be copied, so no evaluation was repeated with it")
+                self._tries[model] = TRIES
                 return
-            replayed = _Twin(twin, event, event.logits)
+            replayed = _Twin(twin, event, event.logits, rows)
             self.latest = replayed.replay()
+            self.compared = frozenset(replayed.compared)
         for what, raised in replayed.refused.items():
             if what not in replayed.called:
                 name = type(model).__name__
@@ -91,53 +125,110 @@ class Replays(Fact):
 
 
 def can_be_copied(model: nn.Module) -> bool:
-    """Whether there is room for a copy, and calling it concerns this process alone."""
+    """Whether there is room for a copy, and calling it concerns nobody else."""
     size = sum(p.numel() * p.element_size() for p in model.parameters())
-    return size <= LARGEST and type(model).__name__ not in ("DistributedDataParallel", "FullyShardedDataParallel")
+    if size > LARGEST or type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
+        return False
+    return not any(_is_of_the_script(hook) for hook in _hooks(model))
+
+
+def _hooks(model: nn.Module) -> Iterator[Any]:
+    for module in model.modules():
+        yield from module._forward_hooks.values()
+        yield from module._forward_pre_hooks.values()
+
+
+def _is_of_the_script(hook: Any) -> bool:
+    """Whether a hook may write what its module was called with where the script reads it."""
+    return (getattr(hook, "__module__", None) or "").partition(".")[0] not in LIBRARIES
+
+
+class _WithoutDropout(TorchFunctionMode):
+    """Turns off dropout that is called as a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        given = dict(kwargs or {})
+        if func in DROPOUTS:
+            self.met = True
+            return args[0] if args else given["input"]
+        if func is functional.scaled_dot_product_attention and (given.get("dropout_p") or len(args) > 4):
+            self.met = True
+            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+            given |= {"dropout_p": 0.0} if "dropout_p" in given else {}
+        elif func is functional.multi_head_attention_forward:
+            self.met = True
+            given["training"] = False
+        return func(*args, **given)
 
 
 class _Twin:
     """A copy of a model, which is called with what the model was given.
 
     Args:
-        found: the logits that the model gave, (rows, classes) or (rows, tokens, classes).
+        found: the logits that the model gave, (rows, classes) or (rows, tokens, classes), or with the rows in another
+            dimension.
+        rows: how many rows it was given; None where that is not known.
     """
 
-    def __init__(self, model: nn.Module, event: Forward, found: torch.Tensor) -> None:
-        self.model, self.found = model, found
+    def __init__(self, model: nn.Module, event: Forward, found: torch.Tensor, rows: int | None) -> None:
+        self.model, self.found, self.rows = model, found, rows
         self.args, self.kwargs = _detached(event.args), dict(_detached(event.kwargs))
-        self.by_rows = all(len(tensor) == len(found) for tensor in event.tensors.values() if tensor.dim() > 0)
-        """Whether all that it was given has the logits' rows."""
         self.precise = all(p.element_size() >= 4 for p in model.parameters())
         self.called: set[str] = set()
         """With what it could be called."""
+        self.compared: set[str] = set()
+        """Of that, what gave logits that could be compared."""
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 
     def replay(self) -> Replay:
         """Ask for the same rows again, then for single ones, then with other padding."""
         found = self.found
-        again = self._logits("the same rows again", self.args, self.kwargs)
+        again = self._logits(SAME_ROWS, self.args, self.kwargs)
         if again is None or again.shape != found.shape or not bool(found.isfinite().all()):
             return Replay()
+        self.compared.add(SAME_ROWS)
         if not self._near(again, found):
-            return Replay(again=_apart(again, found))
+            return Replay(again=_apart(again, found) if self._repeats_without_dropout() else None)
         for part in self._parts():
-            args, kwargs = _part(self.args, part, len(found)), _part(self.kwargs, part, len(found))
-            logits = self._logits("single rows", args, kwargs)
+            args, kwargs = _part(self.args, part, self.rows), _part(self.kwargs, part, self.rows)
+            logits = self._logits(SINGLE_ROWS, args, kwargs)
             if logits is None:
                 continue
-            if logits.shape != found[part].shape:
+            among = self._narrowed(part, logits.shape)
+            if among is None:
                 return Replay()
-            if not self._near(logits, found[part]):
-                return Replay(alone=_apart(logits, found[part]))
+            self.compared.add(SINGLE_ROWS)
+            if not self._near(logits, among):
+                return Replay(alone=_apart(logits, among))
         return self._padded()
+
+    def _repeats_without_dropout(self) -> bool:
+        off = _WithoutDropout()
+        with off:
+            first, second = (self._logits(SAME_ROWS, self.args, self.kwargs) for _ in range(2))
+        return off.met and first is not None and second is not None and self._near(first, second)
 
     def _parts(self) -> list[slice]:
         """Rows alone, and two together for models that need several."""
-        if not self.by_rows or len(self.found) <= 2:
+        if self.rows is None or self.rows <= 2 or any(_uses_the_batch(module) for module in self.model.modules()):
             return []
         return [slice(row, row + 1) for row in range(ROWS)] + [slice(0, 2)]
+
+    def _narrowed(self, part: slice, shape: torch.Size) -> torch.Tensor | None:
+        """The logits of a few rows among the others; None where ``shape`` is not that of these rows' logits alone."""
+        size = part.stop - part.start
+        other = [place for place, length in enumerate(self.found.shape) if shape[place : place + 1] != (length,)]
+        if len(shape) != self.found.dim() or len(other) != 1:
+            return None
+        (place,) = other
+        if self.found.shape[place] != self.rows or shape[place] != size:
+            return None
+        return self.found.narrow(place, part.start, size)
 
     def _padded(self) -> Replay:
         given = dict(zip(positional(self.model), self.args, strict=False)) | self.kwargs
@@ -147,38 +238,44 @@ class _Twin:
         ids = next((value for name, value in given.items() if _are_ids(name, value)), None)
         if len(masks) != 1 or ids is None or masks[0].shape != ids.shape or "position_ids" in given:
             return Replay()
-        bare, removed = self._bare(given, ids, masks[0])
-        return Replay(bare=bare, removed=removed, longer=self._longer(given, ids, masks[0]))
+        hidden = _hidden(ids, masks[0])
+        if hidden is None or len(ids) != len(self.found):
+            return Replay()
+        bare, removed = self._bare(given, ids, hidden)
+        return Replay(bare=bare, removed=removed, longer=self._longer(given, ids, masks[0], hidden))
 
-    def _bare(self, given: Mapping[str, Any], ids: torch.Tensor, mask: torch.Tensor) -> tuple[float | None, int]:
+    def _bare(self, given: Mapping[str, Any], ids: torch.Tensor, hidden: torch.Tensor) -> tuple[float | None, int]:
         """A row without its padding: how far apart it is, and how many tokens were left out."""
-        row = next((row for row, kept in enumerate(mask.bool().all(1).tolist()) if not kept), None)
+        row = next((row for row, padded in enumerate(hidden.any(1).tolist()) if padded), None)
         if row is None or self.found.dim() != 2:
             return None, 0
-        kept, only = mask[row].bool(), slice(row, row + 1)
+        kept, only = ~hidden[row], slice(row, row + 1)
         bare = {
             name: value[only][:, kept] if _is_like(value, ids) else _part(value, only, len(ids))
             for name, value in given.items()
         }
-        return self._difference(self._logits("other padding", (), bare), self.found[only]), int((~kept).sum())
+        return self._difference(self._logits(OTHER_PADDING, (), bare), self.found[only]), int((~kept).sum())
 
-    def _longer(self, given: Mapping[str, Any], ids: torch.Tensor, mask: torch.Tensor) -> float | None:
+    def _longer(
+        self, given: Mapping[str, Any], ids: torch.Tensor, mask: torch.Tensor, hidden: torch.Tensor
+    ) -> float | None:
         """All rows with more padding."""
         config = getattr(self.model, "config", None)
         limit = getattr(config, "max_position_embeddings", None)
         if limit is not None and ids.shape[1] + COLUMNS + 2 > limit:
             return None
-        hidden = ids[mask == 0]
-        pad = int(hidden[0]) if len(hidden) else int(getattr(config, "pad_token_id", 0) or 0)
+        padding, hiding = ids[hidden], mask[hidden]
+        pad = int(padding[0]) if len(padding) else int(getattr(config, "pad_token_id", 0) or 0)
+        hide = int(hiding[0]) if len(hiding) else int(not mask[0, 0])
         longer = {}
         for name, value in given.items():
             if _is_like(value, ids):
-                fill = -100 if name == "labels" else pad if value is ids else 0
+                fill = -100 if name == "labels" else pad if value is ids else hide if value is mask else 0
                 value = torch.cat([value, value.new_full((len(ids), COLUMNS), fill)], dim=1)
             longer[name] = value
-        logits, found = self._logits("other padding", (), longer), self.found
+        logits, found = self._logits(OTHER_PADDING, (), longer), self.found
         if logits is not None and found.dim() == 3:
-            logits, found = logits[:, : ids.shape[1]][mask != 0], found[mask != 0]
+            logits, found = logits[:, : ids.shape[1]][~hidden], found[~hidden]
         return self._difference(logits, found)
 
     def _logits(self, what: str, args: Any, kwargs: Mapping[str, Any]) -> torch.Tensor | None:
@@ -194,14 +291,35 @@ class _Twin:
         return Forward(0, self.model, args, kwargs, output).logits
 
     def _difference(self, one: torch.Tensor | None, other: torch.Tensor) -> float | None:
-        if one is None or one.shape != other.shape or self._near(one, other):
+        if one is None or one.shape != other.shape:
             return None
-        return _apart(one, other)
+        self.compared.add(OTHER_PADDING)
+        return None if self._near(one, other) else _apart(one, other)
 
     def _near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         half = not self.precise or one.element_size() < 4 or torch.is_autocast_enabled(one.device.type)
         scale = float(other.detach().float().abs().max()) if other.numel() else 0.0
         return _apart(one, other) <= (COARSE if half else PRECISE) * scale + 1e-6
+
+
+def _uses_the_batch(module: nn.Module) -> bool:
+    """Whether it normalises by the rows at hand even in eval mode, as it was asked to."""
+    return isinstance(module, _BatchNorm) and module.running_mean is None
+
+
+def _hidden(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor | None:
+    """Which tokens are padding that the mask hides: at one end of each row and all alike; None where it is otherwise.
+
+    Some masks are true where a token is hidden, and others where it is kept.
+    """
+    if not bool(((mask == 0) | (mask == 1)).all()) or (mask.is_floating_point() and not bool(mask.any())):
+        return None  # or one that is added to the scores
+    for hidden in (mask == 0, mask == 1):
+        steps = hidden.int().diff(dim=1)
+        at_one_end = bool((steps >= 0).all()) or bool((steps <= 0).all())
+        if at_one_end and not bool(hidden.all(1).any()) and bool((ids[hidden] == ids[hidden][:1]).all()):
+            return hidden
+    return None
 
 
 def _are_ids(name: str, value: Any) -> bool:
@@ -223,7 +341,7 @@ def _detached(value: Any) -> Any:
     return value
 
 
-def _part(value: Any, part: slice, rows: int) -> Any:
+def _part(value: Any, part: slice, rows: int | None) -> Any:
     if torch.is_tensor(value):
         return value[part] if value.dim() and len(value) == rows else value
     if isinstance(value, Mapping):

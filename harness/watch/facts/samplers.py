@@ -29,6 +29,15 @@ def skipped_batches(loader: Any) -> int:
     return int(getattr(batches, "skip_batches", 0))
 
 
+def shares(loader: Any) -> int:
+    """How many parts the batches or rows of a dataset are divided into, of which a loader gives one."""
+    parts, batches = 1, getattr(loader, "batch_sampler", None)
+    while batches is not None:
+        parts = max(parts, getattr(batches, "num_processes", 1))
+        batches = getattr(batches, "batch_sampler", None)
+    return int(max(parts, getattr(row_sampler(loader), "num_replicas", 1)))
+
+
 def has_torchs_own_sampler(loader: Any) -> bool:
     """Whether nobody wrote a sampler of their own, which may go in any order on purpose."""
     batches = batch_sampler(loader)

@@ -15,11 +15,15 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import raw_optimizer
 from harness.watch.check import Fact
-from harness.watch.events import End, Load, PassEnds, SchedulerStep, StepBegins
+from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, StepBegins, TrainerMade
+from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
+
+NO_SCHEDULER = "no learning rate scheduler"
+"""Why a check of schedules did not look, whatever else it needs."""
 
 NEGLIGIBLE = 1e-4
 """Largest share of its peak at which a learning rate changes nothing any more. A guess: at a peak of 1e-3, which is
@@ -75,8 +79,10 @@ class SchedulerSeen:
     steps: int = 0
     planned: float = 0.0
     """Steps that the unshortened run makes."""
-    in_pass: int = 0
-    """Steps in the pass at hand."""
+    is_estimate: bool = False
+    """Whether that is not known exactly."""
+    rhythm: Rhythm = field(default_factory=Rhythm)
+    """Its steps in the pass at hand."""
     stands_at: int = 0
     """Its own count."""
     before: list[int] = field(default_factory=list)
@@ -87,6 +93,10 @@ class SchedulerSeen:
     """Steps of its optimizer."""
     optimizer: int | None = None
     """The number of its optimizer, where that made steps."""
+
+    @property
+    def planned_steps(self) -> str:
+        return f"{'about ' if self.is_estimate else ''}{self.planned:.0f}"
 
     @property
     def stepped_first(self) -> bool:
@@ -122,6 +132,8 @@ class SchedulerLedger(Fact):
         """Those that are gone included."""
         self._planned_updates = 0.0
         """Updates that the unshortened run makes."""
+        self._updates = Rhythm()
+        """Updates in the pass at hand."""
         self._epochs = 0
         self._known = True
         """Whether every pass that trained was gone through to its end."""
@@ -137,6 +149,10 @@ class SchedulerLedger(Fact):
         """Batches for an update, at most."""
         self._rows = 1
         """Rows in a batch, at most."""
+        self._may_be_left = False
+        """Whether a training that was not shortened might end in the middle of a pass."""
+        self._batches = 0
+        """Batches of a shortened pass, at most."""
         self._stepping = 0
         """Optimizers that made steps."""
         self._numbers: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
@@ -145,7 +161,25 @@ class SchedulerLedger(Fact):
     def with_fault(self, *faults: Fault) -> list[Verdict]:
         return [verdict for verdict in self._verdicts if verdict.fault in faults]
 
+    @property
+    def any_seen(self) -> bool:
+        """Whether there is a scheduler at all."""
+        return bool(self._all)
+
+    @property
+    def any_with_end(self) -> bool:
+        """Whether one's end can be compared with the training's."""
+        return self._known and any(seen.end is not None and seen.steps for seen in self._all)
+
+    @property
+    def any_with_rates(self) -> bool:
+        """Whether one's learning rates are known for the whole training."""
+        return self._known and any(seen.rate is not None and seen.steps for seen in self._all)
+
     # What happens
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        self._may_be_left = self._may_be_left or getattr(event.trainer.args, "max_steps", 0) > 0
 
     def on_scheduler_step(self, event: SchedulerStep) -> None:
         seen = self._of(event.scheduler)
@@ -154,11 +188,18 @@ class SchedulerLedger(Fact):
         stands_at = getattr(event.scheduler, "last_epoch", seen.stands_at + 1)
         forward = max(0, min(1, stands_at - seen.stands_at))  # step(epoch) may leave it where it is
         seen.stands_at = stands_at
-        batch = self.monitor.batch
-        if batch is not None and not batch.of.over:
-            seen.in_pass += forward
-        else:
+        of = self._pass_at_hand()
+        if of is None:
             seen.planned += forward
+        elif forward:
+            seen.rhythm.beat(of.batches)
+
+    def _pass_at_hand(self) -> Pass | None:
+        """The pass that the loop is in; an evaluation that came in its middle is none."""
+        training = next((each for each in reversed(self.monitor.passes) if each.trains), None)
+        if training is None and self.monitor.batch is not None and not self.monitor.batch.of.over:
+            return self.monitor.batch.of
+        return training
 
     def _of(self, scheduler: Any) -> SchedulerSeen:
         seen = self._seen.get(scheduler)
@@ -182,6 +223,8 @@ class SchedulerLedger(Fact):
             self._stepping += 1
             self._numbers[optimizer] = self._stepping
             self.monitor.find_schedulers()
+        if (of := self._pass_at_hand()) is not None:
+            self._updates.beat(of.batches)
         there = list(self.monitor.schedulers)
         if len(there) > len(self._seen):
             inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
@@ -204,18 +247,19 @@ class SchedulerLedger(Fact):
         self._between = self._between or (self._tested and self._epochs > 0)
         self._tested = False
         self._epochs += 1
-        stretch = 1.0
-        if ended.shortened and ended.planned is not None and ended.batches:
-            stretch = ended.planned / ended.batches
         self._known = self._known and not self._cut and not (ended.shortened and ended.planned is None)
         self._cut = not ended.exhausted and not ended.shortened
         self._shortened = self._shortened or ended.shortened
         for seen in self._all:
-            seen.planned += seen.in_pass if seen.in_pass <= 1 else round(seen.in_pass * stretch)
-            seen.in_pass = 0
-        self._planned_updates += ended.updates * stretch
-        if ended.updates:
-            self._accumulated = max(self._accumulated, round(ended.batches / ended.updates))
+            seen.planned += seen.rhythm.whole(ended)
+            seen.is_estimate = seen.is_estimate or seen.rhythm.is_estimate or ended.may_be_left
+            seen.rhythm.begin_again()
+        self._updates.total = ended.updates
+        self._planned_updates += self._updates.whole(ended)
+        self._updates.begin_again()
+        self._accumulated = max(self._accumulated, self._updates.period)
+        self._may_be_left = self._may_be_left or ended.may_be_left
+        self._batches = max(self._batches, ended.batches if ended.shortened else 0)
         self._rows = max(self._rows, round(ended.rows / ended.batches) if ended.batches else 1)
 
     def on_load(self, event: Load) -> None:
@@ -280,7 +324,7 @@ class SchedulerLedger(Fact):
             Fault.RISES_ONLY,
             seen,
             self.monitor.updates_made,
-            f"{seen.name}: after all {planned} steps the learning rate still rises"
+            f"{seen.name}: after all {seen.planned_steps} steps the learning rate still rises"
             + (f"; it gets to {marks[-1] / later:.0%} of its peak" if later > marks[-1] else ""),
         )
 
@@ -288,13 +332,20 @@ class SchedulerLedger(Fact):
         """The schedule's end, compared with the training's."""
         allowed = max(1 + self._epochs, TOLERANCE * seen.planned)
         if seen.planned > end + allowed:
-            return self._too_short(seen, end)
+            return None if self._may_end_with(seen, end) else self._too_short(seen, end)
         if seen.planned >= end - allowed or not self._known:
             return None
         return self._too_long(seen, end, allowed)
 
+    def _may_end_with(self, seen: SchedulerSeen, end: int) -> bool:
+        """Whether a training may end after this number of steps, though whole passes would make more."""
+        if not self._shortened or seen.steps > end + max(1 + self._epochs, self._batches):
+            return False
+        counts_them = self._epochs > FEWEST_STEPS and seen.steps >= end
+        return self._may_be_left or self._cut or counts_them
+
     def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict:
-        observed = f"{seen.name}: it is over after {end} of {seen.planned:.0f} steps"
+        observed = f"{seen.name}: it is over after {end} of {seen.planned_steps} steps"
         each = seen.steps / seen.updates if seen.updates else 1.0
         update = min(end + 1, self.monitor.updates_made)
         if end <= self._epochs + 1 and seen.planned >= 3 * end:
@@ -308,7 +359,7 @@ class SchedulerLedger(Fact):
             return None  # which part of the training this was is not known
         rate, made = self._stops_at(seen), self.monitor.updates_made
         update = min(end + 1, made)
-        stops = f"it is made for {end} steps and gets {seen.planned:.0f}, so it stops at {rate:.0%} of its peak"
+        stops = f"it is made for {end} steps and gets {seen.planned_steps}, so it stops at {rate:.0%} of its peak"
         observed = f"{seen.name}: {stops}"
         if self._planned_updates > 3 and seen.planned <= self._epochs + 1 < self._planned_updates:
             return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped once an epoch")
@@ -329,7 +380,7 @@ class SchedulerLedger(Fact):
 
     def _negligible(self, seen: SchedulerSeen) -> Verdict | None:
         """A schedule without an end must not come to nothing long before the training is over."""
-        if seen.rate is None or not self._known or seen.planned < 3:
+        if seen.rate is None or not self._known or self._may_be_left or seen.planned < 3:
             return None
         planned = min(round(seen.planned), MOST_STEPS)
         marks = [seen.rate(round(planned * part / 20)) for part in range(21)]

@@ -1,4 +1,4 @@
-"""Where the watch looks: torch's public hooks, and wrapped functions where there are none. One file a library."""
+"""Where the watch looks: wrapped functions, and torch's public hooks where they cost no more. One file a library."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from types import ModuleType
 
 from harness.watch.instrument import (
     accelerate,
+    arithmetic,
     backward,
     data,
     datasets,
     losses,
     metrics,
     optimizers,
+    processes,
     schedulers,
     states,
     torch_modules,
     transformers,
+    warned,
 )
 from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
@@ -38,9 +41,20 @@ def instrumented(threads: Threads) -> Iterator[None]:
     patches = Patches()
     with ExitStack() as stack:
         stack.callback(patches.undo)
-        for handle in (*torch_modules.install(threads), *optimizers.hooks(threads)):
+        for handle in optimizers.hooks(threads):
             stack.callback(handle.remove)
-        for part in (data, backward, optimizers, schedulers, losses, states):
+        for part in (
+            torch_modules,
+            data,
+            backward,
+            optimizers,
+            schedulers,
+            losses,
+            arithmetic,
+            states,
+            processes,
+            warned,
+        ):
             part.install(threads, patches)
         for module, install in LIBRARIES.items():
             patches.when_imported(module, functools.partial(install, threads, patches))

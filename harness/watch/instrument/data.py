@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,33 +11,50 @@ from weakref import WeakKeyDictionary
 
 from torch.utils.data import dataloader
 
+from harness.watch.asking import asker
 from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
-from harness.watch.shortening import Shortening
+
+MOST_PLANNED = 10_000_000
+"""Largest number of batches of a pass that is gone through: a guess; of more it is left when there is enough."""
 
 
 class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
-    def __init__(self, drawn: Iterator[Any], seen: Pass, shortening: Shortening | None) -> None:
-        self._drawn, self._seen, self._shortening = drawn, seen, shortening
+    def __init__(self, drawn: Iterator[Any], seen: Pass, monitor: Monitor) -> None:
+        self._drawn, self._seen, self._locator = drawn, seen, monitor.locator
+        self._shortening = monitor.options.shortening
         self._given = 0
         self.queue: list[Any] = []
+        self.asked = False
+        """Whether the script has asked for a batch; for workers some are drawn before."""
 
     def __next__(self) -> Any:
-        seen, shortening = self._seen, self._shortening
+        seen = self._seen
         if seen.shortened:
             raise StopIteration
         index = next(self._drawn)
-        if shortening is not None and shortening.is_enough(seen, self._given):
-            seen.shortened = True
-            if not shortening.can_skip_to_the_last(seen):
-                raise StopIteration
-            for index in self._drawn:  # noqa: B007, the last one is wanted
-                pass
+        if self._may_end():
+            loop = asker(self._locator)
+            if loop.waits_for_the_end:
+                seen.shortened, seen.may_be_left = True, loop.may_leave
+                index = self._last_after(index)
+            else:
+                self._shortening = None  # the script has to get as many as it counts on
         self._given += 1
         self.queue.append(index)
+        return index
+
+    def _may_end(self) -> bool:
+        return self.asked and self._shortening is not None and self._shortening.is_enough(self._seen, self._given)
+
+    def _last_after(self, index: Any) -> Any:
+        if self._shortening is None or not self._shortening.can_skip_to_the_last(self._seen):
+            raise StopIteration
+        for index in self._drawn:  # noqa: B007, the last one is wanted
+            pass
         return index
 
 
@@ -68,12 +86,15 @@ class _Passes:
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
             with suppress(TypeError):  # a sampler without a length
                 planned = len(iterator._index_sampler)
+            if planned is not None and planned > MOST_PLANNED:
+                planned = None
         _, old = self._begun.get(iterator, (None, None))
         if old is not None and not old.batches and old in monitor.passes:
             monitor.passes.remove(old)  # workers' iterators begin twice
         begun = monitor.begin_pass(loader, planned)
+        begun.iterator = weakref.ref(iterator)
         self._begun[iterator] = monitor, begun
-        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, monitor.options.shortening)
+        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, monitor)
         return begun
 
     def following(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -84,6 +105,8 @@ class _Passes:
         monitor, begun = self._begun[iterator]
         if begun not in monitor.passes and begun in current.passes:
             monitor = current  # its thread turned out to be a loop of its own
+        if isinstance(iterator._sampler_iter, _Indices):
+            iterator._sampler_iter.asked = True
         try:
             data = original(iterator)
         except StopIteration:

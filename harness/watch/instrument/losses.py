@@ -19,6 +19,9 @@ LOSSES = (
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
     "kl_div",
 )
 
@@ -29,11 +32,15 @@ def install(threads: Threads, patches: Patches) -> None:
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
         monitor = threads.current()
-        if monitor is not None and torch.is_tensor(value) and value.requires_grad:
+        if monitor is None or not torch.is_tensor(value):
+            return value
+        if value.requires_grad:
             name = original.__name__
             given = signatures[name].bind(*args, **kwargs).arguments
             inputs, target = given.pop("input"), given.pop("target")
             monitor.loss(LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where()))
+        else:
+            monitor.score()
         return value
 
     for name in LOSSES:

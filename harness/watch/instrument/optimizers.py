@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
+from types import GeneratorType
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import nn
@@ -13,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.monitor import Monitor, Threads
 
 
 def hooks(threads: Threads) -> list[RemovableHandle]:
@@ -39,7 +42,7 @@ def install(threads: Threads, patches: Patches) -> None:
 
     def cleared(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
-            monitor.emit(ZeroGrad(monitor.locator.where()))
+            monitor.emit(ZeroGrad(args[0], monitor.locator.where()))
         return original(*args, **kwargs)
 
     def clipped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -47,11 +50,17 @@ def install(threads: Threads, patches: Patches) -> None:
         if monitor is None:
             return original(*args, **kwargs)
         parameters = args[0] if args else kwargs["parameters"]
-        given = [parameters] if torch.is_tensor(parameters) else list(parameters)
-        monitor.emit(Clip(given, monitor.locator.where()))
+        used_up = _is_used_up(parameters)
+        if isinstance(parameters, Iterator):
+            given = list(parameters)
+            # torch warns of an empty generator, and only of that
+            parameters = (p for p in given) if isinstance(parameters, GeneratorType) else iter(given)
+        else:
+            given = [parameters] if torch.is_tensor(parameters) else list(parameters)
+        monitor.emit(Clip(given, monitor.locator.where(), used_up))
         others = {name: value for name, value in kwargs.items() if name != "parameters"}
         with monitor.suspended():
-            return original(given, *args[1:], **others)
+            return original(parameters, *args[1:], **others)
 
     patches.wrap(Optimizer, "__init__", made)
     patches.wrap(Optimizer, "zero_grad", cleared)
@@ -63,12 +72,19 @@ def install(threads: Threads, patches: Patches) -> None:
     _scalers(threads, patches)
 
 
+def _is_used_up(parameters: Any) -> bool:
+    return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
+
+
 def _scalers(threads: Threads, patches: Patches) -> None:
     def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         monitor = threads.current()
         if monitor is not None and args[0].is_enabled():
             monitor.scale = args[0].get_scale()
+            for each in [found] if torch.is_tensor(found) else list(found):
+                if each.requires_grad:
+                    each.register_hook(_Scaled(monitor))
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -100,3 +116,15 @@ def _scalers(threads: Threads, patches: Patches) -> None:
 
 def _optimizer(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return args[1] if len(args) > 1 else kwargs["optimizer"]
+
+
+class _Scaled:
+    """The hook of a loss that a GradScaler has multiplied, which tells that it is differentiated."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = ref(monitor)
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        monitor = self._monitor()
+        if monitor is not None:
+            monitor.scaled = True

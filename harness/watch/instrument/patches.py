@@ -56,7 +56,8 @@ class Patches:
 
     def undo(self) -> None:
         self._later.clear()
-        sys.meta_path.remove(self._finder)
+        if self._finder in sys.meta_path:  # the script may have taken it out
+            sys.meta_path.remove(self._finder)
         while self._replaced:
             owner, name, own = self._replaced.pop()
             if own is ABSENT:

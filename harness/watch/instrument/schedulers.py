@@ -41,7 +41,7 @@ def install(threads: Threads, patches: Patches) -> None:
             monitor = threads.current()
             if monitor is not None and not depth.calls:
                 monitor.schedulers.setdefault(args[0], None)
-                monitor.emit(SchedulerStep(args[0], monitor.locator.where()))
+                monitor.emit(SchedulerStep(args[0], monitor.locator.where(), _metric(*args, **kwargs)))
 
     def restored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
@@ -60,3 +60,9 @@ def install(threads: Threads, patches: Patches) -> None:
             for method, wrapper in (("__init__", made), ("step", stepped), ("load_state_dict", restored)):
                 if method in vars(each):
                     patches.wrap(each, method, wrapper)
+
+
+def _metric(scheduler: Any, *args: Any, **kwargs: Any) -> float | None:
+    if not isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+        return None
+    return float(args[0] if args else kwargs["metrics"])

@@ -1,14 +1,14 @@
-"""Calls of modules, through torch's global hooks."""
+"""Calls of modules."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
+import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.hooks import RemovableHandle
 
+from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
 
 
@@ -20,32 +20,32 @@ class _Depth(threading.local):
     """Whether the outermost is a module of the script's own, and no pretrained model."""
 
 
-def install(threads: Threads) -> list[RemovableHandle]:
+def install(threads: Threads, patches: Patches) -> None:
+    """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
+    on its slow path, and only few calls are told of."""
     depth = _Depth()
+    call = nn.Module.__call__
 
-    def forward_begins(module: nn.Module, args: tuple[Any, ...]) -> None:
+    def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
+        if torch.compiler.is_compiling() or (
+            depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix"))
+        ):
+            return call(module, *args, **kwargs)
         if not depth.calls:
             depth.within_own = not hasattr(module, "config")
         depth.calls += 1
-
-    def forward_ends(module: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
-        depth.calls -= 1
-        if len(rest) < 2 or rest[1] is None:
-            return  # without keyword arguments and output where the forward raised
-        if depth.calls and not (depth.within_own and hasattr(module, "base_model_prefix")):
-            return
+        try:
+            output = call(module, *args, **kwargs)
+        finally:
+            depth.calls -= 1
         if not depth.calls and next(module.parameters(), None) is None:
-            return  # a loss, a transform of data, a replica of DataParallel
+            return output  # a loss, a transform of data, a replica of DataParallel
         monitor = threads.calling_a_model()
-        if monitor is None or monitor.in_backward:
-            return
-        kwargs, output = rest
-        if depth.calls:
-            monitor.inner_forward(module, args, kwargs, output)
-        else:
-            monitor.forward(module, args, kwargs, output)
+        if monitor is not None and not monitor.in_backward:
+            if depth.calls:
+                monitor.inner_forward(module, args, kwargs, output)
+            else:
+                monitor.forward(module, args, kwargs, output)
+        return output
 
-    return [
-        register_module_forward_pre_hook(forward_begins),
-        register_module_forward_hook(forward_ends, with_kwargs=True, always_call=True),
-    ]
+    patches.put(nn.Module, "__call__", __call__)

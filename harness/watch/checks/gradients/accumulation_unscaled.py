@@ -5,8 +5,8 @@ from weakref import WeakKeyDictionary
 from torch.optim import Optimizer
 
 from harness.watch.check import Check
-from harness.watch.events import StepBegins
-from harness.watch.facts.gradient_ledger import GradientLedger, Window
+from harness.watch.events import Batch, StepBegins
+from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Window
 from harness.watch.facts.losses import NEAR
 from harness.watch.monitor import Monitor
 
@@ -24,7 +24,9 @@ class AccumulationUnscaled(Check):
 
     ## When it is right
     Losses that are summed over rows or tokens and divided once for the whole window, by hand after the last backward
-    pass too, are not reported; nor is a window that the end of an epoch cuts short.
+    pass too, are not reported; nor is a window that the end of an epoch cuts short. Several losses of one update that
+    have a backward pass each (real and fake rows, the heads of a model, its tasks) are no micro-batches: they are meant
+    to be added.
 
     ## References
     - https://github.com/huggingface/transformers/issues/47688
@@ -32,6 +34,7 @@ class AccumulationUnscaled(Check):
     """
 
     id = "gradients::accumulation-unscaled"
+    needs = "accumulation over batches of a DataLoader"
     formerly = ("gradients::accumulation-scaled",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -43,9 +46,10 @@ class AccumulationUnscaled(Check):
         window = self.gradients.window
         if window is None or window.empty:
             return
-        shares = self._shares(window, event.optimizer)
+        shares = self._shares(window, event)
         if not shares or shares[0] <= 0:  # a loss of another sign is another check's
             return
+        self.looked = True
         size, first = len(shares), shares[0]
         total = sum(shares) / _divided_by_hand(window)
         alike = all(abs(share - first) <= NEAR * abs(first) for share in shares)
@@ -63,19 +67,28 @@ class AccumulationUnscaled(Check):
             " (Accelerate: gradient_accumulation_steps and accelerator.backward do it).",
         )
 
-    def _shares(self, window: Window, optimizer: Optimizer) -> list[float]:
+    def _shares(self, window: Window, event: StepBegins) -> list[float]:
         """What part of its batch's mean loss each backward pass was of; empty where that is not known or not meant."""
         size = len(window.fresh)
         shares = [entry.share for entry in window.fresh if entry.share is not None]
-        batches = {entry.batch for entry in window.fresh}
-        passes = {entry.of for entry in window.fresh}
-        if size < 2 or len(shares) < size or None in batches or len(batches) < size or len(passes) > 1:
+        if size < 2 or len(shares) < size or not self._are_micro_batches(window.fresh, event.batch):
             return []
-        usual = max(size, self.window_sizes.get(optimizer, 0))
-        self.window_sizes[optimizer] = usual
+        usual = max(size, self.window_sizes.get(event.optimizer, 0))
+        self.window_sizes[event.optimizer] = usual
         if size < usual or any(entry.number in self.gradients.cut for entry in window.fresh):
             return []  # the end of an epoch cut it short
         return shares
+
+    def _are_micro_batches(self, entries: list[Contribution], batch: Batch | None) -> bool:
+        """Whether backward passes are of the same loss for different rows, and not of several losses of one update."""
+        size, inputs = len(entries), {entry.batch for entry in entries}
+        one_kind = len({entry.models for entry in entries}) == len({entry.of for entry in entries}) == 1
+        if not one_kind or None in inputs or len(inputs) < size:
+            return False
+        if batch is not None:
+            return batch.of.pending >= size
+        # Rows that the script makes itself are of one loss if one line is repeated for them; two networks have more.
+        return len({entry.stack for entry in entries}) == 1 and len(self.gradients.ledgers) == 1
 
 
 def _divided_by_hand(window: Window) -> float:

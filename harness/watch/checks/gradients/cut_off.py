@@ -29,6 +29,7 @@ class CutOff(Check):
     """
 
     id = "gradients::cut-off"
+    needs = "optimizer step"
     formerly = ("gradients::reach-the-parameters",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -38,6 +39,7 @@ class CutOff(Check):
     def on_end(self, event: End) -> None:
         for held in self.parameters.optimizers:
             if held.stepped and held.all:
+                self.looked = True
                 self._without_gradient(held)
                 self._with_gradients_of_zero(held)
 
@@ -49,7 +51,7 @@ class CutOff(Check):
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                "module is called",
+                f"module is called: {self.parameters.shown(held.without_gradient)}",
                 where=self._where(held),
                 update=1,
             )
@@ -59,7 +61,8 @@ class CutOff(Check):
         if held.looks >= LOOKS and len(dead) >= MIN_ZERO_MATRICES and not held.foreign:
             self.found(
                 expected="gradients other than 0",
-                observed=f"those of {len(dead)} matrices in the optimizer are exactly 0 in all updates looked at",
+                observed=f"those of {len(dead)} matrices in the optimizer are exactly 0 in all updates looked at: "
+                f"{self.parameters.shown(dead)}",
                 where=self._where(held),
                 update=1,
                 hint="Look for two factors that both start at 0, and for rounding, sign or argmax between these "

@@ -7,12 +7,13 @@ from harness.watch.monitor import Monitor
 
 
 class MisplacedClipping(Check):
-    """Gradients are clipped too early or too late: not all of them are there, they are still scaled, or already used.
+    """Clipping misses the gradients: not all of them are there yet, they are still scaled, used already, or not given.
 
     ## Why is this a bug?
     Clipping acts on the gradients as they are when it is called. Before the backward pass there are none, after the
     step they have been used, after one of several micro-batches they are a part, and before `scaler.unscale_` they
-    are thousands of times too large, so that every update is cut to the same length.
+    are thousands of times too large, so that every update is cut to the same length. A generator such as
+    `params = model.parameters()` gives its parameters once: clipping that gets it a second time clips nothing.
 
     ## What to do
     Call clip_grad_norm_ after the backward pass and before optimizer.step().
@@ -26,6 +27,7 @@ class MisplacedClipping(Check):
     """
 
     id = "gradients::misplaced-clipping"
+    needs = "clipping of gradients"
     formerly = ("gradients::clipped-in-time",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -50,6 +52,16 @@ class MisplacedClipping(Check):
                 )
 
     def on_clip(self, event: Clip) -> None:
+        self.looked = True
+        if event.used_up:
+            self.found(
+                expected="the parameters whose gradients are to be clipped",
+                observed="none: a generator that was used up before, so nothing is clipped",
+                where=event.where,
+                update=self.monitor.update,
+                hint="Give model.parameters() anew each time, or keep list(model.parameters()).",
+            )
+            return
         if any(ledger.clipped is event and ledger.scaled for ledger in self.gradients.ledgers):
             self.found(
                 expected="gradients in their own scale when they are clipped",

@@ -26,6 +26,7 @@ class NotCleared(Check):
     """
 
     id = "gradients::not-cleared"
+    needs = "second update"
     formerly = ("gradients::cleared-between-updates",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -34,6 +35,7 @@ class NotCleared(Check):
 
     def on_step_begins(self, event: StepBegins) -> None:
         window = self.gradients.window
+        self.looked |= event.number > 1 and window is not None and not window.empty
         if window is None or window.empty or not window.stale:
             return
         used = window.stale[-1].used

@@ -30,6 +30,7 @@ class DecayNotExempt(Check):
     """
 
     id = "groups::decay-not-exempt"
+    needs = "parameters exempt from weight decay"
     formerly = ("groups::decay-exempt-as-meant",)
     severity = "warning"
 
@@ -45,6 +46,7 @@ class DecayNotExempt(Check):
         exempt = {id(p) for group in groups if not group.get("weight_decay") for p in group["params"]}
         if 0.0 not in decays or len(decays) < 2 or self._exempts_whole_modules(exempt):
             return  # nobody meant to exempt biases and normalisation
+        self.looked = True
         names = self._biases_and_norms({id(p) for g in groups if g.get("weight_decay") for p in g["params"]})
         if names:
             self.found(

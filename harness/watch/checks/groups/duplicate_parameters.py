@@ -26,11 +26,13 @@ class DuplicateParameters(Check):
     """
 
     id = "groups::duplicate-parameters"
+    needs = "optimizer step"
     formerly = ("groups::no-duplicates",)
 
     def on_step_begins(self, event: StepBegins) -> None:
         if event.number != 1:
             return
+        self.looked = True
         twice = sum(count > 1 for count in Counter(id(p) for p in held_by(event.optimizer)).values())
         if twice:
             self.found(

@@ -37,11 +37,13 @@ class UnknownKey(Check):
     """
 
     id = "groups::unknown-key"
+    needs = "optimizer step"
     formerly = ("groups::known-keys",)
 
     def on_step_begins(self, event: StepBegins) -> None:
         if event.number != 1:
             return
+        self.looked = True
         optimizer, known = event.optimizer, sorted(event.optimizer.defaults)
         for group in optimizer.param_groups:
             for key, value in group.items():

@@ -47,6 +47,7 @@ class SentenceMissing(Check):
     """
 
     id = "inputs::sentence-missing"
+    needs = "tokenized pairs"
     formerly = ("inputs::both-sentences",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -107,6 +108,7 @@ class SentenceMissing(Check):
     def on_end(self, event: End) -> None:
         if self.pair is None or self.each_alone:
             return
+        self.looked = any(seen.rows >= MIN_ROWS for seen in self.trained.values())
         where, twice = self._tokenized_twice()
         for model, seen in self.trained.items():
             observed = twice or _observed(seen) or self._in_the_evaluation(model, seen)

@@ -25,9 +25,9 @@ class Truncated(Check):
     """
 
     id = "inputs::truncated"
+    needs = "tokenized texts"
     formerly = ("inputs::not-cut-off",)
     severity = "warning"
-    needs = "tokenized texts"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

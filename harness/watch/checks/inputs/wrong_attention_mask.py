@@ -37,6 +37,7 @@ class WrongAttentionMask(Check):
     """
 
     id = "inputs::wrong-attention-mask"
+    needs = "tokenized texts"
     formerly = ("inputs::padding-is-masked",)
     explains = ("model::output-depends-on-padding",)
 
@@ -58,6 +59,7 @@ class WrongAttentionMask(Check):
             pad = getattr(getattr(event.model, "config", None), "pad_token_id", None)
         if self.tokens.ids is None or pad is None:
             return
+        self.looked = True
         observed = self._wrong(event, self.tokens.ids, pad)
         if observed is not None:
             self.found(

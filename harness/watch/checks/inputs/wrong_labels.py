@@ -47,6 +47,7 @@ class WrongLabels(Check):
     """
 
     id = "inputs::wrong-labels"
+    needs = "labels of classes"
     formerly = ("inputs::labels",)
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
@@ -82,6 +83,7 @@ class WrongLabels(Check):
         ids, labels, mask = self.tokens.ids, event.tensors.get("labels"), self.tokens.special("mask_token_id")
         if ids is None or labels is None or labels.shape != ids.shape or mask is None or not (ids == mask).any():
             return
+        self.looked = True
         counted = labels != IGNORED
         if (ids == mask).float().mean() > MOST_MASKED:
             return
@@ -106,6 +108,7 @@ class WrongLabels(Check):
         outputs = getattr(getattr(event.model, "config", None), "num_labels", None)
         if labels is None or labels.is_floating_point() or outputs != 1:
             return
+        self.looked = True
         if len(self.targets) <= 2:
             self.targets.update(float(value) for value in labels.flatten().tolist())
         self.regressed += labels.numel()
@@ -115,6 +118,7 @@ class WrongLabels(Check):
     def on_loss(self, event: LossCall) -> None:
         if event.function != "cross_entropy" or event.target.dim() != 1 or event.target.is_floating_point():
             return
+        self.looked = True
         labels = event.target
         if event.batch is None or event.input.dim() != 2 or len(labels) > MOST_ROWS or len(self.classes) > 1:
             return

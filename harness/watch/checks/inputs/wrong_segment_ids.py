@@ -28,6 +28,7 @@ class WrongSegmentIds(Check):
     """
 
     id = "inputs::wrong-segment-ids"
+    needs = "tokenized pairs"
     formerly = ("inputs::segment-ids",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -45,6 +46,7 @@ class WrongSegmentIds(Check):
         kinds = getattr(getattr(event.model, "config", None), "type_vocab_size", 0)
         if segments is None or not segments.pairs or not kinds or kinds < 2 or self._separated_by_hand():
             return
+        self.looked = True
         observed = _wrong(segments, event.tensors.get("token_type_ids"))
         if observed is not None:
             self.found(

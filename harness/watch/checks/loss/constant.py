@@ -30,13 +30,15 @@ class Constant(Check):
     `binary_cross_entropy_with_logits`.
 
     ## When it is right
-    Label smoothing below 0.9 is not reported, nor is a loss that stays the same where a loader has a single batch.
+    Label smoothing below 0.9 is not reported, nor is a loss that stays the same where a loader has a single batch or
+    before the first update, nor a loss with a margin, such as of triplets, that is 0.
 
     ## References
     - https://github.com/huggingface/transformers/issues/45479
     """
 
     id = "loss::constant"
+    needs = "losses of several batches"
     formerly = ("loss::varies",)
     explains = ("gradients::cut-off",)
 
@@ -65,14 +67,17 @@ class Constant(Check):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
-        batch = event.batch.number if event.batch else None
+        batch = event.batch.number if event.batch else -event.number  # without a DataLoader each may be another
         if value is None or not math.isfinite(value) or batch == self.batch:
             return
         self.varied = self.varied or self.value not in (None, value)
         self.batches += 1
+        self.looked |= self.varied
         self.value, self.batch = value, batch
         several = event.batch is not None and (event.batch.of.planned or 2) > 1
-        if several and not self.varied and self.batches >= MIN_EQUAL_LOSSES:
+        updated = self.monitor.updates_made > 0
+        within_margin = value == 0 and not event.losses
+        if several and updated and not within_margin and not self.varied and self.batches >= MIN_EQUAL_LOSSES:
             self._found(f"it has been exactly {value:.6g} for {MIN_EQUAL_LOSSES} batches", event.where)
 
     def _found(self, observed: str, where: str | None) -> None:

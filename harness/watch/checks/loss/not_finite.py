@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.watch.check import Check
-from harness.watch.events import BackwardBegins
+from harness.watch.events import BackwardBegins, StepBegins, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss
 from harness.watch.monitor import Monitor
 
@@ -20,26 +20,39 @@ class NotFinite(Check):
     torch.autograd.set_detect_anomaly(True) names the operation.
 
     ## When it is right
-    A loss that a GradScaler has scaled is not reported: the scaler leaves such an update out and lowers its factor.
+    A loss that a GradScaler has scaled is not reported: the scaler leaves such an update out and lowers its factor. Nor
+    is one whose gradients are cleared before any update uses them.
 
     ## References
     - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
     """
 
     id = "loss::not-finite"
+    needs = "backward pass of a loss"
     formerly = ("loss::finite",)
     explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.loss = monitor.fact(DifferentiatedLoss)
+        self.value: float | None = None
+        """A loss that is not finite, while its gradients may still be used."""
+        self.where: str | None = None
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
+        self.looked |= value is not None
         if value is not None and not math.isfinite(value) and event.scale == 1.0:
+            self.value, self.where = value, event.where
+
+    def on_zero_grad(self, event: ZeroGrad) -> None:
+        self.value = None
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        if self.value is not None:
             self.found(
                 expected="a finite loss",
-                observed=f"the loss is {value}",
-                where=event.where,
-                update=self.monitor.update,
+                observed=f"the loss is {self.value}",
+                where=self.where,
+                update=event.update,
             )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -15,6 +16,13 @@ MIN_UPDATES_IN_A_ROW = 2
 
 KEPT = 64
 """Forwards whose batch is remembered: more than any window of micro-batches has."""
+
+MOST_COMPARED = 10**7
+"""Numbers that are compared to find which rows a loss function was given."""
+
+MOST_FACTORS = 8
+"""Operations between a loss function's value and what is differentiated: by reasoning, a division by the number of
+micro-batches and a GradScaler's factor are two."""
 
 
 class OfAnotherBatch(Check):
@@ -32,10 +40,13 @@ class OfAnotherBatch(Check):
 
     ## When it is right
     Losses of several forwards of one batch, window losses that are kept and differentiated once, class weights and
-    labels that are not among those of the latest batches (mixed or made on the fly) are not reported.
+    labels that are not among those of the latest batches (mixed or made on the fly) are not reported. Neither are
+    logits that are put in another order, or selected, together with their labels, nor a loss of some rows beside
+    another one.
     """
 
     id = "loss::of-another-batch"
+    needs = "labels of classes in a batch of a DataLoader"
     formerly = ("loss::of-the-batch",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -61,16 +72,26 @@ class OfAnotherBatch(Check):
             return
         calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
         calls = [call for call in calls if call.value is event.root or torch.equal(call.value, event.root)] or calls
-        targets = [call.target.detach().cpu() for call in calls if call.target.dim() == 1]
-        if not targets or any(target.is_floating_point() for target in targets):
+        calls = [call for call in calls if call.target.dim() == 1 and call.input.dim() == 2]
+        if not calls or any(call.target.is_floating_point() for call in calls):
             return
         own, others = self.labels.of(event)
-        if own is None:
-            self.wrong = 0
-        elif all(_is_part(target, own) for target in targets):
+        self.looked |= own is not None
+        given = [(call, _places(call.input.detach(), event.forwards)) for call in calls]
+        if own is None or any(places is None for _, places in given):
+            self.wrong = 0  # the logits were changed on their way, and their rows are not known
+            return
+        targets = [call.target.detach().cpu() for call in calls]
+        aligned = all(_belong(target, own, places) for target, (_, places) in zip(targets, given, strict=True))
+        a_part = all(_is_part(target, own) for target in targets)
+        if aligned:
+            a_part = a_part and _is_all(event.root, calls[-1].value) and all(_is_stretch(places) for _, places in given)
+        if a_part:
             self._of_a_part(own, targets, calls[-1])
-        else:
+        elif not aligned:
             self._of_others(own, others, targets, calls[-1])
+        else:
+            self.wrong = self.partly = 0
 
     def _of_a_part(self, own: torch.Tensor, targets: list[torch.Tensor], call: LossCall) -> None:
         self.partly += 1
@@ -125,6 +146,46 @@ class OfAnotherBatch(Check):
                 update=self.monitor.update,
                 hint="Call backward() on the loss of the forward just made.",
             )
+
+
+def _places(given: torch.Tensor, forwards: Sequence[Forward]) -> torch.Tensor | None:
+    """Which rows of a model's logits a loss function was given, (rows, rows of the model); None where it is none."""
+    for forward in reversed(forwards):
+        logits = None if forward.logits is None else forward.logits.detach()
+        if logits is None or logits.dim() != 2 or logits.shape[1] != given.shape[1]:
+            continue
+        if len(given) * logits.numel() > MOST_COMPARED:
+            return None
+        alike = (given.to(logits.dtype).unsqueeze(1) == logits.unsqueeze(0)).all(2)
+        if bool(alike.any(1).all()):
+            return alike.cpu()
+    return None
+
+
+def _belong(target: torch.Tensor, own: torch.Tensor, places: torch.Tensor | None) -> bool:
+    """Whether each label is that of its row of logits."""
+    if places is None or places.shape != (len(target), len(own)):
+        return False
+    return bool((places & (target.detach().cpu().unsqueeze(1) == own)).any(1).all())
+
+
+def _is_stretch(places: torch.Tensor | None) -> bool:
+    """Whether the rows are the first or the last ones, in their order."""
+    if places is None:
+        return False
+    size = min(places.shape)
+    return bool(places[:, :size].diagonal().all() or places[:, -size:].diagonal().all())
+
+
+def _is_all(root: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether what is differentiated is this loss alone, multiplied by whatever number."""
+    node = root.grad_fn
+    for _ in range(MOST_FACTORS):
+        if node is None or node is value.grad_fn:
+            return node is not None
+        before = [each for each, _ in node.next_functions if each is not None]
+        node = before[0] if len(before) == 1 else None
+    return False
 
 
 def _is_part(labels: torch.Tensor, of: torch.Tensor) -> bool:

@@ -38,6 +38,7 @@ class GraphsKept(Check):
     """
 
     id = "memory::graphs-kept"
+    needs = "long enough series of backward passes"
     formerly = ("memory::graphs-are-freed",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -54,6 +55,7 @@ class GraphsKept(Check):
         metadata: dict[Any, Any] = node.metadata  # type: ignore[assignment]
         metadata["harness"] = sentinel
         self.graphs.append(ref(sentinel))
+        self.looked |= len(self.graphs) == ALIVE
         if len(self.graphs) == ALIVE and all(graph() is not None for graph in self.graphs):
             self.found(
                 expected="a loss that is let go after its backward pass",

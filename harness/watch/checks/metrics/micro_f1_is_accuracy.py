@@ -27,6 +27,7 @@ class MicroF1IsAccuracy(Check):
     """
 
     id = "metrics::micro-f1-is-accuracy"
+    needs = "library's F1 over an evaluation"
     formerly = ("metrics::tells-apart",)
     severity = "warning"
 
@@ -38,6 +39,7 @@ class MicroF1IsAccuracy(Check):
         computed = self.metrics.computed
         if computed is None or not computed.comparable:
             return
+        self.looked |= "f1" in computed.metric
         if computed.options.get("average") == "micro" and "f1" in computed.metric:
             self.found(
                 expected="average='binary' or 'macro'",

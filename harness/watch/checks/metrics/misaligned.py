@@ -24,6 +24,7 @@ class Misaligned(Check):
     """
 
     id = "metrics::misaligned"
+    needs = "library's metric over an evaluation"
     formerly = ("metrics::aligned",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -32,6 +33,7 @@ class Misaligned(Check):
 
     def on_metric(self, event: MetricCall) -> None:
         computed = self.metrics.computed
+        self.looked |= computed is not None and computed.comparable
         observed = None if computed is None or not computed.comparable else _misaligned(computed)
         if observed is not None:
             self.found(

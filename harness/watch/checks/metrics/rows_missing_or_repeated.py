@@ -26,6 +26,7 @@ class RowsMissingOrRepeated(Check):
     """
 
     id = "metrics::rows-missing-or-repeated"
+    needs = "library's metric over an evaluation"
     formerly = ("metrics::every-row",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -36,6 +37,7 @@ class RowsMissingOrRepeated(Check):
         computed = self.metrics.computed
         if computed is None:
             return
+        self.looked = True
         if computed.of_several_processes:
             self._look_at_gathered(computed)
             return

@@ -22,6 +22,7 @@ class WrongPredictions(Check):
     """
 
     id = "metrics::wrong-predictions"
+    needs = "library's metric over an evaluation"
     formerly = ("metrics::of-the-predictions",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -32,6 +33,7 @@ class WrongPredictions(Check):
         computed = self.metrics.computed
         if computed is None or not computed.comparable or computed.references != computed.labels:
             return
+        self.looked = True
         predictions, best = computed.predictions, computed.best
         if predictions == best or computed.in_another_order or computed.by_threshold:
             return

@@ -24,6 +24,7 @@ class EvaluationWithGraph(Check):
     """
 
     id = "mode::evaluation-with-graph"
+    needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-without-graph",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -32,6 +33,7 @@ class EvaluationWithGraph(Check):
 
     def on_pass_ends(self, event: PassEnds) -> None:
         first = self.modes.evaluated
+        self.looked |= first is not None
         if first is not None and first.gradients:
             self.found(
                 expected="torch.no_grad() or torch.inference_mode() around the evaluation",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import Forward
-from harness.watch.facts.replays import Replays
+from harness.watch.facts.replays import SINGLE_ROWS, Replays
 from harness.watch.monitor import Monitor
 
 
@@ -27,6 +27,7 @@ class OutputDependsOnBatch(Check):
     """
 
     id = "model::output-depends-on-batch"
+    needs = "evaluation that can be repeated"
     formerly = ("padding::neighbours-do-not-matter",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -34,6 +35,7 @@ class OutputDependsOnBatch(Check):
         self.replays = monitor.fact(Replays)
 
     def on_forward(self, event: Forward) -> None:
+        self.looked |= SINGLE_ROWS in self.replays.compared
         apart = self.replays.latest.alone
         if apart is not None:
             self.found(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import Forward
-from harness.watch.facts.replays import COLUMNS, Replays
+from harness.watch.facts.replays import COLUMNS, OTHER_PADDING, Replays
 from harness.watch.monitor import Monitor
 
 
@@ -28,6 +28,7 @@ class OutputDependsOnPadding(Check):
     """
 
     id = "model::output-depends-on-padding"
+    needs = "evaluation of padded rows"
     formerly = ("padding::does-not-matter",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -35,6 +36,7 @@ class OutputDependsOnPadding(Check):
         self.replays = monitor.fact(Replays)
 
     def on_forward(self, event: Forward) -> None:
+        self.looked |= OTHER_PADDING in self.replays.compared
         replay = self.replays.latest
         if replay.bare is not None:
             self.found(

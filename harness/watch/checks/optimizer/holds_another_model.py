@@ -24,6 +24,7 @@ class HoldsAnotherModel(Check):
     """
 
     id = "optimizer::holds-another-model"
+    needs = "optimizer step"
     formerly = ("identity::optimizer-holds-the-model",)
     explains = ("optimizer::missing-parameters",)
 
@@ -33,6 +34,7 @@ class HoldsAnotherModel(Check):
 
     def on_end(self, event: End) -> None:
         for held in self.parameters.optimizers:
+            self.looked |= held.stepped
             if self.parameters.holds_another_model(held):
                 self.found(
                     expected="an optimizer that holds the parameters of the model that is trained",

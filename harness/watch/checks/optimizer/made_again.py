@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
@@ -45,10 +46,12 @@ class MadeAgain(Check):
 
     ## When it is right
     Another optimizer made in another line, over other tensors, or once with another learning rate at the same line (a
-    second stage of the training) is not reported, nor a whole training that is called twice.
+    second stage of the training) is not reported, nor a whole training that is called twice, nor one that begins with
+    a state that was loaded into the model, as each client's and each task's does.
     """
 
     id = "optimizer::made-again"
+    needs = "second update"
     formerly = ("effect::optimizer-kept",)
     explains = ("schedule::drives-another-optimizer", "schedule::lr-zero", "parameters::unchanged")
 
@@ -59,6 +62,7 @@ class MadeAgain(Check):
         """How many steps each optimizer's state had counted when it was last looked at."""
 
     def on_step_begins(self, event: StepBegins) -> None:
+        self.looked |= self.monitor.updates_made > 0
         if event.number == 1:
             self._compare(event)
         if event.sampled:
@@ -71,18 +75,16 @@ class MadeAgain(Check):
             return
         held = held_by(optimizer)
         defaults = {"class": type(optimizer)} | {k: v for k, v in optimizer.defaults.items() if _is_plain(v)}
-        times = 0
-        for earlier in self.made:
-            times += earlier.stack == seen.stack and earlier.held_the_same(held)
-            # Another learning rate may be another stage of the training; a third one is a loop's.
-            if times and (earlier.defaults == defaults or times >= 2):
-                self.found(
-                    expected="one optimizer for the whole training",
-                    observed="another one like it is made over the same parameters, at the same line: "
-                    "the moments are lost",
-                    where=seen.made,
-                    update=event.update,
-                )
+        alike = [earlier for earlier in self.made if earlier.stack == seen.stack and earlier.held_the_same(held)]
+        # Another learning rate may be another stage of the training; a third one is a loop's.
+        if len(alike) > 1 or any(earlier.defaults == defaults for earlier in alike):
+            self.found(
+                expected="one optimizer for the whole training",
+                observed=f"another {type(optimizer).__name__} is made over the same parameters, at the same line: "
+                "the moments are lost",
+                where=seen.made,
+                update=event.update,
+            )
         self.made.append(Made(seen.stack, [ref(p) for p in held], defaults))
 
     def _look_at_state(self, event: StepBegins) -> None:
@@ -100,7 +102,9 @@ class MadeAgain(Check):
         self.steps[event.optimizer] = now
 
     def on_load(self, event: Load) -> None:
-        if isinstance(event.into, Optimizer):
+        if isinstance(event.into, nn.Module):
+            self.made.clear()
+        elif isinstance(event.into, Optimizer):
             self.steps.pop(event.into, None)
 
 

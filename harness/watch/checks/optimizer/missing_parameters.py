@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import End
-from harness.watch.facts.parameters import ModelTensors, Parameters
+from harness.watch.events import BackwardBegins, Clip, End
+from harness.watch.facts.gradient_ledger import GradientLedger, is_zero
+from harness.watch.facts.parameters import ModelTensors, Parameters, names
 from harness.watch.monitor import Monitor
-
-SHOWN = 3
-"""Names that are shown."""
 
 
 class MissingParameters(Check):
@@ -23,34 +21,58 @@ class MissingParameters(Check):
     them in nn.ModuleList, nn.ModuleDict or as attributes.
 
     ## When it is right
-    Training the head alone while the backbone gets gradients that nobody uses is a note, no finding. What an optimizer
-    gets later, by `add_param_group` or as another optimizer, is not reported either.
+    Training the head alone while the backbone gets gradients that nobody uses is a note, no finding, unless these
+    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. What an optimizer
+    gets later, by `add_param_group` or as another optimizer, is not reported either; nor is what the script updates by
+    hand, or with a class that is no optimizer of torch.
     """
 
     id = "optimizer::missing-parameters"
+    needs = "optimizer step"
     formerly = ("identity::nothing-forgotten",)
     explains = ("schedule::lr-zero",)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.parameters = monitor.fact(Parameters)
+        self.gradients = monitor.fact(GradientLedger)
+        self.piled_up: set[int] = set()
+        """Ids of tensors whose gradients were still there when those of an optimizer had been cleared."""
+        self.clipped: dict[str, str | None] = {}
+        """Models with such tensors, and where they are clipped together with those of an optimizer."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if self.gradients.cleared and not event.inside_step:
+            for model in self.parameters.models:
+                tensors = [model.tensors[name]() for name in model.unheld]
+                self.piled_up |= {id(t) for t in tensors if t is not None and not is_zero(t.grad)}
+
+    def on_clip(self, event: Clip) -> None:
+        given = self.piled_up.intersection(map(id, event.parameters)) if self.piled_up else set()
+        for model in self.parameters.models if given else ():
+            unheld = {id(model.tensors[name]()) for name in model.unheld if name in model.forgotten}
+            if unheld & given:
+                self.clipped[model.name] = event.where
 
     def on_end(self, event: End) -> None:
         seen = self.parameters
-        if seen.loose is not None and seen.stepped:
+        self.looked = seen.stepped and bool(seen.models)
+        if not seen.stepped:
+            return  # it has no optimizer of torch, or ended before its first update
+        if seen.loose is not None and not seen.loose.by_hand:
+            shapes = seen.loose.shapes
+            several = f"{len(shapes)} parameters, the first of shape {shapes[0]}, get gradients and are"
             self.found(
                 expected="every parameter registered in a module, and in the optimizer",
-                observed=f"{seen.loose.number} parameters, the first of shape {seen.loose.shape}, get gradients, "
-                "and are in neither",
+                observed=f"{several if shapes[1:] else f'a parameter of shape {shapes[0]} gets gradients and is'} "
+                "in neither",
                 where=seen.loose.where,
                 update=1,
                 hint="Keep modules in nn.ModuleList or nn.ModuleDict, and parameters as attributes of a module.",
             )
-        if not seen.stepped and not self.monitor.complete:
-            return  # it ended before its first update
         stale = any(held.stepped and held.all and not held.reached for held in seen.optimizers)
         for model in seen.models:
-            if model.forgotten and not (stale and not model.held):
+            if model.forgotten and not model.by_hand and not (stale and not model.held):
                 self._forgotten(model)
 
     def _forgotten(self, model: ModelTensors) -> None:
@@ -58,17 +80,30 @@ class MissingParameters(Check):
         # A head alone may be trained on purpose; what was thawed later was meant to be trained.
         thawed = forgotten - set(model.order)
         if not thawed and model.order[-1] not in forgotten and len(forgotten) > len(model.order) / 2:
-            if not any(map(seen.holds_another_model, seen.optimizers)):
+            if model.name in self.clipped:
+                self._piled_up(model)
+            elif not any(map(seen.holds_another_model, seen.optimizers)):
                 self.monitor.note(
                     f"{len(forgotten)} of {len(model.order)} trainable tensors of {model.name} get gradients and are "
                     "in no optimizer; if that is meant, requires_grad_(False) says so and saves their backward pass"
                 )
             return
-        names = [name for name in model.order if name in forgotten] or sorted(forgotten)
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        ordered = [name for name in model.order if name in forgotten] or sorted(forgotten)
         self.found(
             expected="every trainable parameter of the model in an optimizer",
-            observed=f"{', '.join(names[:SHOWN])}{more} of {model.name} get gradients and are in none",
+            observed=f"{names(ordered)} of {model.name} get gradients and are in none",
             where=next((held.made for held in seen.optimizers if held.stepped), None),
             update=1,
+        )
+
+    def _piled_up(self, model: ModelTensors) -> None:
+        forgotten = [name for name in model.order if name in model.forgotten]
+        self.found(
+            expected="clipping of the gradients that the optimizer uses",
+            observed=f"{names(forgotten)} of {model.name} are in no optimizer, nothing clears their gradients, and they "
+            "are clipped together with the others: their growing norm makes every update smaller",
+            where=self.clipped[model.name],
+            update=1,
+            hint="Give the optimizer model.parameters(); or freeze what is not to be trained with "
+            "requires_grad_(False).",
         )

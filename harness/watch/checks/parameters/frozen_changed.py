@@ -42,6 +42,7 @@ class FrozenChanged(Check):
     """
 
     id = "parameters::frozen-changed"
+    needs = "frozen parameters"
     formerly = ("effect::frozen-stay",)
     explains = ("parameters::modified-outside-optimizer",)
 
@@ -82,6 +83,7 @@ class FrozenChanged(Check):
             self.of_models[model] = _copies(sorted(frozen, key=lambda p: p.numel())[::apart][:OF_A_MODEL])
             return
         still = [(p, value) for p, value in before if not p.requires_grad]
+        self.looked |= bool(still)
         if any(not torch.equal(p, value) for p, value in still):
             self.found(
                 expected="frozen parameters that stay as they are",

@@ -8,6 +8,7 @@ from torch.optim import Optimizer
 from harness.torch_objects import held_by
 from harness.watch.check import Check
 from harness.watch.events import Backward, Load, Step, StepBegins
+from harness.watch.facts.parameters import Parameters
 from harness.watch.monitor import Monitor
 
 RELATIVE, ABSOLUTE = 1e-5, 1e-7
@@ -34,15 +35,19 @@ class ModifiedOutsideOptimizer(Check):
     """
 
     id = "parameters::modified-outside-optimizer"
+    needs = "second update of one backward pass"
     formerly = ("effect::only-the-optimizer-writes",)
     severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self.parameters = monitor.fact(Parameters)
         self.backward_passes = 0
         """Since the latest step of any optimizer."""
-        self.left: WeakKeyDictionary[Optimizer, list[tuple[torch.Tensor, torch.Tensor]]] = WeakKeyDictionary()
-        """A few tensors of each optimizer, and what its latest step made of them."""
+        self.followed: WeakKeyDictionary[Optimizer, list[torch.Tensor]] = WeakKeyDictionary()
+        """A few tensors of each optimizer, and those of others that it holds too."""
+        self.left: dict[int, torch.Tensor] = {}
+        """What the latest step of any optimizer made of each, by its id."""
 
     def on_backward(self, event: Backward) -> None:
         self.backward_passes += 1
@@ -50,20 +55,41 @@ class ModifiedOutsideOptimizer(Check):
     def on_step_begins(self, event: StepBegins) -> None:
         if not event.sampled or self.backward_passes != 1:
             return  # several backward passes may go through weights that are moved for a while
-        for parameter, left in self.left.get(event.optimizer, ()):
+        for parameter in self.followed.get(event.optimizer, ()):
+            left = self.left.get(id(parameter))
+            if left is None:
+                continue
+            self.looked = True
             apart = (parameter.detach() - left).abs().max().item()
             if apart > RELATIVE * left.abs().max().item() + ABSOLUTE:
                 self.found(
                     expected="parameters as the update before left them",
-                    observed=f"a tensor of shape {tuple(left.shape)} was changed by up to {apart:.2g} since",
+                    observed=f"{self._shown(parameter)} was changed by up to {apart:.2g} since",
                     where=event.where,
                     update=event.update,
                 )
 
+    def _shown(self, parameter: torch.Tensor) -> str:
+        of_shape = f"a tensor of shape {tuple(parameter.shape)}"
+        return self.parameters.shown({id(parameter)}) if id(parameter) in self.parameters.names else of_shape
+
     def on_step(self, event: Step) -> None:
         self.backward_passes = 0
-        followed = [p for p, _ in self.left.get(event.optimizer, ())] or _small_ones(event.optimizer)
-        self.left[event.optimizer] = [(p, p.detach().clone()) for p in followed]
+        if event.optimizer not in self.followed:
+            self._follow(event.optimizer)
+        for parameter in self.followed[event.optimizer]:
+            self.left[id(parameter)] = parameter.detach().clone()
+
+    def _follow(self, optimizer: Optimizer) -> None:
+        mine = _small_ones(optimizer)
+        held = {id(p) for p in held_by(optimizer)}
+        theirs = {id(p): p for others in self.followed.values() for p in others if id(p) in held}
+        for other, followed in self.followed.items():
+            of_other = {id(p) for p in held_by(other)}
+            followed += [p for p in mine if id(p) in of_other and id(p) not in {id(each) for each in followed}]
+        self.followed[optimizer] = list(({id(p): p for p in mine} | theirs).values())
+        alive = {id(p) for each in self.followed.values() for p in each}
+        self.left = {key: left for key, left in self.left.items() if key in alive}
 
     def on_load(self, event: Load) -> None:
         self.left.clear()

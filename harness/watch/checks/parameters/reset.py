@@ -19,8 +19,8 @@ class Followed:
     parameter: torch.Tensor
     start: torch.Tensor
     """What it was before the first update."""
-    moved: bool = False
-    """Whether it has been another since."""
+    moved: torch.Tensor | None = None
+    """Whether the latest step of an optimizer left another: a tensor, so that no step waits for a device."""
 
 
 class Reset(Check):
@@ -36,10 +36,12 @@ class Reset(Check):
 
     ## When it is right
     Loading a state with load_state_dict is not reported: going back to the start before another trial is done that way.
-    Nor is an average of the weights that is kept beside the model.
+    Nor is an average of the weights that is kept beside the model, or a step that goes back itself, as those by the
+    sign of the gradient do (Lion, signSGD).
     """
 
     id = "parameters::reset"
+    needs = "second update"
     formerly = ("effect::updates-are-kept",)
     explains = ("parameters::modified-outside-optimizer",)
 
@@ -52,11 +54,12 @@ class Reset(Check):
             return
         trained = [p for p, _ in with_gradients(event.optimizer)]
         followed = self.followed.get(event.optimizer)
+        self.looked |= followed is not None and _has_moved(followed)
         if followed is None:
             if trained and event.number == 1:
                 smallest = min(trained, key=lambda p: p.numel())
                 self.followed[event.optimizer] = Followed(smallest, smallest.detach().clone())
-        elif followed.moved and any(p is followed.parameter for p in trained) and _is_set_back(followed, event):
+        elif _has_moved(followed) and any(p is followed.parameter for p in trained) and _is_set_back(followed, event):
             self.found(
                 expected="parameters as the updates before left them",
                 observed="a tensor is what it was before the first update",
@@ -65,12 +68,15 @@ class Reset(Check):
             )
 
     def on_step(self, event: Step) -> None:
-        followed = self.followed.get(event.optimizer)
-        if followed is not None and not torch.equal(followed.parameter, followed.start):
-            followed.moved = True
+        for followed in self.followed.values():  # optimizers may share it
+            followed.moved = (followed.parameter.detach() != followed.start).any()
 
     def on_load(self, event: Load) -> None:
         self.followed.clear()
+
+
+def _has_moved(followed: Followed) -> bool:
+    return followed.moved is not None and bool(followed.moved)
 
 
 def _is_set_back(followed: Followed, event: StepBegins) -> bool:

@@ -22,8 +22,10 @@ class FewerThanAsked(Check):
     """
 
     id = "ranks::fewer-than-asked"
+    needs = "second process"
     formerly = ("ranks::as-many-as-asked",)
 
     def on_end(self, event: End) -> None:
+        self.looked = launch.world_size() is not None
         if advice := launch.fewer_than_asked():
             self.found(expected="several processes", observed="one", hint=advice)

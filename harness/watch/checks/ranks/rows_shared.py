@@ -48,6 +48,7 @@ class RowsShared(Check):
     """
 
     id = "ranks::rows-shared"
+    needs = "second process"
     formerly = ("ranks::rows-of-its-own",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -72,6 +73,7 @@ class RowsShared(Check):
         return {"rows": sorted(self.rows), "where": self.where}
 
     def compare(self, summaries: Sequence[Mapping[str, Any] | None]) -> None:
+        self.looked = bool(self.rows)
         for rank, each in enumerate(summaries[1:], start=1):
             theirs = set() if each is None else set(each["rows"])
             common = self.rows & theirs

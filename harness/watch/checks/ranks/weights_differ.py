@@ -30,6 +30,7 @@ class WeightsDiffer(Check):
     """
 
     id = "ranks::weights-differ"
+    needs = "second process"
     formerly = ("ranks::same-weights",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -45,6 +46,7 @@ class WeightsDiffer(Check):
         return self.weights
 
     def compare(self, summaries: Sequence[Mapping[str, Sequence[int]] | None]) -> None:
+        self.looked = bool(self.weights)
         for update, (own, where) in self.weights.items():
             values = [own if each is None or update not in each else each[update][0] for each in summaries]
             if len(set(values)) > 1:

@@ -27,6 +27,7 @@ class EpochCutShort(Check):
     """
 
     id = "rows::epoch-cut-short"
+    needs = "whole epoch, as with --full"
     formerly = ("rows::complete-epochs",)
     severity = "warning"
 
@@ -35,6 +36,7 @@ class EpochCutShort(Check):
         self.passes = monitor.fact(Passes)
 
     def on_end(self, event: End) -> None:
+        self.looked = any(each.first.exhausted and not each.first.shortened for each in self.passes.training())
         epoch = self.passes.left_early() if self.monitor.complete else None
         if epoch is not None and not isinstance(row_sampler(epoch.loader), SequentialSampler):
             self.found(

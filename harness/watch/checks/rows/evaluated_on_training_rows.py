@@ -35,6 +35,7 @@ class EvaluatedOnTrainingRows(Check):
     """
 
     id = "rows::evaluated-on-training-rows"
+    needs = "evaluation over a DataLoader"
     formerly = ("rows::evaluation-rows-unseen",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -50,6 +51,7 @@ class EvaluatedOnTrainingRows(Check):
         for each in evaluated:
             # Another model's rows are another fold's; a model that was only loaded may be any of them.
             its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
+            self.looked |= bool(its)
             overlaps.append((each, *_overlap(its, each)))
         clean = any(not rows for _, rows, _ in overlaps)
         for each, rows, size in overlaps:

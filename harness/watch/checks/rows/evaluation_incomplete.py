@@ -31,6 +31,7 @@ class EvaluationIncomplete(Check):
     """
 
     id = "rows::evaluation-incomplete"
+    needs = "evaluation over a DataLoader"
     formerly = ("rows::every-evaluation-row-once",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -56,6 +57,7 @@ class EvaluationIncomplete(Check):
             self._look_at(used)
 
     def _look_at(self, of: Pass) -> None:
+        self.looked |= of.exhausted
         size, batches, sampler = length(of.dataset), batch_sampler(of.loader), row_sampler(of.loader)
         dropped = size % batches.batch_size if size and getattr(batches, "drop_last", False) else 0
         if dropped:

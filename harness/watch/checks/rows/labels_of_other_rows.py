@@ -47,6 +47,7 @@ class LabelsOfOtherRows(Check):
     """
 
     id = "rows::labels-of-other-rows"
+    needs = "labels that the dataset gives with its rows"
     formerly = ("rows::labels-of-their-rows",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -54,21 +55,27 @@ class LabelsOfOtherRows(Check):
         self.texts = monitor.fact(TextLabels)
         self.encoded = monitor.fact(LatestEncoded)
         self.compared = 0
+        self.by_workers = False
         """Batches that were compared with their samples."""
         self.seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
         """Of each loader: how often a text of one label came with another."""
 
     def on_batch(self, event: Batch) -> None:
+        self.by_workers |= event.of.loader.num_workers > 0
         if self.compared < LOOKED_AT and event.samples is not None:
             self._compare_with_samples(event)
         if event.of.number == 1 and event.of.batches <= LOOKED_AT:
             self._compare_with_texts(event)
+
+    def lacks(self) -> str:
+        return "samples are made in workers" if self.by_workers else super().lacks()
 
     def _compare_with_samples(self, event: Batch) -> None:
         labels, (pairs, content) = labels_of(event.data), self._rows(event)
         if pairs is None or content is None or labels is None or not len(content) == len(labels) == len(pairs):
             return
         self.compared += 1
+        self.looked = True
         known = dict(pairs)
         if len(known) < len(pairs):
             return  # rows that cannot be told apart
@@ -102,6 +109,7 @@ class LabelsOfOtherRows(Check):
         total = counts.total()
         if total < ENOUGH_ROWS:
             return
+        self.looked = True
         commonest: dict[int, int] = {}
         for (true, _), times in counts.items():
             commonest[true] = max(commonest.get(true, 0), times)

@@ -1,16 +1,30 @@
 from __future__ import annotations
 
-from torch.utils.data import IterableDataset, SequentialSampler
+import itertools
+from collections.abc import Mapping
+
+from torch.utils.data import IterableDataset, SequentialSampler, WeightedRandomSampler
 
 from harness.watch.check import Check
 from harness.watch.events import End, Pass, PassEnds
+from harness.watch.facts.datasets import length, stored_rows
 from harness.watch.facts.passes import Beginning, Passes, latest_of
 from harness.watch.facts.samplers import row_sampler, skipped_batches
 from harness.watch.monitor import Monitor
 
-MAX_SHARE_OF_DIFFERENT_ROWS = 0.2
-"""Largest share of different rows in a pass that says that the dataset gives the same ones again and again. A guess:
-rows that are drawn with replacement are 0.6 and more."""
+MAX_SHARE_OF_DIFFERENT_ROWS = 0.5
+"""Largest number of different rows that are given, as a share of those that the dataset holds at the same places. By
+reasoning: an index that is halved gives half of them."""
+
+MAX_SHARE_OF_WEIGHTS = 0.2
+"""Largest number of a sampler's weights, as a share of the rows, that is one of classes and not of rows. A guess."""
+
+MAX_ALIKE = 0.8
+"""Largest share of different rows that is looked into. By reasoning: an index that is halved gives half, and more where
+not all places have been seen."""
+
+LOOKED_UP = 64
+"""Places of a dataset that are compared with what it holds there: a guess at what tells a rule."""
 
 ENOUGH_ROWS = 32
 """Rows of a pass that must have been seen. A guess."""
@@ -36,9 +50,9 @@ class RepeatedOrSkipped(Check):
     `IterableDataset` over its workers. Give `skip_first_batches` only to the epoch that is resumed.
 
     ## When it is right
-    Rows that are drawn by class or by weight come several times in an epoch and are not reported, nor are datasets that
-    hold a row twice, one pass that is left early, or shuffled epochs that are parts of the data
-    (`rows::epoch-cut-short` warns of the latter).
+    Rows that are drawn with replacement, by class or by weight come several times in an epoch and are not reported, nor
+    are datasets that hold few different rows or go through all of theirs several times, one pass that is left early, or
+    shuffled epochs that are parts of the data (`rows::epoch-cut-short` warns of the latter).
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
@@ -46,6 +60,7 @@ class RepeatedOrSkipped(Check):
     """
 
     id = "rows::repeated-or-skipped"
+    needs = "epoch of rows that can be told apart"
     formerly = ("rows::every-row-once",)
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
@@ -55,20 +70,38 @@ class RepeatedOrSkipped(Check):
 
     def on_pass_ends(self, event: PassEnds) -> None:
         beginning = self.passes.beginnings.get(event.of)
-        if not event.of.trains or beginning is None or beginning.rows.total() < ENOUGH_ROWS:
+        if not event.of.trains or beginning is None:
             return
-        total, different = beginning.rows.total(), len(beginning.rows)
+        self._drawn_by_class(event.of)
+        if beginning.rows.total() < ENOUGH_ROWS:
+            return
+        self.looked = True
+        different = _few_of_many(event.of.dataset, beginning)
         by_workers = _given_by_all_workers(event.of, beginning)
-        if not by_workers and different > MAX_SHARE_OF_DIFFERENT_ROWS * total and not _all_twice(event.of, beginning):
+        if different is None and not by_workers:
             return
+        total = beginning.rows.total()
         self.found(
             expected="another row at each place of the dataset",
-            observed=f"{total} rows of an epoch are {different} different ones"
+            observed=f"{total} rows of an epoch are {len(beginning.rows)} different ones"
             + (f", each given by all {event.of.loader.num_workers} workers" if by_workers else ""),
             hint="Split an IterableDataset over its workers (get_worker_info)." if by_workers else None,
             where=beginning.where,
             update=self.monitor.updates_made,
         )
+
+    def _drawn_by_class(self, of: Pass) -> None:
+        """A sampler that was given a weight for each class draws none but the first rows."""
+        sampler, rows = row_sampler(of.loader), length(of.dataset)
+        weights = len(sampler.weights) if isinstance(sampler, WeightedRandomSampler) else rows
+        if rows and weights and weights < MAX_SHARE_OF_WEIGHTS * rows:
+            self.found(
+                expected=f"a weight for each of {rows} rows",
+                observed=f"the sampler has {weights} weights, so it draws only the first {weights} rows",
+                hint="Give the sampler the weight of each row's class: weights[labels].",
+                where=of.where,
+                update=self.monitor.updates_made,
+            )
 
     def on_end(self, event: End) -> None:
         if self.monitor.complete:
@@ -114,10 +147,32 @@ class RepeatedOrSkipped(Check):
             )
 
 
-def _all_twice(of: Pass, beginning: Beginning) -> bool:
-    """Whether a dataset of the script's own gave each row at least twice."""
-    own = type(of.dataset).__module__.partition(".")[0] not in LIBRARIES
-    return own and of.exhausted and not of.shortened and min(beginning.rows.values()) >= 2
+def _few_of_many(dataset: object, beginning: Beginning) -> int | None:
+    """How many different rows a dataset of the script's own gives, where it holds twice as many at these places.
+
+    None where it gives what it holds, or where the rows that are alike follow no rule: they are so by nature.
+    """
+    own = type(dataset).__module__.partition(".")[0] not in LIBRARIES
+    different = len(set(beginning.at.values()))
+    if not own or len(beginning.at) < ENOUGH_ROWS or different > MAX_ALIKE * len(beginning.at):
+        return None
+    if not (_are_runs(beginning.at) or _are_remainders(beginning.at)):
+        return None
+    places = sorted(beginning.at)[:LOOKED_UP]
+    given = len({beginning.at[place] for place in places})
+    return different if given <= MAX_SHARE_OF_DIFFERENT_ROWS * stored_rows(dataset, places) else None
+
+
+def _are_runs(at: Mapping[int, bytes]) -> bool:
+    """Whether indices beside each other give one row, as where the index is divided."""
+    changes = sum(at[one] != at[other] for one, other in itertools.pairwise(sorted(at)))
+    return changes == len(set(at.values())) - 1
+
+
+def _are_remainders(at: Mapping[int, bytes]) -> bool:
+    """Whether indices with one remainder give one row, as where it is taken of the index."""
+    by = len(set(at.values()))
+    return len({(index % by, row) for index, row in at.items()}) == by
 
 
 def _given_by_all_workers(of: Pass, beginning: Beginning) -> bool:

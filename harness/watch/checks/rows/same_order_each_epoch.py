@@ -12,6 +12,10 @@ TIMES = 2
 """Backward passes of a pass that has ended, by its batches, up to which they may be of the pass itself: two losses of a
 batch, or batches that were collected before their use. By reasoning."""
 
+MIN_SHARE_OF_SAME_ROWS = 0.25
+"""Smallest share of rows that must come as they did in the epoch before. A guess: mirroring at random leaves half of
+them, and a dataset that draws a row itself hardly any."""
+
 
 class SameOrderEachEpoch(Check):
     """Each epoch goes through the training rows in the same order.
@@ -28,8 +32,9 @@ class SameOrderEachEpoch(Check):
     epoch; do not seed anew in each epoch what draws the order.
 
     ## When it is right
-    Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at. A
-    batch that is trained on again and again, to see whether a model can learn it at all, is not reported either.
+    Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at, nor
+    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. A batch
+    that is trained on again and again, to see whether a model can learn it at all, is not reported either.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
@@ -37,6 +42,7 @@ class SameOrderEachEpoch(Check):
     """
 
     id = "rows::same-order-each-epoch"
+    needs = "second epoch of a DataLoader"
     formerly = ("rows::another-order-each-epoch",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -52,6 +58,7 @@ class SameOrderEachEpoch(Check):
         beginning = self.passes.beginnings.get(event.of)
         if not event.of.trains or beginning is None:
             return
+        self.looked |= self.before is not None and has_torchs_own_sampler(event.of.loader)
         if self.before is not None and _in_the_order_of(self.before, event.of, beginning):
             self.found(
                 expected="another order in each epoch",
@@ -88,8 +95,14 @@ def _in_the_order_of(before: tuple[Pass, Beginning], now: Pass, beginning: Begin
         return False
     earlier, its_beginning = before
     if earlier.dataset is now.dataset and not stream:
-        return its_beginning.drawn == beginning.drawn
-    return its_beginning.content == beginning.content
+        return its_beginning.drawn == beginning.drawn and _are_the_same_rows(its_beginning, beginning)
+    return earlier.planned == now.planned and its_beginning.content == beginning.content
+
+
+def _are_the_same_rows(one: Beginning, other: Beginning) -> bool:
+    """Whether a dataset gives for an index what it gave before, as one that draws at random itself does not."""
+    same = sum(a == b for a, b in zip(one.samples, other.samples, strict=False))
+    return one.content == other.content or same > MIN_SHARE_OF_SAME_ROWS * len(one.samples)
 
 
 def _hint(now: Pass) -> str | None:

@@ -55,6 +55,7 @@ class BestIsWorst(Check):
     """
 
     id = "saved::best-is-worst"
+    needs = "state kept after one of several evaluations"
     formerly = ("saved::best-is-best",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -78,6 +79,7 @@ class BestIsWorst(Check):
             results.pop()  # at the end the state is asked for anyway
         if len(results) < 2 or results[0].updates_made not in self.kept:
             return
+        self.looked = True
         later = list(self._compared(results))
         kept = [each.kept for each in later]
         better = any(each.most_accurate and each.smallest_loss for each in later)
@@ -114,6 +116,7 @@ class BestIsWorst(Check):
         stops_early = any("EarlyStopping" in type(callback).__name__ for callback in callbacks)
         if metric is None or greater is None or not (arguments.load_best_model_at_end or stops_early):
             return
+        self.looked = True
         name = metric.lower().removeprefix("eval_")
         is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
         is_score = any(word in name for word in SCORES) and not name.endswith(LOSSES)

@@ -47,6 +47,7 @@ class NotWhatWasTrained(Check):
     """
 
     id = "saved::not-what-was-trained"
+    needs = "model saved after its updates"
     formerly = ("saved::is-what-was-trained",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -101,7 +102,7 @@ class NotWhatWasTrained(Check):
         if self.monitor.update == 1:
             self.early = self.early or event.where
             return
-        self.late = True
+        self.late = self.looked = True
         trained = list(self.trained.all)
         self.saved_trained = self.saved_trained or any(_is_of(state, model) for state in states for model in trained)
         fresh = [model for model in self.loaded.as_loaded() if any(_is_of(state, model) for state in states)]

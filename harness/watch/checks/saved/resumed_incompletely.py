@@ -34,6 +34,7 @@ class ResumedIncompletely(Check):
     """
 
     id = "saved::resumed-incompletely"
+    needs = "resumed optimizer or scheduler"
     formerly = ("saved::resumed-where-it-stopped",)
     explains = ("schedule::wrong-length", "schedule::may-be-too-long", "saved::not-what-was-trained")
 
@@ -44,6 +45,8 @@ class ResumedIncompletely(Check):
         """Those that a state was loaded into."""
         self.optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
         """Updates that each had made in the state that was loaded into it."""
+        self.loaded: WeakSet[Optimizer] = WeakSet()
+        """Those that a state was loaded into; that of plain SGD has no moments."""
         self.schedulers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         """Steps that each had made."""
 
@@ -51,6 +54,7 @@ class ResumedIncompletely(Check):
         if isinstance(event.into, nn.Module):
             self.models.add(event.into)
         elif isinstance(event.into, Optimizer):
+            self.loaded.add(event.into)
             states = event.state.get("state", {})
             steps = [float(s["step"]) for s in states.values() if isinstance(s, Mapping) and "step" in s]
             if max(steps, default=0.0) >= 1:
@@ -64,13 +68,14 @@ class ResumedIncompletely(Check):
             return
         schedulers = [each for each in self.monitor.find_schedulers() if raw_optimizer(each.optimizer) is optimizer]
         made = self.optimizers.get(optimizer)
+        self.looked |= made is not None or bool(self.schedulers)
         if made is not None and self._is_at_its_first_weights(optimizer):
             self._not_resumed(f"the optimizer stands at update {made:.0f}, the model at its first weights", event)
         for scheduler in schedulers:
             stands_at = getattr(scheduler, "last_epoch", 0)
             if made is not None and stands_at == 0 and scheduler not in self.schedulers:
                 self._not_resumed(f"the optimizer stands at update {made:.0f}, its scheduler at 0", event)
-            elif self.schedulers.get(scheduler, 0) >= 1 and made is None and not optimizer.state:
+            elif self.schedulers.get(scheduler, 0) >= 1 and optimizer not in self.loaded and not optimizer.state:
                 self._not_resumed(f"the scheduler stands at {stands_at}, the optimizer has no moments", event)
 
     def _is_at_its_first_weights(self, optimizer: Optimizer) -> bool:

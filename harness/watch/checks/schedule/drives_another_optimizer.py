@@ -23,6 +23,7 @@ class DrivesAnotherOptimizer(Check):
     """
 
     id = "schedule::drives-another-optimizer"
+    needs = "learning rate scheduler"
     formerly = ("schedule::drives-the-optimizer",)
     explains = ("schedule::lr-zero",)
 
@@ -31,6 +32,7 @@ class DrivesAnotherOptimizer(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
 
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_seen
         for verdict in self.schedulers.with_fault(Fault.OF_ANOTHER_OPTIMIZER, Fault.SHARES_AN_OPTIMIZER):
             how = (
                 "changes the learning rate of an optimizer that makes none"

@@ -31,6 +31,7 @@ class LrZero(Check):
     """
 
     id = "schedule::lr-zero"
+    needs = "learning rate"
     formerly = ("schedule::lr-above-zero",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -43,6 +44,7 @@ class LrZero(Check):
 
     def on_step_begins(self, event: StepBegins) -> None:
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
+        self.looked |= bool(rates)
         is_zero = max(rates, default=1.0) <= 0
         self.zeros[event.optimizer] = 1 + self.zeros.get(event.optimizer, 0) if is_zero else 0
         if self.zeros[event.optimizer] == IN_A_ROW and self.zero is None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
 from harness.watch.monitor import Monitor
 
 
@@ -23,6 +23,7 @@ class MayBeTooLong(Check):
     """
 
     id = "schedule::may-be-too-long"
+    needs = "schedule that can be computed ahead"
     severity = "warning"
     formerly = ("schedule::may-end-early",)
     explains = ("schedule::lr-zero",)
@@ -31,7 +32,11 @@ class MayBeTooLong(Check):
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
 
+    def lacks(self) -> str:
+        return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
+
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_with_end
         for verdict in self.schedulers.with_fault(Fault.TOO_LONG_UNLESS_STOPPED):
             self.found(
                 expected=f"a schedule of {verdict.of.planned:.0f} steps",

@@ -26,6 +26,7 @@ class SteppedBeforeUpdate(Check):
     """
 
     id = "schedule::stepped-before-update"
+    needs = "learning rate scheduler"
     formerly = ("schedule::after-the-update",)
     explains = ("schedule::lr-zero",)
 
@@ -34,6 +35,7 @@ class SteppedBeforeUpdate(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
 
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_seen
         for verdict in self.schedulers.with_fault(Fault.STEPPED_FIRST):
             self.found(
                 expected="optimizer.step() before scheduler.step()",

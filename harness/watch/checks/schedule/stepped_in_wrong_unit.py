@@ -31,6 +31,7 @@ class SteppedInWrongUnit(Check):
     """
 
     id = "schedule::stepped-in-wrong-unit"
+    needs = "learning rate scheduler"
     formerly = ("schedule::steps-with-the-updates",)
     explains = ("schedule::lr-zero",)
 
@@ -39,6 +40,7 @@ class SteppedInWrongUnit(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
 
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_seen
         for verdict in self.schedulers.with_fault(Fault.NEVER_STEPPED, Fault.WRONG_UNIT):
             seen = verdict.of
             if verdict.fault is Fault.WRONG_UNIT:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
 from harness.watch.monitor import Monitor
 
 
@@ -22,6 +22,7 @@ class WarmupNeverEnds(Check):
     """
 
     id = "schedule::warmup-never-ends"
+    needs = "schedule that can be computed ahead"
     formerly = ("schedule::warmup-ends",)
     explains = ("schedule::lr-zero",)
 
@@ -29,7 +30,11 @@ class WarmupNeverEnds(Check):
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
 
+    def lacks(self) -> str:
+        return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
+
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_with_rates
         for verdict in self.schedulers.with_fault(Fault.RISES_ONLY):
             self.found(
                 expected="a warmup that is over before the training is",

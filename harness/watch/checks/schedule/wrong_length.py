@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
 from harness.watch.monitor import Monitor
 
 
@@ -27,6 +27,7 @@ class WrongLength(Check):
     """
 
     id = "schedule::wrong-length"
+    needs = "schedule that can be computed ahead"
     formerly = ("schedule::ends-with-the-training",)
     explains = ("schedule::lr-zero",)
 
@@ -34,7 +35,11 @@ class WrongLength(Check):
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
 
+    def lacks(self) -> str:
+        return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
+
     def on_end(self, event: End) -> None:
+        self.looked = self.schedulers.any_with_end
         for verdict in self.schedulers.with_fault(Fault.WRONG_LENGTH):
             self.found(
                 expected=verdict.expected_length,

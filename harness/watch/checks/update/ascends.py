@@ -33,6 +33,7 @@ class Ascends(Check):
     """
 
     id = "update::ascends"
+    needs = "backward pass of a loss"
     formerly = ("update::descends",)
     explains = ("gradients::accumulation-unscaled",)
 
@@ -43,6 +44,7 @@ class Ascends(Check):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
+        self.looked |= value is not None
         if value is None or not math.isfinite(value) or value >= 0:
             return
         means = [mean for call in event.losses if (mean := mean_loss(call)) is not None] or self._by_hand(event)

@@ -28,6 +28,7 @@ class NotAsDefined(Check):
     """
 
     id = "update::not-as-defined"
+    needs = "optimizer whose formula is known"
     formerly = ("update::as-the-optimizer-defines",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -36,6 +37,7 @@ class NotAsDefined(Check):
 
     def on_step(self, event: Step) -> None:
         known = [each for each in self.updates.seen if each.as_defined is not None]
+        self.looked |= bool(known)
         if not known or any(each.as_defined for each in known) or self.updates.rounded_away is not None:
             return
         self.found(

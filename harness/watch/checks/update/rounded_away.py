@@ -27,6 +27,7 @@ class RoundedAway(Check):
     """
 
     id = "update::rounded-away"
+    needs = "update with a gradient and a learning rate"
     formerly = ("update::not-rounded-away",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -35,6 +36,7 @@ class RoundedAway(Check):
 
     def on_step(self, event: Step) -> None:
         share = self.updates.rounded_away
+        self.looked |= bool(self.updates.seen)
         if share is None or not self.updates.seen:
             return
         dtype = str(self.updates.seen[0].dtype).removeprefix("torch.")

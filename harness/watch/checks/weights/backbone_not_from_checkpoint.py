@@ -52,6 +52,7 @@ class BackboneNotFromCheckpoint(Check):
     """
 
     id = "weights::backbone-not-from-checkpoint"
+    needs = "pretrained checkpoint"
     formerly = ("weights::backbone-from-checkpoint",)
 
     def __init__(self, monitor: Monitor) -> None:
@@ -67,6 +68,7 @@ class BackboneNotFromCheckpoint(Check):
         new = [name for name in backbone if name in lacking and name not in tied and "pooler" not in name]
         new = _without_additions(new, backbone)
         resized = mismatched & set(backbone)
+        self.looked |= bool(backbone)
         if backbone and (len(new) > MAX_NEW * len(backbone) or resized):
             new = new or sorted(resized)
             self.found(

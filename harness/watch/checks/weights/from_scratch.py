@@ -30,6 +30,7 @@ class FromScratch(Check):
     """
 
     id = "weights::from-scratch"
+    needs = "model of transformers"
     severity = "warning"
     formerly = ("weights::not-from-scratch",)
 
@@ -50,6 +51,7 @@ class FromScratch(Check):
             return
         self.looked_at.add(event.model)
         module = next(iter(pretrained_in(event.model)), None)
+        self.looked |= module is not None
         if module is None or module not in self.made:
             return
         name = getattr(getattr(module, "config", None), "name_or_path", "")

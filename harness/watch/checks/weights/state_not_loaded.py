@@ -61,6 +61,7 @@ class StateNotLoaded(Check):
     """
 
     id = "weights::state-not-loaded"
+    needs = "state loaded into a model"
     formerly = ("identity::state-was-loaded",)
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained")
 
@@ -91,6 +92,7 @@ class StateNotLoaded(Check):
     def on_load(self, event: Load) -> None:
         if not isinstance(event.into, nn.Module) or not event.state:
             return
+        self.looked = True
         name = type(event.into).__name__
         self.unused.append(Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made)))
         fitting, own = len(event.state) - len(event.unexpected), _names(event.into)

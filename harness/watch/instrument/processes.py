@@ -1,0 +1,35 @@
+"""Processes: a copy of this one is not watched, and one that is left at once says first what was found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.monitor import Threads
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    def forked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        child = original(*args, **kwargs)
+        if child == 0 or (isinstance(child, tuple) and child[0] == 0):  # os.forkpty gives two numbers
+            threads.closed = True  # the loop goes on in the parent
+        return child
+
+    def left(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        status = args[0] if args else kwargs["status"]
+        if threads.leaving is not None and not threads.closed:
+            status = threads.leaving(status)
+        return original(status)
+
+    def replaced(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if threads.leaving is not None and not threads.closed:
+            threads.leaving(0)
+        return original(*args, **kwargs)
+
+    for name in ("fork", "forkpty"):
+        patches.wrap(os, name, forked)
+    patches.wrap(os, "_exit", left)
+    for name in ("execv", "execve"):  # all others call these
+        patches.wrap(os, name, replaced)

@@ -1,0 +1,237 @@
+"""Shortened passes: a right script runs as it does unwatched, and what a whole pass would do follows from its plan."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checks.server import server_of
+
+BEGINS = """
+import math, random, torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Dataset, RandomSampler, Sampler, TensorDataset
+torch.manual_seed(0)
+inputs = torch.randn(800, 8)
+rows = TensorDataset(inputs, (inputs.sum(1) > 0).long())
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+loader = DataLoader(rows, batch_size=4, shuffle=True)
+def falling(steps, of=None):
+    return torch.optim.lr_scheduler.LinearLR(of or optimizer, 1.0, 0.0, steps)
+def train(batch, window=1):
+    (cross_entropy(model(batch[0]), batch[1]) / window).backward()
+def update(schedule=None):
+    optimizer.step()
+    optimizer.zero_grad()
+    if schedule is not None:
+        schedule.step()
+"""
+
+COUNTS = {
+    "calls next() as often as len() says": """
+for _ in range(2):
+    batches = iter(loader)
+    for _ in range(len(loader)):
+        train(next(batches)); update()
+""",
+    "begins again when there are no more": """
+schedule, batches = falling(300), iter(loader)
+for _ in range(300):
+    try:
+        batch = next(batches)
+    except StopIteration:
+        batches = iter(loader)
+        batch = next(batches)
+    train(batch); update(schedule)
+""",
+    "goes round in a generator": """
+def cycle():
+    while True:
+        yield from loader
+schedule = falling(300)
+for _, batch in zip(range(300), cycle()):
+    train(batch); update(schedule)
+""",
+    "keeps the batches in a list": """
+batches = list(loader)
+for i in range(len(loader)):
+    train(batches[i]); update()
+""",
+    "calls next() while workers draw ahead": """
+loader = DataLoader(rows, batch_size=4, num_workers=9)
+batches = iter(loader)
+for _ in range(len(loader)):
+    train(next(batches)); update()
+""",
+}
+
+SHORTENED = {
+    "a generator of the script's own": """
+def moved():
+    for batch in loader:
+        yield [each.clone() for each in batch]
+schedule = falling(400)
+for _ in range(2):
+    for batch in moved():
+        train(batch); update(schedule)
+""",
+    "while there are steps to make": """
+schedule, step = falling(300), 0
+while step < 300:
+    for batch in loader:
+        train(batch); update(schedule)
+        step += 1
+        if step == 300:
+            break
+""",
+    "a break after so many batches": """
+schedule = falling(120)
+for step, batch in enumerate(loader):
+    if step == 120:
+        break
+    train(batch); update(schedule)
+""",
+    "a return after so many updates": """
+def training(schedule, step=0):
+    for _ in range(9):
+        for batch in loader:
+            train(batch); update(schedule)
+            step += 1
+            if step >= 220:
+                return
+training(falling(220))
+""",
+    "an endless sampler": """
+sampler = RandomSampler(rows, replacement=True, num_samples=10**10)
+schedule = falling(100)
+for step, batch in enumerate(DataLoader(rows, batch_size=4, sampler=sampler), start=1):
+    train(batch); update(schedule)
+    if step == 100:
+        break
+""",
+    "a sampler that counts what was drawn": """
+class Counting(Sampler):
+    drawn = 0
+    def __len__(self):
+        return 800
+    def __iter__(self):
+        for index in torch.randperm(800).tolist():
+            Counting.drawn += 1
+            yield index
+for batch in DataLoader(rows, batch_size=4, sampler=Counting()):
+    train(batch); update()
+assert Counting.drawn < 200
+""",
+    "windows counted in each epoch": """
+schedule = falling(12 * (len(loader) // 8))
+for _ in range(12):
+    for i, batch in enumerate(loader):
+        train(batch, 8)
+        if (i + 1) % 8 == 0:
+            update(schedule)
+""",
+    "windows of all epochs, the last filled up by len()": """
+schedule = falling(4 * math.ceil(len(loader) / 7))
+for _ in range(4):
+    for i, batch in enumerate(loader):
+        train(batch, 7)
+        if (i + 1) % 7 == 0 or i + 1 == len(loader):
+            update(schedule)
+""",
+    "windows of Accelerate": """
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=3)
+schedule = falling(2 * math.ceil(len(loader) / 3))
+model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
+for _ in range(2):
+    for x, y in loader:
+        with accelerator.accumulate(model):
+            accelerator.backward(cross_entropy(model(x), y))
+            optimizer.step(); schedule.step(); optimizer.zero_grad()
+""",
+    "two optimizers with a schedule each": """
+second = torch.nn.Linear(8, 2)
+slow = torch.optim.SGD(second.parameters(), lr=0.1)
+schedule, its = falling(3 * len(loader)), falling(3 * math.ceil(len(loader) / 5), slow)
+for _ in range(3):
+    for i, batch in enumerate(loader):
+        train(batch); update(schedule)
+        if i % 5 == 0:
+            cross_entropy(second(batch[0]), batch[1]).backward()
+            slow.step(); slow.zero_grad(); its.step()
+""",
+    "an evaluation in the middle of the pass": """
+schedule, others = falling(2 * len(loader)), DataLoader(TensorDataset(inputs[:64] + 1), batch_size=16)
+for _ in range(2):
+    for i, batch in enumerate(loader):
+        train(batch); optimizer.step(); optimizer.zero_grad()
+        if i % 5 == 0:
+            with torch.no_grad():
+                print(sum(model(x).mean().item() for (x,) in others))
+        schedule.step()
+""",
+    "a schedule in epochs under accumulation": """
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 6)
+for _ in range(6):
+    for i, batch in enumerate(loader):
+        train(batch, 40)
+        if (i + 1) % 40 == 0:
+            update()
+    schedule.step()
+""",
+}
+
+
+@pytest.fixture
+def check(tmp_path: Path, pytestconfig: pytest.Config):
+    def run(text: str) -> tuple[dict[str, Any], str]:
+        (tmp_path / "train.py").write_text(BEGINS + textwrap.dedent(text))
+        done = server_of(pytestconfig).run(tmp_path, "check", "--json", "found.json", "train.py")
+        return json.loads((tmp_path / "found.json").read_text()), done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+def test_a_script_that_counts_its_batches_gets_them_all(check, counts: str) -> None:
+    found, errors = check(COUNTS[counts])
+    assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], False), errors
+
+
+@pytest.mark.parametrize("shortened", SHORTENED)
+def test_a_right_script_of_shortened_passes(check, shortened: str) -> None:
+    found, errors = check(SHORTENED[shortened])
+    assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], True), errors
+
+
+def test_a_schedule_that_was_not_divided_by_the_window(check) -> None:
+    found, errors = check(
+        SHORTENED["windows of Accelerate"].replace("2 * math.ceil(len(loader) / 3)", "2 * len(loader)")
+    )
+    assert [each["check"] for each in found["findings"]] == ["schedule::wrong-length"], errors
+    assert "made for 400 steps and gets 134" in errors
+
+
+def test_an_estimate_says_so(check) -> None:
+    found, errors = check(
+        SHORTENED["windows of all epochs, the last filled up by len()"].replace("falling(4", "falling(9")
+    )
+    assert [each["check"] for each in found["findings"]] == ["schedule::wrong-length"], errors
+    assert "gets about 116" in errors
+
+
+def test_a_script_that_fails_on_a_shortened_pass_is_told_of_full(check) -> None:
+    found, errors = check("""
+seen = 0
+for batch in loader:
+    train(batch); update()
+    seen += len(batch[0])
+assert seen == len(rows)
+""")
+    assert "AssertionError" in found["crashed"]
+    assert "--full" in errors
