@@ -133,7 +133,11 @@ def _agree(tokens: torch.Tensor, targets: Any, time: int, shift: int, ignored: i
         return None
     targets, tokens = targets.narrow(time, 0, length), tokens.narrow(time, shift, length)
     counted = targets != ignored
-    same = counted & (targets == tokens.to(targets.device))
-    if int(same.sum()) < MIN_TARGETS or not torch.equal(same, counted) or len(targets[same].unique()) < MIN_DIFFERENT:
+    same: torch.Tensor = counted & (targets == tokens.to(targets.device))
+    if (
+        int(same.sum()) < MIN_TARGETS
+        or not torch.equal(same, counted)
+        or len(torch.unique(targets[same])) < MIN_DIFFERENT
+    ):
         return None
     return same

@@ -1,4 +1,4 @@
-"""Texts: the label of each in the datasets that the script has read."""
+"""Texts: the label of each in the datasets that the script has read, and those that were tokenized last."""
 
 from __future__ import annotations
 
@@ -6,15 +6,40 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from harness.watch.check import Fact
-from harness.watch.events import DatasetMade, TokenizerMade
+from harness.watch.events import DatasetMade, Encode, TokenizerMade
 from harness.watch.facts.batches import LABELS
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
+from harness.watch.facts.tokens import texts_given
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 MOST_DATASETS = 32
 """Datasets of texts that are kept until the first batch: a guess at more than a script has."""
+
+
+MOST_ENCODED = 256
+"""Rows of a call of the tokenizer that are kept until the next batch: by reasoning, a larger one makes a data set."""
+
+
+class LatestEncoded(Fact):
+    """What the latest call of the tokenizer was given and made, as far as tensors are looked at."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._rows: list[tuple[list[str], list[int]]] = []
+
+    def on_encode(self, event: Encode) -> None:
+        self._rows = []
+        if self.monitor.is_sampled() and event.encodings and len(event.encodings) <= MOST_ENCODED:
+            given = [[text for text in texts if isinstance(text, str)] for texts in texts_given(event)]
+            if len(given) == len(event.encodings):
+                self._rows = [(texts, each.ids) for texts, each in zip(given, event.encodings, strict=True)]
+
+    def taken(self) -> list[tuple[list[str], list[int]]]:
+        """The texts and the ids of each row, once."""
+        rows, self._rows = self._rows, []
+        return rows
 
 
 class TextLabels(Fact):

@@ -70,7 +70,7 @@ class Tokens(Fact):
 
     def on_encode(self, event: Encode) -> None:
         calls = self.calls.setdefault(event.where, Calls())
-        for first, second in islice(_given(event), LOOKED_AT):
+        for first, second in islice(texts_given(event), LOOKED_AT):
             calls.rows += 1
             calls.pairs += second is not None
             calls.twice += second is not None and first == second
@@ -95,7 +95,7 @@ class Tokens(Fact):
             self.separated_at = event.where
 
 
-def _given(event: Encode) -> Iterator[tuple[Any, Any]]:
+def texts_given(event: Encode) -> Iterator[tuple[Any, Any]]:
     """The two texts of each row that the tokenizer was given; None for a second that there is not."""
     texts, seconds = event.texts, event.pairs
     if isinstance(texts, str):

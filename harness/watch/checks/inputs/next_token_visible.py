@@ -69,7 +69,7 @@ class NextTokenVisible(Check):
                 name = type(taught.forward.model).__name__
                 self.monitor.note(f"whether {name} sees the tokens that it predicts is not known: {error}")
                 return
-        self.looked = visible is not None
+        self.looked = self.looked or visible is not None
         if visible:
             self.found(
                 expected="logits that depend on no token behind them",
@@ -80,7 +80,7 @@ class NextTokenVisible(Check):
 
 
 def _sees_next(taught: Taught) -> bool | None:
-    """Whether a place of the model has other logits when the token behind it is another; None where that says nothing."""
+    """Whether a place has other logits when the token behind it is another; None where that says nothing."""
     if taught.tokens.shape[0] == taught.tokens.shape[1]:
         return None  # rows and places cannot be told apart
     model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
@@ -101,7 +101,7 @@ def _sees_next(taught: Taught) -> bool | None:
 def _with_another(taught: Taught, place: int) -> torch.Tensor:
     """The tokens, with another one in each row at that place."""
     tokens = taught.tokens.clone()
-    words = tokens[taught.counted].unique()
+    words = torch.unique(tokens[taught.counted])
     at = tokens.select(taught.time, place)
     at.copy_(words[(torch.searchsorted(words, at.contiguous()).clamp(max=len(words) - 1) + 1) % len(words)])
     return tokens

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import Encode, End
+from harness.watch.events import Batch, Encode, End
+from harness.watch.facts.batches import tensors_in
 from harness.watch.monitor import Monitor
 
 MIN_TEXTS = 16
@@ -33,6 +34,8 @@ class Truncated(Check):
         self.texts = self.cut_texts = 0
         self.kept = self.left_out = 0
         """Tokens."""
+        self.by_workers = False
+        """Whether workers of a loader tokenize."""
         self.where: str | None = None
         """The latest call that cut some."""
 
@@ -47,8 +50,19 @@ class Truncated(Check):
                 self.left_out += over
                 self.where = event.where
 
+    def on_batch(self, event: Batch) -> None:
+        if event.of.batches == 1 and event.of.loader.num_workers > 0:
+            made = any(name.endswith("input_ids") for name, _ in tensors_in(event.data))
+            columns = getattr(event.of.dataset, "column_names", None) or ()
+            self.by_workers = self.by_workers or (made and "input_ids" not in columns)
+
     def on_end(self, event: End) -> None:
         self.looked = self.texts >= MIN_TEXTS
+        if self.by_workers and not self.texts:
+            self.monitor.note(
+                "the workers of a DataLoader tokenize the texts: whether they are cut, or unknown words, is not seen "
+                "(with num_workers=0 it is)"
+            )
         if self.texts >= MIN_TEXTS and self.cut_texts > self.texts / 2 and self.left_out > self.kept:
             self.found(
                 expected="most of each text",

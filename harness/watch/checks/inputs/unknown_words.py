@@ -57,7 +57,7 @@ class UnknownWords(Check):
         if self.unknown_id is None or self.tokens > MOST_TOKENS:
             return
         for encoding in islice(event.encodings or (), LOOKED_AT):
-            text = [token for token, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
+            text = [token for token, added in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not added]
             self.tokens += len(text)
             self.unknown += text.count(self.unknown_id)
             self.where = event.where

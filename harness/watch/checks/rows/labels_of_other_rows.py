@@ -11,7 +11,7 @@ from harness.watch.check import Check
 from harness.watch.events import Batch
 from harness.watch.facts.batches import LABELS, labels_of, tensors_in, without_trailing_zeros
 from harness.watch.facts.datasets import plain
-from harness.watch.facts.texts import TextLabels
+from harness.watch.facts.texts import LatestEncoded, TextLabels
 from harness.watch.monitor import Monitor
 
 LOOKED_AT = 16
@@ -53,6 +53,7 @@ class LabelsOfOtherRows(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.texts = monitor.fact(TextLabels)
+        self.encoded = monitor.fact(LatestEncoded)
         self.compared = 0
         self.by_workers = False
         """Batches that were compared with their samples."""
@@ -70,7 +71,7 @@ class LabelsOfOtherRows(Check):
         return "samples are made in workers" if self.by_workers else super().lacks()
 
     def _compare_with_samples(self, event: Batch) -> None:
-        pairs, content, labels = _pairs(event.samples), _content(event.data), labels_of(event.data)
+        labels, (pairs, content) = labels_of(event.data), self._rows(event)
         if pairs is None or content is None or labels is None or not len(content) == len(labels) == len(pairs):
             return
         self.compared += 1
@@ -87,6 +88,15 @@ class LabelsOfOtherRows(Check):
                 where=event.where,
                 update=self.monitor.update,
             )
+
+    def _rows(self, event: Batch) -> tuple[list[tuple[str, int]] | None, list[str] | None]:
+        """Content and label of each sample, and the content of each row of the batch."""
+        pairs, content = _pairs(event.samples), _content(event.data)
+        encoded = self.encoded.taken()
+        if pairs is not None or content is None or [repr(without_trailing_zeros(ids)) for _, ids in encoded] != content:
+            return pairs, content
+        texts = [frozenset(given) for given, _ in encoded]  # the collate function tokenizes them, in this order
+        return _labelled_texts(event.samples, texts), [repr(sorted(each)) for each in texts]
 
     def _compare_with_texts(self, event: Batch) -> None:
         labels = labels_of(event.data)
@@ -149,4 +159,22 @@ def _pairs(samples: Any) -> list[tuple[str, int]] | None:
         if not isinstance(ids, list) or not isinstance(label, int):
             return None
         found.append((repr(without_trailing_zeros(ids)), int(label)))
+    return found or None
+
+
+def _labelled_texts(samples: Any, texts: list[frozenset[str]]) -> list[tuple[str, int]] | None:
+    """As :func:`_pairs`, of samples whose texts the collate function tokenizes."""
+    found = []
+    for sample in samples if isinstance(samples, (list, tuple)) else ():
+        if isinstance(sample, Mapping):
+            values, label = list(sample.values()), next((sample[name] for name in LABELS if name in sample), None)
+        elif isinstance(sample, (list, tuple)) and sample:
+            values, label = list(sample), sample[-1]
+        else:
+            return None
+        own = {value for value in values if isinstance(value, str)}
+        content = next((repr(sorted(each)) for each in texts if each and each <= own), None)
+        if content is None or not isinstance(plain(label), int):
+            return None
+        found.append((content, int(plain(label))))
     return found or None

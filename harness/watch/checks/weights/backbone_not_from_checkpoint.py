@@ -111,7 +111,7 @@ def _backbone(model: Any) -> list[str]:
 
 
 def _without_additions(new: list[str], backbone: list[str]) -> list[str]:
-    """The new tensors but those that every layer has in addition to the checkpoint's, as cross-attention or adapters."""
+    """The new tensors but those that every layer has in addition to the checkpoint's: cross-attention, adapters."""
     known = {_in_every_layer(name) for name in set(backbone) - set(new)}
     every = {_in_every_layer(name) for name in backbone}
     if len(every - known) > MAX_ADDED * len(every):

@@ -11,7 +11,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 batch = next(iter(loader))
 print(model(batch[0]).shape)
 
-for data in loader:
+for _data in loader:
     optimizer.zero_grad()
     cross_entropy(model(batch[0]), batch[1]).backward()
     optimizer.step()
