@@ -100,8 +100,8 @@ class MissingParameters(Check):
         forgotten = [name for name in model.order if name in model.forgotten]
         self.found(
             expected="clipping of the gradients that the optimizer uses",
-            observed=f"{names(forgotten)} of {model.name} are in no optimizer, nothing clears their gradients, and they "
-            "are clipped together with the others: their growing norm makes every update smaller",
+            observed=f"{names(forgotten)} of {model.name} are in no optimizer, nothing clears their gradients, and "
+            "they are clipped together with the others: their growing norm makes every update smaller",
             where=self.clipped[model.name],
             update=1,
             hint="Give the optimizer model.parameters(); or freeze what is not to be trained with "
