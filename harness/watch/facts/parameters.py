@@ -230,7 +230,7 @@ class Parameters(Fact):
     def _look_for_loose(self, event: BackwardBegins) -> None:
         registered = self._ids_of_called() | {id(p) for o in self.monitor.optimizers for p in held_by(o)}
         found = [leaf for leaf in leaves(event.root) if id(leaf) not in registered]
-        loose = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
+        loose: list[torch.Tensor] = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
         if not loose and event.forwards and len(event.forwards) < HELD:
             given = [t for forward in event.forwards for t in forward.tensors.values() if t.requires_grad]
             inputs = {id(leaf) for each in given for leaf in (each, *leaves(each))}

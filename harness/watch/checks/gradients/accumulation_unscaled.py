@@ -46,10 +46,10 @@ class AccumulationUnscaled(Check):
         window = self.gradients.window
         if window is None or window.empty:
             return
+        self.looked |= len(window.fresh) > 1
         shares = self._shares(window, event)
         if not shares or shares[0] <= 0:  # a loss of another sign is another check's
             return
-        self.looked = True
         size, first = len(shares), shares[0]
         total = sum(shares) / _divided_by_hand(window)
         alike = all(abs(share - first) <= NEAR * abs(first) for share in shares)

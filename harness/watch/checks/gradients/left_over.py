@@ -27,9 +27,9 @@ class LeftOver(Check):
     """Micro-batches that an epoch's last, unfilled window leaves over are added to an update of the next epoch.
 
     ## Why is this a bug?
-    Where the batches of an epoch are counted from 0 again, the last of them may not fill a window. Their gradients stay,
-    and the next epoch's first update is made of more micro-batches, or of other ones, than each loss was divided by.
-    After the last epoch they are never used.
+    Where the batches of an epoch are counted from 0 again, the last of them may not fill a window. Their gradients
+    stay, and the next epoch's first update is made of more micro-batches, or of other ones, than each loss was divided
+    by. After the last epoch they are never used.
 
     ## What to do
     Make a step for the last batch of an epoch too: if (i + 1) % n == 0 or i + 1 == len(loader).
@@ -56,6 +56,7 @@ class LeftOver(Check):
             return
         usual = self.windows.get(event.optimizer)
         size = len(window.fresh)
+        self.looked |= usual is not None and usual.number >= MIN_WINDOWS and usual.size > 1 and not of.updates
         if self._goes_on(window):
             if usual is not None and self._is_left_over(usual, size):
                 first = sum(entry.of is not of for entry in window.fresh)
@@ -72,8 +73,7 @@ class LeftOver(Check):
             usual.differ = usual.differ or size != usual.size
 
     def _is_left_over(self, usual: Windows, size: int) -> bool:
-        self.looked = usual.number >= MIN_WINDOWS and usual.size > 1
-        return self.looked and not usual.differ and size != usual.size
+        return usual.number >= MIN_WINDOWS and usual.size > 1 and not usual.differ and size != usual.size
 
     def _goes_on(self, window: Window) -> bool:
         """Whether a window began in the pass before, whose end no shortening cut off."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from torch.optim import Optimizer
-
 from harness.watch.check import Check
 from harness.watch.events import Backward, BackwardBegins, End, StepBegins
 from harness.watch.facts.gradient_ledger import Cleared, Contribution, GradientLedger, Ledger, Window

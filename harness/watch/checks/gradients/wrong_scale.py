@@ -12,10 +12,10 @@ class WrongScale(Check):
     """A GradScaler's factor is taken out of gradients that do not have it, or left in those that an update uses.
 
     ## Why is this a bug?
-    `scaler.scale(loss)` multiplies the loss, by 65536 at first, and `scaler.step(optimizer)` divides the gradients by as
-    much. Where `backward()` is called on the loss itself, they are divided only: the updates of SGD are nothing, and those
-    of Adam are lost in its epsilon. Where `optimizer.step()` is called instead of the scaler's, they are thousands of
-    times too large, and infinite gradients are not left out.
+    `scaler.scale(loss)` multiplies the loss, by 65536 at first, and `scaler.step(optimizer)` divides the gradients by
+    as much. Where `backward()` is called on the loss itself, they are divided only: the updates of SGD are nothing, and
+    those of Adam are lost in its epsilon. Where `optimizer.step()` is called instead of the scaler's, they are
+    thousands of times too large, and infinite gradients are not left out.
 
     ## What to do
     Write scaler.scale(loss).backward() and then scaler.step(optimizer).

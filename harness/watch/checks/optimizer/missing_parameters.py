@@ -22,9 +22,9 @@ class MissingParameters(Check):
 
     ## When it is right
     Training the head alone while the backbone gets gradients that nobody uses is a note, no finding, unless these
-    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. What an optimizer
-    gets later, by `add_param_group` or as another optimizer, is not reported either; nor is what the script updates by
-    hand, or with a class that is no optimizer of torch.
+    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. What an
+    optimizer gets later, by `add_param_group` or as another optimizer, is not reported either; nor is what the script
+    updates by hand, or with a class that is no optimizer of torch.
     """
 
     id = "optimizer::missing-parameters"
@@ -100,8 +100,8 @@ class MissingParameters(Check):
         forgotten = [name for name in model.order if name in model.forgotten]
         self.found(
             expected="clipping of the gradients that the optimizer uses",
-            observed=f"{names(forgotten)} of {model.name} are in no optimizer, nothing clears their gradients, and they "
-            "are clipped together with the others: their growing norm makes every update smaller",
+            observed=f"{names(forgotten)} of {model.name} are in no optimizer, nothing clears their gradients, and "
+            "they are clipped together with the others: their growing norm makes every update smaller",
             where=self.clipped[model.name],
             update=1,
             hint="Give the optimizer model.parameters(); or freeze what is not to be trained with "

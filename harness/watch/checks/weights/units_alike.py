@@ -19,12 +19,15 @@ RELATIVE = 1e-5
 roundings of float32."""
 
 
+Layer = nn.Linear | _ConvNd
+
+
 @dataclass(frozen=True)
 class Alike:
     """A layer whose units were alike when it was first seen."""
 
     name: str
-    layer: ref[nn.Module]
+    layer: ref[Layer]
     start: torch.Tensor
     """The first unit's weights."""
 
@@ -33,8 +36,8 @@ class UnitsAlike(Check):
     """All units of a layer are alike: they began with the same weights, and every update changes them in the same way.
 
     ## Why is this a bug?
-    Units with the same weights compute the same and get the same gradient, so they stay the same for ever: a layer of 32
-    of them can do no more than one. It comes of setting the weights of all layers to one number; random numbers are
+    Units with the same weights compute the same and get the same gradient, so they stay the same for ever: a layer of
+    32 of them can do no more than one. It comes of setting the weights of all layers to one number; random numbers are
     what makes units differ.
 
     ## What to do
@@ -46,11 +49,11 @@ class UnitsAlike(Check):
     at 0), are not reported; nor are layers without a gradient.
 
     ## References
-    - https://www.deeplearningbook.org/contents/optimization.html (section 8.4: initial parameters need to break symmetry)
+    - https://www.deeplearningbook.org/contents/optimization.html (section 8.4, breaking the symmetry)
     """
 
     id = "weights::units-alike"
-    needs = "layer whose units begin alike"
+    needs = "update of a linear or convolutional layer"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -61,6 +64,7 @@ class UnitsAlike(Check):
         if event.inside_step or not self.monitor.is_sampled():
             return
         if self.monitor.updates_made >= AFTER:
+            self.looked |= bool(self.looked_at)
             self.alike = [each for each in self.alike if self._is_still(each, event)]
             return
         for forward in event.forwards:
@@ -73,7 +77,6 @@ class UnitsAlike(Check):
         if layer is None or not _are_alike(layer):
             return False
         weight = layer.weight
-        self.looked = True
         if weight.grad is None or not weight.grad.any() or torch.equal(weight[0], alike.start):
             return True  # it is not trained yet
         self.found(
@@ -93,7 +96,7 @@ def _layers_alike(model: nn.Module) -> list[Alike]:
     ]
 
 
-def _are_alike(layer: nn.Module) -> bool:
+def _are_alike(layer: Layer) -> bool:
     """Whether all units have the same weights and the same bias; most layers show by two units that they have not."""
     weight, bias = layer.weight.detach(), layer.bias
     if len(weight) < 2 or not _alike(weight[:2]) or not _alike(weight):
