@@ -108,7 +108,9 @@ class ChangedInPlace(Check):
 
 def _row(sample: Any) -> torch.Tensor | None:
     """The first tensor of floating-point numbers that a dataset gave for a row; an array as one that shares it."""
-    parts = sample.values() if hasattr(sample, "values") else sample if isinstance(sample, (list, tuple)) else (sample,)
+    if hasattr(sample, "values") and not torch.is_tensor(sample):  # a tensor has values, too, if it is sparse
+        sample = list(sample.values())
+    parts = sample if isinstance(sample, (list, tuple)) else (sample,)
     for part in parts:
         is_array = type(part).__module__ == "numpy" and getattr(part, "ndim", None) and part.flags.writeable
         tensor = torch.from_numpy(part) if is_array else next((each for _, each in tensors_in(part)), None)
