@@ -107,6 +107,7 @@ def _looked_at() -> Iterator[tuple[str, Any]]:
 
 def test_everything_is_put_back() -> None:
     """Attributes are the same objects again, and no hook is left."""
+    loop()  # the first step of an optimizer imports what replaces torch.manual_seed
     before = dict(_looked_at())
     finders = list(sys.meta_path)
     module, optimizer = sys.modules["torch.nn.modules.module"], sys.modules["torch.optim.optimizer"]
