@@ -14,6 +14,10 @@ from harness.watch.monitor import Monitor
 MASKED = 0.05
 """Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few. A guess."""
 
+MIN_PADDED = 0.25
+"""Smallest share of rows that end in several of the tokens that are padding by the model's configuration alone: words
+that are drawn at random seldom do. A guess."""
+
 DECODERS = ("Causal", "LMHead", "Decoder")
 """Words in the class names of models that need no mask for padding at the end: a token sees only those before it."""
 
@@ -55,8 +59,10 @@ class WrongAttentionMask(Check):
 
     def _look_at(self, event: Forward) -> None:
         pad = self.tokens.special("pad_token_id")
-        if pad is None:
+        if pad is None and self.tokens.ids is not None:
             pad = getattr(getattr(event.model, "config", None), "pad_token_id", None)
+            if pad is None or (_padding(self.tokens.ids, pad).sum(1) > 1).float().mean() < MIN_PADDED:
+                return  # ids that no tokenizer made may be any word's
         if self.tokens.ids is None or pad is None:
             return
         self.looked = True
