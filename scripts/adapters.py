@@ -2,10 +2,10 @@
 
     python -m scripts.adapters --tool NAME --json FILE [-m] SCRIPT [ARGUMENTS]...
 
-runs the script with the instruments of ``harness check`` and no check, and calls the tool with what the loop has at its
-first update: the model, its batch, the loss and the optimizer. FILE gets a JSON object: ``findings``, or else why the
-tool could not be asked (``not_asked``), or how it or the script failed (``broken``). Nothing of the script is changed: a tool that makes steps of its own gets
-the objects of a process that ends with that update.
+runs the script with the instruments of ``harness check`` and no check, and calls the tool with what the loop has at
+its first update: the model, its batch, the loss and the optimizer. FILE gets a JSON object: ``findings``, or else why
+the tool could not be asked (``not_asked``), or how it or the script failed (``broken``). Nothing of the script is
+changed: a tool that makes steps of its own gets the objects of a process that ends with that update.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 class Asking(Listener):
     """Listens to a loop and asks one tool about it. It stands among the monitor's checks; nothing else is there."""
 
-    id = "adapter"
+    id: ClassVar[str] = "adapter"
     module: ClassVar[str]
     updates: ClassVar[int | None] = None
     """The updates after which the script is ended; None where the tool is to see all of them."""
@@ -302,7 +302,12 @@ TOOLS: Mapping[str, type[Asking]] = {
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--tool", required=True, type=click.Choice(list(TOOLS)))
 @click.option(
-    "--json", "report", required=True, type=click.Path(path_type=Path), help="Write what it said to this file."
+    "--json",
+    "report",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what it said to this file.",
 )
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="When a script that goes on is ended.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name.")

@@ -31,6 +31,7 @@ from harness import catalogue
 from harness.cli.options import check_json, echo, json_option
 from harness.errors import CannotTry
 from harness.files import write_atomically
+from harness.findings import shortened
 from harness.report.matrix import markdown_table, write_markdown
 from harness.report.terminal import table
 from scripts import adapters
@@ -59,13 +60,13 @@ OFFLINE = {
 
 CAPTION = (
     "A bug is flagged where the tool reports an error: a finding of its highest severity. Whether the error names the "
-    "bug is decided for `harness check` alone, where the manifest has rules: exact, an error that names it; pointed at, "
-    "a finding that leads to it; missed, neither. For other tools, and where there are no rules, missed means not "
+    "bug is decided for `harness check` alone, where the manifest has rules: exact, an error that names it; pointed "
+    "at, a finding that leads to it; missed, neither. For other tools, and where there are no rules, missed means not "
     "flagged, and a flagged bug may have been flagged for another reason. A false error is an error about a right "
-    "script; warned are right scripts with warnings only. A tool could not be asked where the loop's first update does "
-    "not give what it takes; these scripts, and those that ended without an answer, are in no other column. Seconds "
-    "are medians for a script, without the importing of torch and transformers where a process that has imported them "
-    "was forked."
+    "script; warned are right scripts with warnings only. A tool could not be asked where the loop's first update "
+    "does not give what it takes; these scripts, and those that ended without an answer, are in no other column. "
+    "Seconds are medians of a script, without the importing of torch and transformers where a process that has "
+    "imported them was forked."
 )
 
 
@@ -109,7 +110,7 @@ class Asker:
             case, folder = self._laid_out(case, Path(name))
             try:
                 for words in case.before:
-                    run_python(folder, *words, environment=OFFLINE | case.environment, limit=self.limit)
+                    run_python(folder, *words, environment={**OFFLINE, **case.environment}, limit=self.limit)
                 if tool == PREFLIGHT:
                     return self._preflight(case, folder)
                 return self._watched(tool, case, folder, Path(name, "report.json"))
@@ -170,7 +171,7 @@ class Asker:
 
     def _done(self, program: str, arguments: Sequence[str], case: Case, folder: Path) -> Done:
         if not self._forking or case.processes > 1 or case.environment:
-            environment = OFFLINE | case.environment
+            environment = {**OFFLINE, **case.environment}
             command = (program, *arguments)
             return launched(folder, *command, processes=case.processes, environment=environment, limit=self.limit)
         forking = self._servers.get()
@@ -345,16 +346,24 @@ def judge(asker: Asker, tools: Sequence[str], cases: Sequence[tuple[str, Case]],
     "--markdown",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the figures as Markdown: between the marks of a file that has them, as docs/check.md, or as a file.",
+    help="Also write the figures as Markdown: between the marks of a file that has them, or as a file.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Scripts at once.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS", help="A script."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="End a script that takes longer.",
 )
 @click.option(
-    "--scripts", type=click.Path(path_type=Path, file_okay=False), help="Where commands run. [default: FOLDER]"
+    "--scripts",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where the folders are that a manifest's commands run in. [default: FOLDER]",
 )
-@click.option("--fork/--no-fork", default=True, show_default=True, help="Fork from a process with torch imported.")
+@click.option("--fork/--no-fork", default=True, show_default=True, help="Fork from a process that has imported torch.")
 def main(
     folder: Path,
     ids: tuple[str, ...],
@@ -383,8 +392,8 @@ def main(
             stack.callback(each.close)
         for outcome in judge(Asker(scripts or folder, servers, limit), present, cases, jobs):
             outcomes.append(outcome)
-            said = ", ".join(outcome.found) or (outcome.why or "").strip().splitlines()[-1:]
-            click.echo(f"{outcome.tool}: {outcome.verdict}: {outcome.name}: {said or '-'}", err=True)
+            said = ", ".join(outcome.found) or outcome.why or "nothing found"
+            click.echo(f"{outcome.tool}: {outcome.verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
     found = boards(outcomes)
     echo(board_lines(found, absent))
     if json_file is not None:

@@ -106,8 +106,7 @@ class Server:
                 command = ("harness", "check", "--json", "found.json", case.script)
                 done = launched(folder, *command, processes=case.processes, environment=case.environment)
             else:
-                command = ("check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
-                done = self.run(folder, *command)
+                done = self.run(folder, "check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
