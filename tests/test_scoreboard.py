@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,8 +91,11 @@ def test_ids_are_known_and_there_once_and_scripts_are_there(folder: Path) -> Non
     assert "too_slow is there twice" in done.output
 
 
-def test_the_folders_of_a_folder_are_judged_apart(folder: Path) -> None:
-    assert {title for title, _ in cases_of(folder.parent, folder.parent, [])} == {folder.name}
+def test_the_folders_of_a_folder_are_judged_apart(folder: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        shutil.copytree(folder, tmp_path / "all" / name, ignore=shutil.ignore_patterns("all"))
+    found = cases_of(tmp_path / "all", tmp_path / "all", ["too_slow"])
+    assert [(title, case.name) for title, case in found] == [("one", "too_slow"), ("other", "too_slow")]
 
 
 # What an answer is worth
@@ -182,10 +185,8 @@ def test_the_board_of_three_scripts(
     assert board["absent"] == ["guardtower"]
     assert "guardtower is not installed" in done.output
     every, unmarked = board["figures"].values()
-    assert [(rows[0]["bugs"], rows[0]["exact"], rows[0]["missed"]) for rows in (every, unmarked)] == [
-        (2, 1, 1),
-        (1, 1, 0),
-    ]
+    assert (every[0]["bugs"], every[0]["exact"], every[0]["missed"]) == (2, 1, 1)
+    assert (unmarked[0]["bugs"], unmarked[0]["exact"], unmarked[0]["missed"]) == (1, 1, 0)
     assert table.read_text().startswith(f"before\n{MARKS[0]}\n**{folder.name}**\n")
     assert table.read_text().endswith(f"{MARKS[1]}\nafter\n")
     assert f"| {HARNESS} | 2 | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 0 |" in table.read_text()
@@ -230,11 +231,10 @@ def test_figures_leave_out_what_was_not_answered() -> None:
 
 
 @pytest.fixture
-def no_traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a script's process may change of this one, is as it was."""
+def no_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an adapter changes of its process is as it was."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    yield
 
 
 def asked(tool: str, folder: Path, text: str) -> dict[str, Any]:
@@ -337,7 +337,7 @@ def test_trainproof_gets_a_log_of_every_update(tmp_path: Path, monkeypatch: pyte
 
 
 PREFLIGHTS = {
-    "found": 'print(json.dumps({"failures": [], "diagnostics": [{"code": "TG1", "severity": "error", "message": "m"}]}))',
+    "found": 'print(json.dumps({"failures": [], "diagnostics": [{"code": "TG1", "severity": "error"}]}))',
     "no answer": "sys.exit('cannot')",
     "unread": 'print(json.dumps({"failures": [{"error": "no Python"}], "diagnostics": []}))',
 }
