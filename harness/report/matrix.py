@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,13 +132,13 @@ def _format_cell(cell: Cell) -> str:
 def markdown_lines(matrix: Matrix, comparison: Comparison | None, *, everything: bool = False) -> Iterator[str]:
     """The same as Markdown; values below the tables."""
     head, *versions = _versions(matrix)
-    yield from _markdown_table(head, versions)
+    yield from markdown_table(head, versions)
     for part in _parts(matrix, comparison, everything):
         title, beside = KINDS[part.kind]
         yield ""
         if part.rows:
             lines = [(*_titles(row), *map(_escaped, signs)) for row, signs in part.rows]
-            yield from _markdown_table((title, beside, *head[1:]), lines)
+            yield from markdown_table((title, beside, *head[1:]), lines)
             yield ""
         if part.summary:
             yield f"{title}: {'; '.join(part.summary)}."
@@ -163,27 +163,28 @@ def _escaped(text: str) -> str:
     )
 
 
-def _markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def markdown_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-def write_markdown(path: Path, lines: Iterator[str]) -> None:
+def write_markdown(path: Path, lines: Iterable[str], marks: tuple[str, str] = (MARK, END)) -> None:
     """Between the marks of a file that has them, or as a new file.
 
     Raises:
         CannotTry: there is a file without both marks, which is never overwritten, or one that is no text.
     """
+    begin, end = marks
     text = "\n".join(lines) + "\n"
     if path.exists():
         try:
-            before, mark, rest = path.read_text(encoding="utf-8").partition(MARK)
+            before, found, rest = path.read_text(encoding="utf-8").partition(begin)
         except (OSError, UnicodeDecodeError) as error:
             raise CannotTry(f"{path} cannot be read ({error}); choose another file for --markdown") from error
-        _, end, after = rest.partition(END)
-        if not mark or not end:
-            raise CannotTry(f"{path} is there and has not both lines {MARK} and {END}; choose another file")
+        _, ended, after = rest.partition(end)
+        if not found or not ended:
+            raise CannotTry(f"{path} is there and has not both lines {begin} and {end}; choose another file")
     else:
         before, after = "", "\n"
-    write_atomically(path, f"{before}{MARK}\n{text}{END}{after}")
+    write_atomically(path, f"{before}{begin}\n{text}{end}{after}")

@@ -1,4 +1,4 @@
-"""Runs ``harness`` in forks of a process that has imported the libraries: a verdict takes as long as its training.
+"""Runs commands in forks of a process that has imported the libraries: a verdict takes as long as its training.
 
 ``python -m tests.checks.server`` reads one command a line from standard input, as JSON, and answers with how it ended.
 """
@@ -16,7 +16,8 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,10 @@ class Verdict:
 class Server:
     """A process that runs commands, one after another. A folder with the corpus's data is in ``data``."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._work = Path(tempfile.mkdtemp(prefix="corpus-"))
         self.data = self._work / "data"
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.checks.server", str(self._work)],
             cwd=ROOT,
@@ -88,11 +89,12 @@ class Server:
             text=True,
         )
 
-    def run(self, folder: Path, *arguments: str) -> Done:
-        """``harness`` with these arguments, in this folder."""
+    def run(self, folder: Path, *arguments: str, program: str = "harness.cli", limit: int = PATIENCE) -> Done:
+        """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"folder": str(folder), "arguments": arguments}) + "\n")
+        job = {"folder": str(folder), "arguments": arguments, "program": program, "limit": limit}
+        self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Done(**json.loads(self._process.stdout.readline()))
 
@@ -102,10 +104,10 @@ class Server:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
             if case.processes > 1 or case.environment:
-                done = _launched(case, folder)
+                command = ("harness", "check", "--json", "found.json", case.script)
+                done = launched(folder, *command, processes=case.processes, environment=case.environment)
             else:
-                command = ("check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
-                done = self.run(folder, *command)
+                done = self.run(folder, "check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
@@ -126,14 +128,50 @@ def server_of(config: pytest.Config) -> Server:
     return config.stash[_SERVER]
 
 
-def _launched(case: Case, folder: Path) -> Done:
-    """In processes that torch's launcher starts, or with an environment of its own."""
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(case.processes)] if case.processes > 1 else []
-    command = [sys.executable, *launcher, "-m", "harness", "check", "--json", "found.json", case.script]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **case.environment}
+def launched(
+    folder: Path,
+    *command: str,
+    processes: int = 1,
+    environment: Mapping[str, str] | None = None,
+    limit: int = 2 * PATIENCE,
+) -> Done:
+    """A module and its arguments in a process of its own, or in several as torch's launcher starts them."""
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)] if processes > 1 else []
+    return run_python(folder, *launcher, "-m", *command, environment=environment, limit=limit)
+
+
+def run_python(
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None, limit: int = 2 * PATIENCE
+) -> Done:
+    """Python with these words, in a process of its own. What it started and left running ends with it.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not end within ``limit`` seconds, and was ended.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(environment or {})}
     began = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE)
-    return Done(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=limit)
+    finally:
+        _end_all(process.pid)
+    return Done(process.returncode, output, errors, time.perf_counter() - began)
+
+
+def _end_all(group: int) -> None:
+    """End what is left of a process that led a group of its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 # In the server
@@ -157,18 +195,23 @@ def make_data(folder: Path) -> None:
     builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
 
 
-def in_fork(work: Callable[[], object], output: Path | None = None, errors: Path | None = None) -> int:
-    """Do the work in a fork; its exit status."""
+def in_fork(
+    work: Callable[[], object], output: Path | None = None, errors: Path | None = None, limit: int = PATIENCE
+) -> int:
+    """Do the work in a fork; its exit status. What it started and left running ends with it."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        _end_all(pid)
+        return status
     status = 1
     try:
+        os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream, path in ((1, output), (2, errors)):
             os.dup2(os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT), stream)
-        signal.alarm(PATIENCE)
+        signal.alarm(limit)
         work()
         status = 0
     except SystemExit as end:
@@ -181,9 +224,8 @@ def in_fork(work: Callable[[], object], output: Path | None = None, errors: Path
         os._exit(status)
 
 
-def _harness(folder: str, arguments: Sequence[str]) -> None:
-    from harness.cli import main
-
+def _command(program: str, folder: str, arguments: Sequence[str]) -> None:
+    main = importlib.import_module(program).main
     warnings.simplefilter("ignore")
     os.chdir(folder)
     main(list(arguments), prog_name="harness")
@@ -195,7 +237,8 @@ def serve(work: Path) -> None:
     output, errors = work / "stdout", work / "stderr"
     for line in sys.stdin:
         job, began = json.loads(line), time.perf_counter()
-        status = in_fork(lambda job=job: _harness(**job), output, errors)  # type: ignore[misc]
+        limit = job.pop("limit")
+        status = in_fork(lambda job=job: _command(**job), output, errors, limit)  # type: ignore[misc]
         texts = {name: file.read_text(errors="replace") for name, file in (("stdout", output), ("stderr", errors))}
         print(json.dumps({"status": status, **texts, "seconds": time.perf_counter() - began}), flush=True)
         output.unlink()
