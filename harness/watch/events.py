@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -153,10 +154,20 @@ class Forward(Event):
         return named
 
 
+_positional: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+"""By the function that a model's forward is: reading a signature takes longer than all else that is done for a call."""
+
+
 def positional(model: nn.Module) -> list[str]:
     """The names of what a model's forward can be given by position."""
+    function = getattr(model.forward, "__func__", None)
+    if function in _positional:
+        return _positional[function]
     parameters = inspect.signature(model.forward).parameters.values()
-    return [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    names = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if function is not None:
+        _positional[function] = names
+    return names
 
 
 @dataclass(frozen=True, eq=False)

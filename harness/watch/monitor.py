@@ -40,11 +40,18 @@ from harness.watch.events import (
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.shortening import Shortening
 
+CLOSELY = 256
+"""The first updates of a loop, in which tensors are looked at as often as the options say: what is wrong from the
+beginning has shown itself by then. A guess."""
+
+SELDOM = 50
+"""From then on tensors are looked at in one of so many updates, or in fewer. A guess."""
+
 HELD = 8
 """Forwards and loss calls that are held until the next backward pass."""
 
 ALWAYS_SAMPLED = 8
-"""The first updates of a loop, whose tensors are all looked at."""
+"""The first updates of a loop, and the first passes of a loader, whose tensors are all looked at."""
 
 MOST_STOPS = 100
 """How often a script may go on after it was ended, before its process is left. A guess: more than it has loops."""
@@ -252,9 +259,10 @@ class Monitor:
         return max(1, self.updates_made + (not self._stepped))
 
     def is_sampled(self) -> bool:
-        """Whether tensors are looked at: in the first updates of all and of each pass, and in one of many."""
-        new = self.batch is not None and self.batch.of.updates < 2
-        return self.update <= ALWAYS_SAMPLED or self.update % self.options.every == 0 or new
+        """Whether tensors are looked at: in the first updates of all and of the first passes, and in one of many."""
+        new = self.batch is not None and self.batch.of.updates < 2 and self.batch.of.number <= ALWAYS_SAMPLED
+        every = self.options.every if self.update <= CLOSELY else max(self.options.every, SELDOM)
+        return self.update <= ALWAYS_SAMPLED or self.update % every == 0 or new
 
     def number_of(self, model: nn.Module) -> int:
         if model not in self.models:

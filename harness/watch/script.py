@@ -126,7 +126,7 @@ def check_script(
         return status if leaving is None else leaving(lambda: outcome(ended))
 
     threads.leaving = left
-    with _as_main(script, arguments, path), instrumented(threads):
+    with _as_main(script, arguments, path), _room_on_the_stack(), instrumented(threads):
         end = _run(script, path, threads.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
@@ -172,6 +172,18 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
             "of its own, check the script that it starts there"
         )
     return report
+
+
+@contextmanager
+def _room_on_the_stack() -> Iterator[None]:
+    """What is below the script on the stack, and what the watch adds to each call, does not count towards the limit on
+    recursion that the script sets."""
+    set_limit, below = sys.setrecursionlimit, len(traceback.extract_stack())
+    sys.setrecursionlimit = lambda limit: set_limit(2 * limit + below)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit = set_limit
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ class LeftOver(Check):
         return usual.number >= MIN_WINDOWS and usual.size > 1 and not usual.differ and size != usual.size
 
     def _goes_on(self, window: Window) -> bool:
-        """Whether a window began in the pass before, whose end no shortening cut off."""
+        """Whether a window began in the pass before, which was not shortened."""
         passes = {entry.of for entry in window.fresh}
-        loaders = {each.loader for each in passes if each is not None}
-        whole = not any(entry.number in self.gradients.cut for entry in window.fresh)
-        return len(passes) == 2 and None not in passes and len(loaders) == 1 and whole
+        first = window.fresh[0].of
+        same_loader = len({each.loader for each in passes if each is not None}) == 1
+        return len(passes) == 2 and first is not None and None not in passes and same_loader and not first.shortened
