@@ -251,7 +251,10 @@ def asked(tool: str, folder: Path, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("no_traces")
-def test_guardtower_gets_the_closure_of_the_first_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backward", ["loss.backward()", "(loss / 4).backward()", "(2.0 * loss * 8).backward()"])
+def test_guardtower_gets_the_closure_of_the_first_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backward: str
+) -> None:
     def audit(model: Any, step: Any, *, optimizer: Any, inputs: Any) -> Any:
         assert optimizer.param_groups[0]["lr"] == 0.01
         assert [tuple(each.shape) for each in inputs] == [(8, 3)]
@@ -260,7 +263,7 @@ def test_guardtower_gets_the_closure_of_the_first_batch(tmp_path: Path, monkeypa
         return SimpleNamespace(errors=[named], warnings=[])
 
     monkeypatch.setitem(sys.modules, "guardtower", SimpleNamespace(audit=audit))
-    said = asked("guardtower", tmp_path, RIGHT)
+    said = asked("guardtower", tmp_path, RIGHT.replace("loss.backward()", backward))
     assert said["findings"] == [{"check": "named", "severity": "error", "message": "torch.Size([1, 3])"}]
 
 
