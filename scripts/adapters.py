@@ -63,9 +63,9 @@ class Objective:
         if backward is None:
             raise CannotTry("there was no backward pass before the first step")
         forward = _only_forward(backward, optimizer)
-        if forward.loss is not None and forward.loss is backward.root:
+        if forward.loss is not None and _is_multiple(backward.root, forward.loss):
             return cls(forward, None)
-        calls = [call for call in backward.losses if call.value is backward.root]
+        calls = [call for call in backward.losses if _is_multiple(backward.root, call.value)]
         if not calls or forward.logits is None:
             raise CannotTry("what is differentiated is not the value of one loss function")
         if not _is_view(calls[0].input, forward.logits):
@@ -126,6 +126,15 @@ def _only_forward(backward: BackwardBegins, optimizer: Optimizer) -> Forward:
     if forward.args and forward.kwargs:
         raise CannotTry("the model is given arguments by position and by name")
     return forward
+
+
+def _is_multiple(root: torch.Tensor, loss: torch.Tensor) -> bool:
+    """Whether it is the loss, or that times constants, as for accumulation or under a GradScaler."""
+    node = root.grad_fn
+    while node is not None and node is not loss.grad_fn:
+        inner = [each for each, _ in node.next_functions if each is not None]
+        node = inner[0] if len(inner) == 1 and node.name() in ("MulBackward0", "DivBackward0") else None
+    return root is loss or node is not None
 
 
 def _is_view(tensor: torch.Tensor, of: torch.Tensor) -> bool:

@@ -392,7 +392,7 @@ def main(
             stack.callback(each.close)
         for outcome in judge(Asker(scripts or folder, servers, limit), present, cases, jobs):
             outcomes.append(outcome)
-            said = ", ".join(outcome.found) or outcome.why or "nothing found"
+            said = ", ".join(outcome.found) or (outcome.why or "nothing found").strip().splitlines()[-1]
             click.echo(f"{outcome.tool}: {outcome.verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
     found = boards(outcomes)
     echo(board_lines(found, absent))

@@ -196,10 +196,13 @@ def test_a_script_that_crashes_or_goes_on_is_broken(folder: Path, pytestconfig: 
     (folder / "bug.py").write_text(RIGHT + "raise SystemExit('no')\n")
     (folder / "right.py").write_text(RIGHT + "import time\ntime.sleep(600)\n")
     (folder / "slow.py").write_text("print('no training')\n")
-    asker = Asker(folder, [server_of(pytestconfig)], limit=20)
-    crashes, goes_on, trains_not = (asker.ask(HARNESS, case) for _, case in cases_of(folder, folder, []))
+    answers = [
+        Asker(folder, [server_of(pytestconfig)], limit).ask(HARNESS, case)
+        for limit, (_, case) in zip((60, 4, 60), cases_of(folder, folder, []), strict=True)
+    ]
+    crashes, goes_on, trains_not = answers
     assert "sys.exit('no')" in str(crashes.broken)
-    assert goes_on.broken == "it did not end within 20 s"
+    assert goes_on.broken == "it did not end within 4 s"
     assert "made no optimizer step" in str(trains_not.not_asked)
 
 
@@ -248,7 +251,10 @@ def asked(tool: str, folder: Path, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("no_traces")
-def test_guardtower_gets_the_closure_of_the_first_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backward", ["loss.backward()", "(loss / 4).backward()", "(2.0 * loss * 8).backward()"])
+def test_guardtower_gets_the_closure_of_the_first_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backward: str
+) -> None:
     def audit(model: Any, step: Any, *, optimizer: Any, inputs: Any) -> Any:
         assert optimizer.param_groups[0]["lr"] == 0.01
         assert [tuple(each.shape) for each in inputs] == [(8, 3)]
@@ -257,7 +263,7 @@ def test_guardtower_gets_the_closure_of_the_first_batch(tmp_path: Path, monkeypa
         return SimpleNamespace(errors=[named], warnings=[])
 
     monkeypatch.setitem(sys.modules, "guardtower", SimpleNamespace(audit=audit))
-    said = asked("guardtower", tmp_path, RIGHT)
+    said = asked("guardtower", tmp_path, RIGHT.replace("loss.backward()", backward))
     assert said["findings"] == [{"check": "named", "severity": "error", "message": "torch.Size([1, 3])"}]
 
 
