@@ -3,7 +3,8 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.watch.check import Check
-from harness.watch.events import Encode, End, TokenizerMade
+from harness.watch.events import Encode, End
+from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
 MIN_TOKENS = 64
@@ -44,22 +45,19 @@ class UnknownWords(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.unknown_id: int | None = None
-        """The latest tokenizer's."""
+        self.special = monitor.fact(Tokens).special
         self.tokens = self.unknown = 0
         self.where: str | None = None
         """The latest call."""
 
-    def on_tokenizer_made(self, event: TokenizerMade) -> None:
-        self.unknown_id = getattr(event.tokenizer, "unk_token_id", None)
-
     def on_encode(self, event: Encode) -> None:
-        if self.unknown_id is None or self.tokens > MOST_TOKENS:
+        unknown = self.special("unk_token_id")
+        if unknown is None or self.tokens > MOST_TOKENS:
             return
         for encoding in islice(event.encodings or (), LOOKED_AT):
             text = [token for token, added in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not added]
             self.tokens += len(text)
-            self.unknown += text.count(self.unknown_id)
+            self.unknown += text.count(unknown)
             self.where = event.where
 
     def on_end(self, event: End) -> None:
