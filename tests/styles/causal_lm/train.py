@@ -29,7 +29,9 @@ sentences = [list(each) for each in sentences]
 train_dataloader = DataLoader(sentences[:160], batch_size=16, shuffle=True, collate_fn=collate)
 eval_dataloader = DataLoader(sentences[160:200], batch_size=16, collate_fn=collate)
 
-config = GPT2Config(vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=2, bos_token_id=END, eos_token_id=END)
+config = GPT2Config(
+    vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=2, bos_token_id=END, eos_token_id=END
+)
 model = GPT2LMHeadModel(config)
 optimizer = AdamW(model.parameters(), lr=1e-3)
 planned = EPOCHS * len(train_dataloader)

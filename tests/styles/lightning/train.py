@@ -40,7 +40,7 @@ class Classifier(lightning.LightningModule):
 
     def configure_optimizers(self):
         optimizer = torch.optim.AdamW(self.parameters(), lr=1e-3)
-        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: max(0.0, 1 - update / planned))
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=planned)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
 
