@@ -78,7 +78,7 @@ class _Closures:
         waits = self._waiting.pop(threading.get_ident(), None) is not None
         if optimizer in self._calls_first and _written(optimizer) == written:
             self._calls_first[optimizer] = True
-        result = closure(*args, **given)
+        result = closure(*args, **kwargs)
         monitor = self._threads.current() if waits else None
         if monitor is not None:
             monitor.step_begins(optimizer)
