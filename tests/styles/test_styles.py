@@ -1,7 +1,8 @@
 """Other styles of loop, a folder each: a right script ``train.py``, and ``corpus.toml`` with edits of it.
 
 As in :mod:`tests.checks.corpus` a ``[[bug]]`` is found by its ``check`` and by no other, in a ``[[right]]`` nothing is,
-and an ``[[unseen]]`` bug says ``why`` nothing sees it. ``needs`` names the library of the style, one of the extra ``styles``.
+and an ``[[unseen]]`` bug says ``why`` nothing sees it. ``needs`` names the library of the style, one of the
+extra ``styles``.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ import sys
 
 import torch
 from datasets import Dataset, load_from_disk
-from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, set_seed
-from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from trl import SFTConfig, SFTTrainer
 
 data, checkpoint = sys.argv[1:3]
-set_seed(23)
+torch.manual_seed(23)
 
 tokenizer = AutoTokenizer.from_pretrained(checkpoint)
 tokenizer.eos_token = "[SEP]"
