@@ -81,22 +81,22 @@ def cases_of(folder: Path) -> Iterator[Case]:
                 key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()
             }
             edits = about.pop("edit", ())
-            yield Case(kind, check=check, text=edited(about["script"], edits), **about)
+            yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
 
 
 def all_cases() -> list[Case]:
     """The scripts as they are, and every folder's."""
     names = sorted(script.name for script in SCRIPTS.glob("*.py"))
-    scripts = [Case("as it is", name.removesuffix(".py"), name, None, edited(name)) for name in names]
+    scripts = [Case("as it is", name.removesuffix(".py"), name, None, edited(SCRIPTS / name)) for name in names]
     folders = sorted(file.parent for file in FOLDER.glob("*/*/corpus.toml"))
     return [*scripts, *(case for folder in folders for case in cases_of(folder))]
 
 
-def edited(script_name: str, edits: Iterable[dict[str, str]] = ()) -> str:
+def edited(script: Path, edits: Iterable[dict[str, str]] = ()) -> str:
     """The script's text with the edits made one after another, for the installed transformers."""
-    text = (SCRIPTS / script_name).read_text(encoding="utf-8")
+    text = script.read_text(encoding="utf-8")
     for edit in edits:
-        assert text.count(edit["old"]) == 1, f"{script_name}: {text.count(edit['old'])} times {edit['old']!r}"
+        assert text.count(edit["old"]) == 1, f"{script.name}: {text.count(edit['old'])} times {edit['old']!r}"
         text = text.replace(edit["old"], edit["new"])
     named_anew = (
         (r"( )eval_strategy=", evaluation_strategy),

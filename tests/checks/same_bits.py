@@ -46,7 +46,7 @@ def main() -> None:
             for watched in (False, True):
                 output = folder / f"{script.stem}-{watched}.json"
                 here = folder / script.name
-                here.write_text(edited(script.name, ()), encoding="utf-8")
+                here.write_text(edited(script, ()), encoding="utf-8")
                 in_fork(lambda s=here, o=output, w=watched: checksums(s, folder / "data", o, watched=w))  # type: ignore[misc]
                 found[script.name].append(json.loads(output.read_text()) if output.exists() else [])
     finally:

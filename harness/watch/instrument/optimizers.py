@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import GeneratorType
 from typing import Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
@@ -22,16 +24,70 @@ from harness.watch.monitor import Monitor, Threads
 def hooks(threads: Threads) -> list[RemovableHandle]:
     """torch's own hooks on the steps of all optimizers."""
 
-    def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    closures = _Closures(threads)
+
+    def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         threads.stop_at_limit()
         if monitor := threads.stepping(optimizer):
-            monitor.step_begins(optimizer)
+            return closures.step_begins(monitor, optimizer, args, kwargs)
+        return None
 
     def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if monitor := threads.current():
             monitor.step_ends(optimizer)
 
     return [register_optimizer_step_pre_hook(step_begins), register_optimizer_step_post_hook(step_ends)]
+
+
+class _Closures:
+    """Closures that are given to ``step``: what such a step uses is there when it has called its closure once.
+
+    So the step begins then: what comes before is a forward and a backward pass like any other. Lightning trains like
+    that. torch's optimizers call it before they write anything, and so do others whose first step has shown it; where
+    one does not (sharpness-aware minimization), the step begins before, as without a closure.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._calls_first: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
+        self._waiting: dict[int, Optimizer] = {}
+        """By thread, the optimizer whose step has not called its closure yet."""
+
+    def step_begins(self, monitor: Monitor, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        """Begin the step, or give its arguments with a closure that does it when it was called."""
+        thread, closure = threading.get_ident(), args[1] if len(args) > 1 else kwargs.get("closure")
+        if isinstance(closure, partial) and closure.func == self._called:
+            return None  # handed on to a step within the step
+        waiting = self._waiting.pop(thread, None)
+        calls_first = self._calls_first.get(optimizer)
+        if not callable(closure) or calls_first is False or monitor.in_step is not None:
+            monitor.step_begins(waiting or optimizer)
+            return None
+        if calls_first or type(optimizer).step.__module__.startswith("torch.optim."):
+            self._waiting[thread] = optimizer
+        else:
+            self._calls_first[optimizer] = False
+            monitor.step_begins(optimizer)
+        closure = partial(self._called, optimizer, closure, _written(optimizer))
+        return ((args[0], closure, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": closure})
+
+    def _called(
+        self, optimizer: Optimizer, closure: Callable[..., Any], written: int, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Call the closure, and begin the step that it was given to if it waits for that."""
+        waits = self._waiting.pop(threading.get_ident(), None) is not None
+        if optimizer in self._calls_first and _written(optimizer) == written:
+            self._calls_first[optimizer] = True
+        result = closure(*args, **kwargs)
+        monitor = self._threads.current() if waits else None
+        if monitor is not None:
+            monitor.step_begins(optimizer)
+        return result
+
+
+def _written(optimizer: Optimizer) -> int:
+    """A number that grows when one of its parameters is written in place."""
+    return sum(p._version for group in optimizer.param_groups for p in group["params"])
 
 
 def install(threads: Threads, patches: Patches) -> None:
