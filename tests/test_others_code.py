@@ -53,7 +53,7 @@ def watched(script: Path, folder: Path, config: pytest.Config) -> Verdict:
 
 @pytest.mark.parametrize("script", sorted(FOLDER.glob("real/minimal/*.py")), ids=lambda script: script.stem)
 def test_what_was_once_called_wrong(script: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """The first line of each says what is expected: "clean", or "error" and the check's id, which may be a former one."""
+    """The first line of each says what is expected: "clean", or "error" and a check's id, be it a former one."""
     found = watched(script, tmp_path, pytestconfig)
     errors = {each["check"] for each in found.findings if each["severity"] == "error"}
     expected = re.match(r"# expected: error (\S+)", script.read_text())
