@@ -20,7 +20,7 @@ def running_in_github_actions() -> bool:
 def of_findings(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
-        place = PLACE.fullmatch(finding.where or "")
+        place = PLACE.match(finding.where or "")
         where = {"file": place["file"], "line": place["line"]} if place else {}
         yield annotation(finding.severity, f"{finding.check}: {finding.message}", text, **where)
 
