@@ -59,7 +59,7 @@ class Finding:
         ]
 
 
-PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
+PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)")
 """A finding's place where it is a line of a file."""
 
 LONGEST_LINE = 100

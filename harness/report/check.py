@@ -22,11 +22,6 @@ def outcome_lines(report: CheckReport) -> Iterator[str]:
     for note in report.notes:
         yield f"  note: {note}"
     yield f"  {_looked_at(report)}"
-    if report.shortened and report.crashed is not None:
-        yield (
-            "  note: long passes over a DataLoader were shortened, while its len() stayed what it is; if the script "
-            "does not end like this by itself, try --full"
-        )
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]

@@ -165,7 +165,10 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
         seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
     )
     if crashed is not None and report.shortened:
-        report.notes.append("long passes were shortened; if the script ends well without that, try --full")
+        report.notes.append(
+            "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
+            "end like this by itself, try --full"
+        )
     if not threads.trained and crashed is None and not report.findings:
         raise CannotTry(
             f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "

@@ -283,6 +283,21 @@ def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check) -> None:
     assert silent.checks == ["gradients::not-cleared"]
 
 
+def test_the_watch_takes_nothing_of_the_scripts_limit_on_recursion(check) -> None:
+    deep = """
+def depth(n):
+    return n and 1 + depth(n - 1)
+
+sys.setrecursionlimit(150)
+print("depth", depth(140))
+sys.setrecursionlimit(1000)
+"""
+    checked = check(TRAINS + deep)
+    assert checked.status == 0, checked.stderr
+    assert "depth 140" in checked.stdout
+    assert "RecursionError" in check(TRAINS + deep.replace("140", "400")).stderr
+
+
 def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
     """What its handler raises ends the loop wherever it comes, and the script goes on."""
     budget = """

@@ -174,6 +174,83 @@ def test_a_step_that_calls_its_base_classes_step_is_one_step() -> None:
     assert begun == [1, 1, 2, 3, 4, 5]
 
 
+class Ascends(torch.optim.SGD):
+    """Sharpness-aware: the gradients that are used are those that a closure makes elsewhere."""
+
+    def step(self, closure: Any = None) -> Any:
+        (parameter,) = self.param_groups[0]["params"][:1]
+        with torch.no_grad():
+            parameter.add_(away := 0.05 * parameter.grad)
+        self.zero_grad()
+        with torch.enable_grad():
+            loss = closure()
+        with torch.no_grad():
+            parameter.sub_(away)
+        super().step()
+        return loss
+
+
+class OfItsOwn(torch.optim.Optimizer):
+    """Calls the closure first, as torch's do."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.01})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        with torch.enable_grad():
+            loss = closure()
+        for parameter in self.param_groups[0]["params"]:
+            parameter -= 0.01 * parameter.grad
+        return loss
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [torch.optim.Adam, torch.optim.LBFGS, torch.optim.SGD, OfItsOwn, Ascends],
+    ids=lambda kind: kind.__name__,
+)
+@pytest.mark.parametrize("clears", [True, False], ids=["clears", "never clears"])
+def test_a_closure_makes_the_gradients_of_its_own_step(kind: Any, clears: bool) -> None:
+    def run() -> None:
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        optimizer = kind(model.parameters())
+        for _ in range(6):
+            inputs, labels = torch.randn(8, 2), torch.randint(2, (8,))
+
+            def closure(inputs: torch.Tensor = inputs, labels: torch.Tensor = labels) -> torch.Tensor:
+                if clears:
+                    optimizer.zero_grad()
+                loss = nn.functional.cross_entropy(model(inputs), labels)
+                loss.backward()
+                return loss
+
+            if kind is Ascends:
+                closure()
+            optimizer.step(closure)
+            if clears and kind is Ascends:
+                optimizer.zero_grad()
+
+    with watch(raise_errors=False) as found:
+        run()
+    assert found.updates_made == 6
+    assert list(found.findings) == ([] if clears else ["gradients::not-cleared"])
+
+
+def test_after_many_updates_tensors_are_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.watch.monitor.CLOSELY", 12)
+    monkeypatch.setattr("harness.watch.monitor.SELDOM", 10)
+    looks: list[int] = []
+
+    def notes(self: Check, event: Step) -> None:
+        if self.monitor.is_sampled():
+            looks.append(event.update)
+
+    watched(a_check("Looks", on_step=notes), run=lambda: loop(45))
+    assert looks == [*range(1, 13), 20, 30, 40]
+
+
 def test_a_comment_counts_in_a_watched_block_too() -> None:
     def run() -> None:
         model = nn.Linear(2, 2)

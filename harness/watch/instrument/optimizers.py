@@ -138,8 +138,9 @@ def _scalers(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is not None and args[0].is_enabled():
             monitor.scale = args[0].get_scale()
-            for each in [found] if torch.is_tensor(found) else list(found):
-                if each.requires_grad:
+            # an iterator is the script's to go through
+            for each in found if isinstance(found, list | tuple) else [found]:
+                if torch.is_tensor(each) and each.requires_grad:
                     each.register_hook(_Scaled(monitor))
         return found
 

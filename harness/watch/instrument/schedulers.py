@@ -65,4 +65,7 @@ def install(threads: Threads, patches: Patches) -> None:
 def _metric(scheduler: Any, *args: Any, **kwargs: Any) -> float | None:
     if not isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
         return None
-    return float(args[0] if args else kwargs["metrics"])
+    try:
+        return float(args[0] if args else kwargs["metrics"])
+    except (KeyError, TypeError, ValueError, RuntimeError):  # step() itself says what is wrong with it
+        return None

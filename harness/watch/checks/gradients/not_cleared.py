@@ -19,7 +19,7 @@ class NotCleared(Check):
 
     ## When it is right
     Accumulating micro-batches is not reported: the backward passes since the last optimizer step are one window. Nor
-    are optimizers that call a closure (LBFGS).
+    are the several backward passes of an optimizer that calls its closure more than once (LBFGS).
 
     ## References
     - https://stackoverflow.com/q/60335387
