@@ -179,6 +179,8 @@ class Parameters(Fact):
         self.names: dict[int, tuple[str, str]] = {}
         """Of the tensors of the modules that were called, by their ids: the model's class, and the name in it."""
         self.loose: LooseParameters | None = None
+        self.ends_in: tuple[int, ...] | None = None
+        """The shape of a tensor in which a loss's graph ended that reached nothing that is trained."""
         self._plain: list[ref[torch.Tensor]] = []
         """Tensors that are no nn.Parameter and got gradients like one."""
         self._plain_since = 0
@@ -229,7 +231,10 @@ class Parameters(Fact):
 
     def _look_for_loose(self, event: BackwardBegins) -> None:
         registered = self._ids_of_called() | {id(p) for o in self.monitor.optimizers for p in held_by(o)}
-        found = [leaf for leaf in leaves(event.root) if id(leaf) not in registered]
+        reached = leaves(event.root)
+        found = [leaf for leaf in reached if id(leaf) not in registered]
+        if found and len(found) == len(reached):
+            self.ends_in = tuple(found[0].shape)
         loose: list[torch.Tensor] = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
         if not loose and event.forwards and len(event.forwards) < HELD:
             given = [t for forward in event.forwards for t in forward.tensors.values() if t.requires_grad]

@@ -8,6 +8,11 @@ from harness.watch.monitor import Monitor
 MIN_ZERO_MATRICES = 2
 """Matrices whose gradients are all 0 from which on that is no accident. A guess."""
 
+NEW_LEAF = (
+    "torch.tensor(..., requires_grad=True) and detach().requires_grad_() make a new leaf, whose graph begins with "
+    "itself. Put computed numbers together with torch.stack or torch.cat."
+)
+
 
 class CutOff(Check):
     """The loss's gradient does not reach parameters that the optimizer is to train.
@@ -48,12 +53,15 @@ class CutOff(Check):
         if self.parameters.holds_another_model(held):
             return  # it is another check's
         if without > MAX_SHARE_WITHOUT_GRADIENT * len(held.all) or held.share_of_elements > MAX_SHARE_WITHOUT_GRADIENT:
+            end = self.parameters.ends_in if without == len(held.all) else None
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                f"module is called: {self.parameters.shown(held.without_gradient)}",
+                f"module is called: {self.parameters.shown(held.without_gradient)}"
+                + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=self._where(held),
                 update=1,
+                hint=None if end is None else NEW_LEAF,
             )
 
     def _with_gradients_of_zero(self, held: OptimizerTensors) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from weakref import WeakSet
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -15,6 +17,17 @@ KEPT = 8
 """Forwards that are remembered until an update uses their gradients."""
 
 
+@dataclass(frozen=True)
+class InEvalMode:
+    """A model that the gradients at hand come from."""
+
+    model: nn.Module
+    where: str | None
+    """Where it was called."""
+    validates: bool
+    """Whether it is trained over one DataLoader in train mode, and over this one in eval mode."""
+
+
 class TrainingInEvalMode(Check):
     """A model is trained while it is in eval mode, so that dropout is off and batch statistics stand still.
 
@@ -25,6 +38,9 @@ class TrainingInEvalMode(Check):
 
     ## What to do
     Call model.train() at the beginning of each epoch.
+
+    Where the updates are made over the validation's DataLoader, take backward() and step() out of its loop: the model
+    is trained on the rows that it is to be measured with.
 
     ## When it is right
     Models without dropout and batch normalisation, models of which more than half of the parameters are frozen, and
@@ -44,24 +60,28 @@ class TrainingInEvalMode(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.modes = monitor.fact(Modes)
-        self.in_train_mode: WeakSet[nn.Module] = WeakSet()
-        """Models that were trained in train mode."""
-        self.in_eval_mode: list[tuple[nn.Module, str | None]] = []
-        """Those that the gradients at hand come from and that are in eval mode, and where they were called."""
+        self.in_train_mode: WeakKeyDictionary[nn.Module, WeakSet[Any]] = WeakKeyDictionary()
+        """Models that were trained in train mode, and the loaders over which they were."""
+        self.in_eval_mode: list[InEvalMode] = []
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if self.in_eval_mode:  # gradients that were taken away without a call are not used any more
-            self.in_eval_mode = [(model, where) for model, where in self.in_eval_mode if _has_gradients(model)]
+            self.in_eval_mode = [each for each in self.in_eval_mode if _has_gradients(each.model)]
 
     def on_backward(self, event: Backward) -> None:
+        loader = None if event.batch is None else event.batch.of.loader
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
             self.looked |= bool(self.modes.sensitive(forward.model))
             if forward.model.training:
-                self.in_train_mode.add(forward.model)
+                loaders = self.in_train_mode.setdefault(forward.model, WeakSet())
+                if loader is not None:
+                    loaders.add(loader)
             elif self._is_at_fault(forward.model):
-                self.in_eval_mode = [*self.in_eval_mode[1 - KEPT :], (forward.model, forward.where)]
+                others = self.in_train_mode.get(forward.model)
+                found = InEvalMode(forward.model, forward.where, bool(others) and loader not in (None, *others))
+                self.in_eval_mode = [*self.in_eval_mode[1 - KEPT :], found]
 
     def _is_at_fault(self, model: nn.Module) -> bool:
         sensitive = self.modes.sensitive(model)
@@ -77,16 +97,29 @@ class TrainingInEvalMode(Check):
         if not self.in_eval_mode:
             return
         held = {id(p) for p in held_by(event.optimizer)}
-        for model, where in self.in_eval_mode:
-            if any(id(p) in held for p in _trainable(model)):
-                self.found(
-                    expected="model.train() before the updates, and again after each evaluation",
-                    observed=f"{type(model).__name__} is in eval mode: none of its {len(self.modes.sensitive(model))} "
-                    "dropout or normalisation modules works",
-                    where=where,
-                    update=event.update,
-                )
+        for each in self.in_eval_mode:
+            if any(id(p) in held for p in _trainable(each.model)):
+                self._found(each, event.update)
         self.in_eval_mode = []
+
+    def _found(self, of: InEvalMode, update: int) -> None:
+        observed = (
+            f"{type(of.model).__name__} is in eval mode: none of its {len(self.modes.sensitive(of.model))} dropout or "
+            "normalisation modules works"
+        )
+        hint = None
+        if of.validates:
+            observed += "; the DataLoader is not one over which it is trained in train mode: updates in the validation?"
+            hint = (
+                "Take backward() and step() out of the validation's loop; if it is a training loop, call model.train()."
+            )
+        self.found(
+            expected="model.train() before the updates, and again after each evaluation",
+            observed=observed,
+            where=of.where,
+            update=update,
+            hint=hint,
+        )
 
 
 def _trainable(model: nn.Module) -> list[nn.Parameter]:
