@@ -238,6 +238,24 @@ def test_a_closure_makes_the_gradients_of_its_own_step(kind: Any, clears: bool) 
     assert list(found.findings) == ([] if clears else ["gradients::not-cleared"])
 
 
+def test_hooks_of_the_script_come_before_and_after_the_step() -> None:
+    """They are no part of its formula; what they write to parameters comes from outside."""
+
+    def run() -> None:
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        optimizer.register_step_pre_hook(lambda *_: nn.utils.clip_grad_norm_(model.parameters(), 0.05) and None)
+        optimizer.register_step_post_hook(lambda *_: model.weight.data.clamp_(-0.1, 0.1))
+        for _ in range(5):
+            update(model, optimizer)
+
+    with watch(raise_errors=False) as found:
+        run()
+    assert found.updates_made == 5
+    assert list(found.findings) == ["parameters::modified-outside-optimizer"]
+
+
 def test_after_many_updates_tensors_are_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.watch.monitor.CLOSELY", 12)
     monkeypatch.setattr("harness.watch.monitor.SELDOM", 10)

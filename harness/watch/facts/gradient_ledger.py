@@ -253,12 +253,15 @@ class GradientLedger(Fact):
             entry.used, entry.fate.used = self.monitor.update, True
 
     def on_clip(self, event: Clip) -> None:
+        if self.monitor.in_step is not None:
+            return  # it is a part of the optimizer's own formula
         for ledger in self.ledgers:
             mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
             if not mine:
                 continue
             if all(is_zero(p.grad) for p in mine):
-                ledger.clipped_without = event
+                if all(is_zero(p.grad) for p in event.parameters):  # else it clips those of another optimizer
+                    ledger.clipped_without = event
             elif not ledger.unused:
                 ledger.clipped_late = event
             else:

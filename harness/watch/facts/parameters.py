@@ -24,7 +24,7 @@ MAX_SHARE_WITHOUT_GRADIENT = 0.25
 head does. A guess."""
 
 LOOKS = 8
-"""Backward passes after which the gradients of an optimizer's matrices have been looked at for being 0. A guess."""
+"""Updates after which the gradients of an optimizer's matrices have been looked at for being 0. A guess."""
 
 KEPT = 64
 """Models, and optimizers, that are judged at the end, the first ones: more are made by a loop, whose rounds are alike.
@@ -59,6 +59,9 @@ class OptimizerTensors:
     elements: dict[int, int] = field(default_factory=dict)
     """Of each tensor."""
     looks: int = 0
+    """Updates whose gradients were looked at."""
+    since_step: int = 0
+    """Looks since its latest step: at the micro-batches of one update."""
     stepped: bool = False
     cleared: int = 0
     """Calls of its own zero_grad."""
@@ -82,7 +85,8 @@ class OptimizerTensors:
         self.all |= {id(p) for p in parameters}
         self.reached |= {id(p) for p in parameters if p.grad is not None}
         self.elements |= {id(p): p.numel() for p in parameters}
-        self.looks += 1
+        self.looks += self.since_step == 0
+        self.since_step += 1
         if self.looks <= LOOKS:
             matrices = [p for p in parameters if p.dim() > 1]
             self.matrices |= {id(p) for p in matrices}
@@ -284,6 +288,7 @@ class Parameters(Fact):
         held = self._of_optimizer.get(event.optimizer)
         if held is not None:
             held.stepped = self.stepped = True
+            held.since_step = 0
             if self.monitor.in_backward:
                 held.reached = held.all  # it steps as soon as a gradient is there, and clears it
 

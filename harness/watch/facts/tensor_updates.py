@@ -9,7 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from harness.watch.check import Fact
-from harness.watch.events import Backward, Step, StepBegins
+from harness.watch.events import Backward, Clip, Step, StepBegins
 from harness.watch.facts.reference_updates import Before, expected_update, state_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ class TensorUpdates(Fact):
     def on_backward(self, event: Backward) -> None:
         if event.inside_step:
             self._before = []  # a closure's step has gradients of its own
+
+    def on_clip(self, event: Clip) -> None:
+        if self.monitor.in_step is not None:
+            self._before = []  # the step changes its gradients first
 
     def on_step_begins(self, event: StepBegins) -> None:
         self._before, self.seen = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import GeneratorType
@@ -22,21 +23,47 @@ from harness.watch.monitor import Monitor, Threads
 
 
 def hooks(threads: Threads) -> list[RemovableHandle]:
-    """torch's own hooks on the steps of all optimizers."""
+    """torch's own hooks on the steps of all optimizers.
+
+    torch calls them before the hooks that the script has registered with an optimizer and after those: what these do
+    to gradients and parameters is the script's, so that the step begins and ends between them.
+    """
 
     closures = _Closures(threads)
 
-    def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        threads.stop_at_limit()
+    def begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if monitor := threads.stepping(optimizer):
             return closures.step_begins(monitor, optimizer, args, kwargs)
         return None
 
-    def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if monitor := threads.current():
             monitor.step_ends(optimizer)
 
+    def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        threads.stop_at_limit()
+        _put(optimizer._optimizer_step_post_hooks, ends, last=False)
+        if _put(optimizer._optimizer_step_pre_hooks, begins, last=True):
+            return None
+        return begins(optimizer, args, kwargs)
+
+    def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        ends(optimizer, args, kwargs)
+
     return [register_optimizer_step_pre_hook(step_begins), register_optimizer_step_post_hook(step_ends)]
+
+
+OURS = "harness"
+"""The key of a hook of ours among those that a script has registered with an optimizer."""
+
+
+def _put(hooks: OrderedDict[Any, Any], ours: Callable[..., Any], *, last: bool) -> bool:
+    """Have our hook called last, or first, of a script's own; whether it has any."""
+    hooks.pop(OURS, None)
+    if hooks:
+        hooks[OURS] = ours
+        hooks.move_to_end(OURS, last=last)
+    return bool(hooks)
 
 
 class _Closures:

@@ -38,8 +38,8 @@ class NotRawLogits(Check):
 
     ## When it is right
     Log-probabilities given to `cross_entropy` are not reported: its softmax leaves them as they are. Nor are
-    probabilities given to `binary_cross_entropy`, which expects them, or what is given to `kl_div` beside a target that
-    is no distribution.
+    probabilities given to `binary_cross_entropy`, which expects them, what is given to `kl_div` beside a target that
+    is no distribution, or log-probabilities that are weighted (a focal loss) before `nll_loss` takes them.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
@@ -87,7 +87,8 @@ def _instead_of_logits(call: LossCall) -> str | None:
         return None
     if call.function == "kl_div":
         return _instead_of_logarithms(call, values)
-    if call.function == "nll_loss" and not _all_near(values.logsumexp(1), 0.0, 1e-2):
+    no_logarithms = float(values.max()) > MAX_LOGARITHM  # else they may be weighted, as in a focal loss
+    if call.function == "nll_loss" and no_logarithms and not _all_near(values.logsumexp(1), 0.0, 1e-2):
         return "no log-probabilities (their exponentials do not sum to 1), which it needs"
     if call.function == "cross_entropy" and values.shape[1] > 1 and bool((values >= 0).all()):
         if _all_near(values.sum(1), 1.0, 1e-2):

@@ -18,6 +18,9 @@ OF_A_MODEL, OF_A_STEP = 2, 4
 MIN_NAME_SIMILARITY = 0.8
 """Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. A guess."""
 
+MAX_REST = 1e-2
+"""Largest part of a change that scaling leaves unexplained, which rounding may make. A guess."""
+
 Kept = list[tuple[torch.Tensor, torch.Tensor]]
 """Tensors, each with a copy of what it was."""
 
@@ -38,7 +41,7 @@ class FrozenChanged(Check):
 
     ## When it is right
     Parameters that are thawed again and trained from then on, and states that are loaded into frozen modules, are not
-    reported.
+    reported; nor are frozen parameters that keep a state (averages of other weights, running statistics).
     """
 
     id = "parameters::frozen-changed"
@@ -84,10 +87,10 @@ class FrozenChanged(Check):
             return
         still = [(p, value) for p, value in before if not p.requires_grad]
         self.looked |= bool(still)
-        if any(not torch.equal(p, value) for p, value in still):
+        if any(_written_as_all_are(value, p) for p, value in still):
             self.found(
                 expected="frozen parameters that stay as they are",
-                observed=f"{type(model).__name__} has frozen ones that were changed between two updates",
+                observed=f"{type(model).__name__} has frozen ones that were scaled or clipped between two updates",
                 where=event.where,
                 update=self.monitor.update,
                 hint="Leave frozen parameters out of what is written by hand.",
@@ -114,6 +117,22 @@ class FrozenChanged(Check):
 
     def on_load(self, event: Load) -> None:
         self.of_models.clear()
+
+
+def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
+    """Whether a tensor was scaled or clipped, which needs nothing but itself.
+
+    An average of other weights, running statistics or a code book is kept as frozen parameters too, and is meant to
+    change.
+    """
+    before, now = before.detach().double().flatten(), now.detach().double().flatten()
+    change = now - before
+    if before.shape != now.shape or not change.any() or not before.any():
+        return False
+    if torch.equal(now, before.clamp(now.min(), now.max())):
+        return True
+    along = torch.dot(change, before) / torch.dot(before, before)
+    return bool((change - along * before).norm() <= MAX_REST * change.norm())
 
 
 def _copies(tensors: Sequence[torch.Tensor]) -> Kept:

@@ -1,0 +1,19 @@
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+torch.manual_seed(0)
+model = torch.nn.Linear(20, 3)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
+def clip(optimizer, args, kwargs):
+    clip_grad_norm_(model.parameters(), 0.05)
+
+
+optimizer.register_step_pre_hook(clip)
+for _ in range(10):
+    inputs, labels = torch.randn(16, 20), torch.randint(3, (16,))
+    optimizer.zero_grad()
+    cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
