@@ -16,6 +16,26 @@ from torch.optim import Optimizer
 Number = TypeVar("Number", float, torch.Tensor)
 
 
+def is_traced() -> bool:
+    """Whether operations are recorded, as by torch.jit.trace."""
+    return torch._C._get_tracing_state() is not None
+
+
+def is_transformed() -> bool:
+    """Whether operations are recorded, or run for many at once (torch.func), rather than run."""
+    return is_traced() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_dense(value: Any) -> bool:
+    """Whether it is a tensor whose numbers lie in rows, and no sparse or nested one."""
+    return torch.is_tensor(value) and value.layout is torch.strided and not value.is_nested
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """Without its graph; of complex numbers both parts."""
+    return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
+
+
 def raw_optimizer(optimizer: Any) -> Optimizer:
     """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
     stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)

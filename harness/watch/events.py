@@ -18,6 +18,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
+from harness.torch_objects import is_dense
+
 
 @dataclass(eq=False)
 class Pass:
@@ -144,13 +146,13 @@ class Forward(Event):
 
     @cached_property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors that the model was given, by the names of its parameters."""
-        named = {name: value for name, value in self.kwargs.items() if torch.is_tensor(value)}
+        """The tensors that the model was given, by the names of its parameters; but for sparse and nested ones."""
+        named = {name: value for name, value in self.kwargs.items() if is_dense(value)}
         for name, value in zip(positional(self.model) if self.args else (), self.args, strict=False):
-            if torch.is_tensor(value):
+            if is_dense(value):
                 named[name] = value
             elif isinstance(value, Mapping):
-                named |= {key: each for key, each in value.items() if torch.is_tensor(each)}
+                named |= {key: each for key, each in value.items() if is_dense(each)}
         return named
 
 
@@ -163,7 +165,10 @@ def positional(model: nn.Module) -> list[str]:
     function = getattr(model.forward, "__func__", None)
     if function in _positional:
         return _positional[function]
-    parameters = inspect.signature(model.forward).parameters.values()
+    try:
+        parameters = inspect.signature(model.forward).parameters.values()
+    except (TypeError, ValueError):
+        return []  # of a scripted module
     names = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     if function is not None:
         _positional[function] = names

@@ -17,9 +17,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 from torch.optim import Optimizer, lr_scheduler
+from torch.utils.hooks import RemovableHandle
 
-from harness.findings import Finding
-from harness.torch_objects import raw_optimizer
+from harness.findings import Finding, shortened
+from harness.torch_objects import is_transformed, raw_optimizer
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -135,6 +136,8 @@ class Monitor:
         """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
+        self._on_leaves: list[RemovableHandle] = []
+        """Hooks on outputs of models that outlive the backward pass."""
         self.reached: set[int] = set()
         self.in_backward = False
         self.in_step: Optimizer | None = None
@@ -234,9 +237,10 @@ class Monitor:
             listeners[:] = [each for each in listeners if each[0] not in gone]
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(last.filename)}:{last.lineno}"
+        said = shortened(str(error).partition("\n")[0])
         for each in self.checks:
             if each in gone:
-                self.crashed.setdefault(each.id, f"{type(error).__name__}: {error} ({place}, update {self.update})")
+                self.crashed.setdefault(each.id, f"{type(error).__name__}: {said} ({place}, update {self.update})")
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -315,6 +319,7 @@ class Monitor:
         self._stepped = False
         if self._step_thread == threading.get_ident():
             self.in_step = None  # one that is still there has raised
+        indices = indices.tolist() if hasattr(indices, "tolist") else indices  # samplers give arrays too
         of.batches += 1
         of.pending += 1
         self._passes_of[of.loader] = of.number
@@ -328,7 +333,12 @@ class Monitor:
         called = Forward(number, model, args, kwargs, output, self.batch, where=self.locator.where())
         differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
         for tensor in differentiable:
-            tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
+            handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
+            if tensor.is_leaf:  # it lives on with its hooks: a parameter that the model gives as it is
+                self._on_leaves.append(handle)
+        for old in self._on_leaves[:-HELD]:
+            old.remove()
+        del self._on_leaves[:-HELD]
         if differentiable:
             called = replace(called, gradients=True)
         if self.batch is not None:
@@ -375,6 +385,8 @@ class Monitor:
             self.batch.of.trains = True
         self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses = [], []
+        while self._on_leaves:
+            self._on_leaves.pop().remove()
 
     def optimizer_made(self, optimizer: Optimizer) -> None:
         if hasattr(optimizer, "param_groups"):
@@ -496,7 +508,7 @@ class Threads:
     def current(self) -> Monitor | None:
         """The monitor of this thread; None where nobody is to be told what happens."""
         monitor: Monitor = getattr(self._own, "monitor", self.first)
-        return None if self.closed or monitor.over or monitor.is_suspended else monitor
+        return None if self.closed or monitor.over or monitor.is_suspended or is_transformed() else monitor
 
     def calling_a_model(self) -> Monitor | None:
         """The monitor of this thread, which shows by its call that it may be a loop of its own."""

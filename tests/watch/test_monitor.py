@@ -256,6 +256,122 @@ def test_hooks_of_the_script_come_before_and_after_the_step() -> None:
     assert list(found.findings) == ["parameters::modified-outside-optimizer"]
 
 
+def test_what_torch_records_or_runs_for_many_is_left_alone() -> None:
+    """jit.trace compares what it records twice; torch.func's tensors cannot be looked at."""
+
+    def run() -> None:
+        loop(3)
+        model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+        torch.jit.trace(model.eval(), torch.randn(3, 2))
+        torch.jit.trace(lambda one, other: (one - other) == one, (torch.randn(2, 1), torch.randn(2)))
+        torch.jit.script(model)(torch.randn(3, 2))
+        named = dict(model.named_parameters())
+
+        def loss(parameters: Any, row: torch.Tensor) -> torch.Tensor:
+            return nn.functional.mse_loss(torch.func.functional_call(model, parameters, row), row)
+
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(named, torch.randn(5, 2))
+        assert each["0.weight"].shape == (5, 2, 2)
+
+    with watch(raise_errors=False) as found:
+        run()
+    assert (found.findings, found.crashed) == ({}, {})
+
+
+def test_a_class_may_have_parameters_of_its_own() -> None:
+    class Learner(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = nn.ParameterList([nn.Parameter(torch.randn(2, 2))])
+
+        def parameters(self, recurse: bool = True) -> Any:
+            return self.kept
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return rows @ self.kept[0]
+
+    def run() -> None:
+        model = Learner()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(3):
+            update(model, optimizer)
+
+    with watch(raise_errors=False) as found:
+        run()
+    assert (found.updates_made, found.findings, found.crashed) == (3, {}, {})
+
+
+def test_an_output_that_is_a_parameter_keeps_no_hooks() -> None:
+    class Given(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.picture = nn.Parameter(torch.randn(4, 2))
+
+        def forward(self) -> torch.Tensor:
+            return self.picture
+
+    model = Given()
+
+    def run() -> None:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(20):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(), torch.zeros(4, 2)).backward()
+            optimizer.step()
+
+    assert watched(run=run).updates_made == 20
+    assert not model.picture._backward_hooks
+
+
+def test_losses_may_come_from_a_generator() -> None:
+    def run() -> torch.Tensor:
+        weight = torch.zeros(2, requires_grad=True)
+        losses = [(weight - each).square().sum() for each in (1.0, 3.0)]
+        torch.autograd.backward(each for each in losses)
+        assert weight.grad is not None
+        return weight.grad
+
+    alone = run()
+    assert torch.equal(alone, torch.full((2,), -8.0))
+    with watch(must_train=False):
+        assert torch.equal(run(), alone)
+
+
+def test_sparse_rows_and_indices_that_are_arrays() -> None:
+    rows = torch.randint(2, (64, 6)).float()
+
+    class Bags(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(6, 2))
+
+        def forward(self, bags: torch.Tensor) -> torch.Tensor:
+            return torch.sparse.mm(bags, self.weight)
+
+    def collate(drawn: Any) -> Any:
+        inputs, labels = torch.utils.data.default_collate(drawn)
+        return inputs.to_sparse(), labels
+
+    def run() -> None:
+        model = Bags()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        data = TensorDataset(rows, (rows.sum(1) > 3).long())
+        for _ in range(3):
+            drawn = torch.randperm(64).split(8)
+            for inputs, labels in DataLoader(data, batch_sampler=drawn, collate_fn=collate):  # type: ignore[arg-type]
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                model(rows[:8].to_sparse())
+            model.train()
+
+    with watch(raise_errors=False) as found:
+        run()
+    assert (found.updates_made, found.findings, found.crashed) == (24, {}, {})
+
+
 def test_after_many_updates_tensors_are_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.watch.monitor.CLOSELY", 12)
     monkeypatch.setattr("harness.watch.monitor.SELDOM", 10)

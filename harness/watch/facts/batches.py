@@ -8,13 +8,16 @@ from typing import Any
 
 import torch
 
+from harness.torch_objects import is_dense
+
 LABELS = ("labels", "label", "target", "targets", "y")
 NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")
 
 
 def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if torch.is_tensor(data):
-        yield "", data
+        if is_dense(data):
+            yield "", data
     elif isinstance(data, Mapping) or hasattr(data, "items"):
         for name, value in data.items():
             yield from ((f"{name}.{inner}" if inner else str(name), each) for inner, each in tensors_in(value))

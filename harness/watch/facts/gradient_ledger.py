@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by, real
 from harness.watch.check import Fact
 from harness.watch.events import Backward, BackwardBegins, Clip, PassEnds, SkippedStep, StepBegins, Unscale, ZeroGrad
 from harness.watch.facts.losses import mean_loss
@@ -292,7 +292,7 @@ def rows_of(event: Backward) -> Hashable:
     for forward in event.forwards:
         if forward.number in event.reached and (tensors := list(forward.tensors.values())):
             largest = max(tensors, key=lambda tensor: tensor.numel())
-            return tuple(largest.shape), float(largest.detach().double().sum())
+            return tuple(largest.shape), float(real(largest).double().sum())
     return None if event.batch is None else event.batch.number
 
 
@@ -304,12 +304,8 @@ def _point_alike(now: torch.Tensor | None, after: torch.Tensor | None) -> bool:
     """Whether one gradient is a multiple of another, as it is once it was clipped, divided or unscaled."""
     if now is None or after is None or now.shape != after.shape or now.is_sparse:
         return False
-    one, other = (_real(each).flatten().double() for each in (now, after))
+    one, other = (real(each).flatten().double() for each in (now, after))
     return bool(torch.dot(one, other) >= MIN_COSINE * one.norm() * other.norm() > 0)
-
-
-def _real(gradient: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(gradient.detach()) if gradient.is_complex() else gradient.detach()
 
 
 def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
-from harness.torch_objects import unchanged_random_state
+from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Fact
 from harness.watch.events import Forward, positional
 from harness.watch.facts.row_dimension import RowDimension
@@ -98,6 +98,8 @@ class Replays(Fact):
             return
         if event.logits is None or any(module.training for module in model.modules()):
             return  # no evaluation, or one with dropout on purpose
+        if any(torch.is_tensor(each) and not is_dense(each) for each in (*event.args, *event.kwargs.values())):
+            return  # its rows cannot be told apart
         rows = self._rows.count(event)
         if tries and rows is None:
             return

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import torch
 from torch import nn
 
-from harness.torch_objects import share_parameters, spread_over
+from harness.torch_objects import real, share_parameters, spread_over
 from harness.watch.check import Fact
 from harness.watch.events import Backward, Forward, FromPretrained, Load
 
@@ -132,7 +132,7 @@ def _kind(model: nn.Module) -> Kind:
 
 
 def _beginnings(model: nn.Module) -> list[torch.Tensor]:
-    return [p.detach().flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model)]
+    return [real(p).flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model)]
 
 
 def _are_alike(ones: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from harness.torch_objects import is_traced
 from harness.watch.events import Pairing
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
@@ -22,6 +23,8 @@ def install(threads: Threads, patches: Patches) -> None:
 def _watched(threads: Threads, sign: str, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced():  # to ask for a size is recorded, too
+            return original(one, other, *args, **kwargs)
         value = original(one, other, *args, **kwargs)
         if type(other) is torch.Tensor and type(one) is torch.Tensor:
             if value.numel() > one.numel() > 1 < other.numel() < value.numel():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -15,6 +15,9 @@ def install(threads: Threads, patches: Patches) -> None:
     def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         tensors = args[0] if args else kwargs["tensors"]
+        if isinstance(tensors, Iterator):
+            tensors = tuple(tensors)
+            args, kwargs = (tensors, *args[1:]), {name: value for name, value in kwargs.items() if name != "tensors"}
         root = tensors if torch.is_tensor(tensors) else next(iter(tensors), None)
         if monitor is None or not torch.is_tensor(root) or monitor.in_backward:
             return original(*args, **kwargs)

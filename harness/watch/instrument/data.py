@@ -84,7 +84,7 @@ class _Passes:
     def _begin(self, monitor: Monitor, iterator: Any, loader: Any) -> Pass:
         planned = None
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
-            with suppress(TypeError):  # a sampler without a length
+            with suppress(TypeError, NotImplementedError, AttributeError):  # a sampler without a length
                 planned = len(iterator._index_sampler)
             if planned is not None and planned > MOST_PLANNED:
                 planned = None

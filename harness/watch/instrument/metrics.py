@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -70,7 +70,7 @@ def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **mo
 
 
 def _listed(values: Any) -> list[Any]:
-    if values is None:
+    if values is None or isinstance(values, Iterator):  # which is the script's to go through
         return []
     found = values.tolist() if hasattr(values, "tolist") else list(values)
     return found if isinstance(found, list) else [found]

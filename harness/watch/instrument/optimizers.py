@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import GeneratorType
@@ -57,7 +57,7 @@ OURS = "harness"
 """The key of a hook of ours among those that a script has registered with an optimizer."""
 
 
-def _put(hooks: OrderedDict[Any, Any], ours: Callable[..., Any], *, last: bool) -> bool:
+def _put(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
     """Have our hook called last, or first, of a script's own; whether it has any."""
     hooks.pop(OURS, None)
     if hooks:
@@ -132,6 +132,9 @@ def install(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
+        given_limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
+        if given_limit is not None and float(given_limit) == math.inf:
+            return original(*args, **kwargs)  # it only measures
         parameters = args[0] if args else kwargs["parameters"]
         used_up = _is_used_up(parameters)
         if isinstance(parameters, Iterator):
@@ -168,7 +171,7 @@ def _scalers(threads: Threads, patches: Patches) -> None:
             # an iterator is the script's to go through
             for each in found if isinstance(found, list | tuple) else [found]:
                 if torch.is_tensor(each) and each.requires_grad:
-                    each.register_hook(_Scaled(monitor))
+                    each.register_hook(_Scaled(monitor))  # type: ignore[no-untyped-call]
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.torch_objects import is_traced
 from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
 
@@ -27,9 +28,9 @@ def install(threads: Threads, patches: Patches) -> None:
     call = nn.Module.__call__
 
     def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
-        if torch.compiler.is_compiling() or (
-            depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix"))
-        ):
+        if torch.compiler.is_compiling() or is_traced():
+            return call(module, *args, **kwargs)
+        if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
             return call(module, *args, **kwargs)
         if not depth.calls:
             depth.within_own = not hasattr(module, "config")
@@ -38,7 +39,7 @@ def install(threads: Threads, patches: Patches) -> None:
             output = call(module, *args, **kwargs)
         finally:
             depth.calls -= 1
-        if not depth.calls and next(module.parameters(), None) is None:
+        if not depth.calls and next(nn.Module.named_parameters(module), None) is None:  # a class may have its own
             return output  # a loss, a transform of data, a replica of DataParallel
         monitor = threads.calling_a_model()
         if monitor is not None and not monitor.in_backward:

@@ -25,8 +25,8 @@ class AccumulationUnscaled(Check):
     ## When it is right
     Losses that are summed over rows or tokens and divided once for the whole window, by hand after the last backward
     pass too, are not reported; nor is a window that the end of an epoch cuts short. Several losses of one update that
-    have a backward pass each (real and fake rows, the heads of a model, its tasks) are no micro-batches: they are meant
-    to be added.
+    have a backward pass each (real and fake rows, the heads of a model, its tasks; graphs or episodes of different
+    sizes) are no micro-batches: they are meant to be added.
 
     ## References
     - https://github.com/huggingface/transformers/issues/47688
@@ -88,7 +88,9 @@ class AccumulationUnscaled(Check):
         if batch is not None:
             return batch.of.pending >= size
         # Rows that the script makes itself are of one loss if one line is repeated for them; two networks have more.
-        return len({entry.stack for entry in entries}) == 1 and len(self.gradients.ledgers) == 1
+        # And there are as many each time: graphs and episodes have their own sizes.
+        sizes = {entry.batch[0] if isinstance(entry.batch, tuple) else None for entry in entries}
+        return len({entry.stack for entry in entries}) == len(self.gradients.ledgers) == len(sizes) == 1
 
 
 def _divided_by_hand(window: Window) -> float:

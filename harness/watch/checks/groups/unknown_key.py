@@ -30,7 +30,8 @@ class UnknownKey(Check):
     Write the key as the optimizer's class names it, such as lr or weight_decay.
 
     ## When it is right
-    Keys of your own whose names are not like one of the optimizer's, and whose values are no numbers, are not reported.
+    Keys of your own whose names are not like one of the optimizer's, or whose values are no numbers, are not reported;
+    nor is one beside the key that it is like, where that has a value of its own.
 
     ## References
     - https://github.com/huggingface/transformers/issues/8396
@@ -48,7 +49,7 @@ class UnknownKey(Check):
         for group in optimizer.param_groups:
             for key, value in group.items():
                 meant = None if key in TORCHS or key in known else _meant(key, value, known)
-                if meant:
+                if meant and group.get(meant) == optimizer.defaults.get(meant):
                     self.found(
                         expected=f"keys that {type(optimizer).__name__} reads: {', '.join(known)}",
                         observed=f"{key!r}, which it does not; {meant!r} stays {group.get(meant)!r}",

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import inspect
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 from harness.watch.check import Check
-from harness.watch.events import Forward, InnerForward
+from harness.watch.events import Forward, InnerForward, positional
 from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
@@ -93,7 +92,7 @@ class WrongAttentionMask(Check):
 
     def _accepts_mask(self, model: nn.Module) -> bool:
         if model not in self.accepts:
-            self.accepts[model] = "attention_mask" in inspect.signature(model.forward).parameters
+            self.accepts[model] = "attention_mask" in positional(model)
         return self.accepts[model]
 
 

@@ -79,8 +79,8 @@ class TrainingInEvalMode(Check):
                 if loader is not None:
                     loaders.add(loader)
             elif self._is_at_fault(forward.model):
-                others = self.in_train_mode.get(forward.model)
-                found = InEvalMode(forward.model, forward.where, bool(others) and loader not in (None, *others))
+                others = self.in_train_mode.get(forward.model, ())
+                found = InEvalMode(forward.model, forward.where, len(others) > 0 and loader not in (None, *others))
                 self.in_eval_mode = [*self.in_eval_mode[1 - KEPT :], found]
 
     def _is_at_fault(self, model: nn.Module) -> bool:

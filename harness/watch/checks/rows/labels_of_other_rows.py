@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from harness.torch_objects import is_dense
 from harness.watch.check import Check
 from harness.watch.events import Batch
 from harness.watch.facts.batches import LABELS, labels_of, tensors_in, without_trailing_zeros
@@ -139,7 +140,7 @@ def _content(data: Any) -> list[str] | None:
         ids = data.get("input_ids")
     else:
         ids = data[0] if isinstance(data, (list, tuple)) and torch.is_tensor(data[0]) else None
-    if not torch.is_tensor(ids) or ids.dim() < 2:
+    if not is_dense(ids) or ids.dim() < 2:
         return None
     return [repr(without_trailing_zeros(row)) for row in ids.tolist()]
 
