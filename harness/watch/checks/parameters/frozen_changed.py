@@ -10,6 +10,7 @@ from torch import nn
 from harness.torch_objects import held_by
 from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, Load, Step, StepBegins
+from harness.watch.facts.parameters import Parameters
 from harness.watch.monitor import Monitor
 
 OF_A_MODEL, OF_A_STEP = 2, 4
@@ -51,6 +52,7 @@ class FrozenChanged(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self.parameters = monitor.fact(Parameters)
         self.looked_at: WeakSet[nn.Module] = WeakSet()
         """Models whose attributes were looked at."""
         self.of_models: WeakKeyDictionary[nn.Module, Kept] = WeakKeyDictionary()
@@ -87,10 +89,11 @@ class FrozenChanged(Check):
             return
         still = [(p, value) for p, value in before if not p.requires_grad]
         self.looked |= bool(still)
-        if any(_written_as_all_are(value, p) for p, value in still):
+        written = [p for p, value in still if _written_as_all_are(value, p)]
+        if written:
             self.found(
                 expected="frozen parameters that stay as they are",
-                observed=f"{type(model).__name__} has frozen ones that were scaled or clipped between two updates",
+                observed=f"{self._shown(written)}, which is frozen, was scaled or clipped between two updates",
                 where=event.where,
                 update=self.monitor.update,
                 hint="Leave frozen parameters out of what is written by hand.",
@@ -109,11 +112,14 @@ class FrozenChanged(Check):
         if changed:
             self.found(
                 expected="frozen parameters that stay as they are",
-                observed=f"the optimizer changed {len(changed)} that were frozen while they still had a gradient",
+                observed=f"the optimizer changed {self._shown(changed)}, frozen while a gradient was left",
                 where=event.where,
                 update=event.update,
                 hint="Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.",
             )
+
+    def _shown(self, tensors: Sequence[torch.Tensor]) -> str:
+        return self.parameters.shown({id(p) for p in tensors})
 
     def on_load(self, event: Load) -> None:
         self.of_models.clear()
