@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from harness.torch_objects import is_dense
@@ -43,12 +44,37 @@ def rows_in(data: Any, drawn: int) -> Iterator[bytes]:
     named = [(name, tensor) for name, tensor in tensors_in(data) if tensor.dim() > 0 and name not in NOT_CONTENT]
     if not any(tensor.dim() > 1 for _, tensor in named) or any(len(tensor) > drawn for _, tensor in named):
         return  # not one row of each tensor for each row of the dataset
-    columns = [tensor.tolist() for _, tensor in named]
-    if len({len(column) for column in columns}) > 1:
+    if len({len(tensor) for _, tensor in named}) > 1:
         return
+    columns = [_array(tensor) for _, tensor in named]
     for row in zip(*columns, strict=True):
-        text = repr([without_trailing_zeros(value) for value in row])
-        yield hashlib.blake2b(text.encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(digest_size=8)
+        for value in map(key_of, row):
+            digest.update(len(value).to_bytes(8))
+            digest.update(value)
+        yield digest.digest()
+
+
+def key_of(row: Any) -> bytes:
+    """The numbers of a row, to tell it from others; of tokens without trailing zeros, which padding may have put there.
+
+    Raises:
+        ValueError: these are no numbers, or no rectangle of them.
+    """
+    array = _array(row)
+    return array.tobytes().rstrip(b"\0") if array.ndim == 1 else array.tobytes()
+
+
+def _array(values: Any) -> np.ndarray[Any, Any]:
+    """As an array; whole numbers and others of one width each, whatever they were."""
+    if torch.is_tensor(values):
+        values = values.float() if values.is_floating_point() else values
+        values = values.numpy(force=True)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"{array.dtype} is no type of numbers")
+    kind = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float32}.get(array.dtype.kind)
+    return array if kind is None else np.ascontiguousarray(array, dtype=kind)
 
 
 def content_digest(data: Any) -> bytes:
@@ -79,12 +105,3 @@ def _parts(value: Any) -> Iterator[str]:
             yield from _parts(each)
     else:
         yield repr(value[:512] if isinstance(value, (str, bytes, list, tuple)) else value)
-
-
-def without_trailing_zeros(value: Any) -> Any:
-    if isinstance(value, list) and value and not isinstance(value[0], list):
-        end = len(value)
-        while end and not value[end - 1]:
-            end -= 1
-        return value[:end]
-    return value

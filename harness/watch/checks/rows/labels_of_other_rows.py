@@ -10,7 +10,7 @@ import torch
 from harness.torch_objects import is_dense
 from harness.watch.check import Check
 from harness.watch.events import Batch
-from harness.watch.facts.batches import LABELS, labels_of, tensors_in, without_trailing_zeros
+from harness.watch.facts.batches import LABELS, key_of, labels_of, tensors_in
 from harness.watch.facts.datasets import plain
 from harness.watch.facts.texts import LatestEncoded, TextLabels
 from harness.watch.monitor import Monitor
@@ -56,8 +56,8 @@ class LabelsOfOtherRows(Check):
         self.texts = monitor.fact(TextLabels)
         self.encoded = monitor.fact(LatestEncoded)
         self.compared = 0
-        self.by_workers = False
         """Batches that were compared with their samples."""
+        self.by_workers = False
         self.seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
         """Of each loader: how often a text of one label came with another."""
 
@@ -90,14 +90,14 @@ class LabelsOfOtherRows(Check):
                 update=self.monitor.update,
             )
 
-    def _rows(self, event: Batch) -> tuple[list[tuple[str, int]] | None, list[str] | None]:
+    def _rows(self, event: Batch) -> tuple[list[tuple[bytes, int]] | None, list[bytes] | None]:
         """Content and label of each sample, and the content of each row of the batch."""
         pairs, content = _pairs(event.samples), _content(event.data)
         encoded = self.encoded.taken()
-        if pairs is not None or content is None or [repr(without_trailing_zeros(ids)) for _, ids in encoded] != content:
+        if pairs is not None or content is None or [key_of(ids) for _, ids in encoded] != content:
             return pairs, content
         texts = [frozenset(given) for given, _ in encoded]  # the collate function tokenizes them, in this order
-        return _labelled_texts(event.samples, texts), [repr(sorted(each)) for each in texts]
+        return _labelled_texts(event.samples, texts), [_key_of_texts(each) for each in texts]
 
     def _compare_with_texts(self, event: Batch) -> None:
         labels = labels_of(event.data)
@@ -134,7 +134,7 @@ def _tokens(data: Any) -> list[tuple[int, ...]] | None:
     return [tuple(row[kept].tolist()) for row, kept in zip(ids, mask.bool(), strict=True)]
 
 
-def _content(data: Any) -> list[str] | None:
+def _content(data: Any) -> list[bytes] | None:
     """The rows of a batch, as :func:`_pairs` names those of the samples."""
     if isinstance(data, Mapping) or hasattr(data, "items"):
         ids = data.get("input_ids")
@@ -142,10 +142,10 @@ def _content(data: Any) -> list[str] | None:
         ids = data[0] if isinstance(data, (list, tuple)) and torch.is_tensor(data[0]) else None
     if not is_dense(ids) or ids.dim() < 2:
         return None
-    return [repr(without_trailing_zeros(row)) for row in ids.tolist()]
+    return [key_of(row) for row in ids]
 
 
-def _pairs(samples: Any) -> list[tuple[str, int]] | None:
+def _pairs(samples: Any) -> list[tuple[bytes, int]] | None:
     """Content and label of the rows that the dataset gave."""
     found = []
     for sample in samples if isinstance(samples, (list, tuple)) else ():
@@ -156,14 +156,21 @@ def _pairs(samples: Any) -> list[tuple[str, int]] | None:
             ids, label = sample[0], sample[-1]
         else:
             return None
-        ids, label = plain(ids), plain(label)
-        if not isinstance(ids, list) or not isinstance(label, int):
+        label = plain(label)
+        if not (isinstance(ids, list) or hasattr(ids, "tolist")) or not isinstance(label, int):
             return None
-        found.append((repr(without_trailing_zeros(ids)), int(label)))
+        try:
+            found.append((key_of(ids), int(label)))
+        except ValueError:
+            return None
     return found or None
 
 
-def _labelled_texts(samples: Any, texts: list[frozenset[str]]) -> list[tuple[str, int]] | None:
+def _key_of_texts(texts: frozenset[str]) -> bytes:
+    return repr(sorted(texts)).encode()
+
+
+def _labelled_texts(samples: Any, texts: list[frozenset[str]]) -> list[tuple[bytes, int]] | None:
     """As :func:`_pairs`, of samples whose texts the collate function tokenizes."""
     found = []
     for sample in samples if isinstance(samples, (list, tuple)) else ():
@@ -174,7 +181,7 @@ def _labelled_texts(samples: Any, texts: list[frozenset[str]]) -> list[tuple[str
         else:
             return None
         own = {value for value in values if isinstance(value, str)}
-        content = next((repr(sorted(each)) for each in texts if each and each <= own), None)
+        content = next((_key_of_texts(each) for each in texts if each and each <= own), None)
         if content is None or not isinstance(plain(label), int):
             return None
         found.append((content, int(plain(label))))
