@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import raw_optimizer
 from harness.watch.check import Fact
-from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, StepBegins, TrainerMade
+from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, SkippedStep, StepBegins, TrainerMade
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
 
@@ -87,7 +87,7 @@ class SchedulerSeen:
     stands_at: int = 0
     """Its own count."""
     before: list[int] = field(default_factory=list)
-    """How often it had been stepped at each of the first steps of the optimizer."""
+    """How often it had been stepped at each of the first updates, those that a GradScaler left out included."""
     where: str | None = None
     """Of its latest step."""
     updates: int = 0
@@ -98,6 +98,10 @@ class SchedulerSeen:
     @property
     def planned_steps(self) -> str:
         return f"{'about ' if self.is_estimate else ''}{self.planned:.0f}"
+
+    def update_comes(self) -> None:
+        if len(self.before) < 2:
+            self.before.append(self.steps)
 
     @property
     def stepped_first(self) -> bool:
@@ -230,19 +234,25 @@ class SchedulerLedger(Fact):
             self._updates.beat(of.batches)
         if event.where is not None:
             self._stepped_at.add(event.where)
+        for seen in self._schedulers_of(optimizer):
+            seen.optimizer = seen.optimizer or self._numbers[optimizer]
+            seen.updates += 1
+            seen.update_comes()
+
+    def on_skipped_step(self, event: SkippedStep) -> None:
+        """The scheduler comes after the update, whether a GradScaler left that out or not."""
+        for seen in self._schedulers_of(event.optimizer):
+            seen.update_comes()
+
+    def _schedulers_of(self, optimizer: Optimizer) -> list[SchedulerSeen]:
         there = list(self.monitor.schedulers)
         if len(there) > len(self._seen):
             inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
             for scheduler in there:
                 if id(scheduler) not in inner:
                     self._of(scheduler)
-        for scheduler, seen in list(self._seen.items()):
-            if raw_optimizer(getattr(scheduler, "optimizer", None)) is not optimizer:
-                continue
-            seen.optimizer = seen.optimizer or self._numbers[optimizer]
-            seen.updates += 1
-            if len(seen.before) < 3:
-                seen.before.append(seen.steps)
+        seen = list(self._seen.items())
+        return [each for scheduler, each in seen if raw_optimizer(getattr(scheduler, "optimizer", None)) is optimizer]
 
     def on_pass_ends(self, event: PassEnds) -> None:
         ended = event.of
