@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 from harness.torch_objects import held_by
 from harness.watch.check import Check
 from harness.watch.events import Load, StepBegins
-from harness.watch.facts.tensor_updates import with_gradients
 from harness.watch.monitor import Monitor
 
 KEPT = 64
@@ -47,7 +46,8 @@ class MadeAgain(Check):
     ## When it is right
     Another optimizer made in another line, over other tensors, or once with another learning rate at the same line (a
     second stage of the training) is not reported, nor a whole training that is called twice, nor one that begins with
-    a state that was loaded into the model, as each client's and each task's does.
+    a state that was loaded into the model, as each client's and each task's does. Where each batch gives gradients to
+    other parameters, as the heads of several tasks, their counts may differ.
     """
 
     id = "optimizer::made-again"
@@ -88,7 +88,7 @@ class MadeAgain(Check):
         self.made.append(Made(seen.stack, [ref(p) for p in held], defaults))
 
     def _look_at_state(self, event: StepBegins) -> None:
-        states = [event.optimizer.state.get(p, {}) for p, _ in with_gradients(event.optimizer)]
+        states = [event.optimizer.state.get(p, {}) for p in held_by(event.optimizer)]
         now = max((float(state["step"]) for state in states if "step" in state), default=0.0)
         before = self.steps.get(event.optimizer, 0.0)
         if now < before:
