@@ -22,9 +22,10 @@ class MissingParameters(Check):
 
     ## When it is right
     Training the head alone while the backbone gets gradients that nobody uses is a note, no finding, unless these
-    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. What an
-    optimizer gets later, by `add_param_group` or as another optimizer, is not reported either; nor is what the script
-    updates by hand, or with a class that is no optimizer of torch.
+    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. It is a note,
+    too, where the script searches for a model's input (an adversarial image, a latent code) and trains nothing of the
+    model. What an optimizer gets later, by `add_param_group` or as another optimizer, is not reported either; nor is
+    what the script updates by hand, or with a class that is no optimizer of torch.
     """
 
     id = "optimizer::missing-parameters"
@@ -77,9 +78,7 @@ class MissingParameters(Check):
 
     def _forgotten(self, model: ModelTensors) -> None:
         seen, forgotten = self.parameters, model.forgotten
-        # A head alone may be trained on purpose; what was thawed later was meant to be trained.
-        thawed = forgotten - set(model.order)
-        if not thawed and model.order[-1] not in forgotten and len(forgotten) > len(model.order) / 2:
+        if (seen.finds_inputs and not model.held) or self._trains_a_part(model):
             if model.name in self.clipped:
                 self._piled_up(model)
             elif not any(map(seen.holds_another_model, seen.optimizers)):
@@ -95,6 +94,12 @@ class MissingParameters(Check):
             where=next((held.made for held in seen.optimizers if held.stepped), None),
             update=1,
         )
+
+    def _trains_a_part(self, model: ModelTensors) -> bool:
+        """Whether a head alone may be trained on purpose; what was thawed later was meant to be trained."""
+        if model.forgotten - set(model.order) or model.order[-1] in model.forgotten:
+            return False
+        return len(model.forgotten) > len(model.order) / 2
 
     def _piled_up(self, model: ModelTensors) -> None:
         forgotten = [name for name in model.order if name in model.forgotten]
