@@ -42,6 +42,15 @@ def raw_optimizer(optimizer: Any) -> Optimizer:
     return stepped
 
 
+def share_groups(one: Any, other: Optimizer) -> bool:
+    """Whether two optimizers are the same, or one wraps the other and has its groups, so that both have one lr."""
+    one = raw_optimizer(one)
+    if one is other:
+        return True
+    groups = {id(group) for group in other.param_groups}
+    return any(id(group) in groups for group in getattr(one, "param_groups", ()))
+
+
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     """The tensors of an optimizer, in the order of its groups."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -62,6 +62,8 @@ class OptimizerTensors:
     """Updates whose gradients were looked at."""
     since_step: int = 0
     """Looks since its latest step: at the micro-batches of one update."""
+    inputs: set[int] = field(default_factory=set)
+    """Are in no module, and a model's input was computed from them."""
     stepped: bool = False
     cleared: int = 0
     """Calls of its own zero_grad."""
@@ -211,6 +213,15 @@ class Parameters(Fact):
     def something_forgotten(self) -> bool:
         return any(model.forgotten for model in self.models)
 
+    @property
+    def finds_inputs(self) -> bool:
+        """Whether updates are made to what a model is given, such as an image or a latent code."""
+        return any(held.stepped and held.inputs for held in self.optimizers)
+
+    def finds_input(self, optimizer: Optimizer) -> bool:
+        """Whether this optimizer changes what a model is given."""
+        return optimizer in self._of_optimizer and bool(self._of_optimizer[optimizer].inputs)
+
     def holds_another_model(self, held: OptimizerTensors) -> bool:
         """Whether an optimizer that makes steps holds tensors of a model that is never called."""
         several = len(held.foreign) > MAX_SHARE_WITHOUT_GRADIENT * len(held.all)
@@ -241,8 +252,7 @@ class Parameters(Fact):
             self.ends_in = tuple(found[0].shape)
         loose: list[torch.Tensor] = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
         if not loose and event.forwards and len(event.forwards) < HELD:
-            given = [t for forward in event.forwards for t in forward.tensors.values() if t.requires_grad]
-            inputs = {id(leaf) for each in given for leaf in (each, *leaves(each))}
+            inputs = before_inputs(event.forwards)
             plain = [leaf for leaf in found if id(leaf) not in inputs]
             again = [leaf for leaf in plain if any(before() is leaf for before in self._plain)]
             # What a script differentiates by, such as the points of a differential equation, is a model's input.
@@ -260,7 +270,10 @@ class Parameters(Fact):
         for optimizer in list(self.monitor.optimizers):
             held = self._optimizer(optimizer)
             held.look(optimizer)
-            in_optimizers.append((held, {id(p) for p in held_by(optimizer)}))
+            ids = {id(p) for p in held_by(optimizer)}
+            in_optimizers.append((held, ids))
+            if loose := ids - self.names.keys() - held.inputs:
+                held.inputs |= loose & before_inputs(event.forwards)
         if any(held.without_gradient for held, _ in in_optimizers):
             called = self._ids_of_called()
             for held, _ in in_optimizers:
@@ -316,6 +329,12 @@ def names(known: Sequence[str]) -> str:
     """A few names, and how many more there are."""
     more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
     return ", ".join(known[:SHOWN]) + more
+
+
+def before_inputs(forwards: Sequence[Forward]) -> set[int]:
+    """The ids of the tensors that get gradients through an input of these calls."""
+    given = [each for forward in forwards for each in forward.tensors.values() if each.requires_grad]
+    return {id(leaf) for each in given for leaf in (each, *leaves(each))}
 
 
 def leaves(root: torch.Tensor) -> list[torch.Tensor]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
 
-from harness.torch_objects import raw_optimizer
+from harness.torch_objects import share_groups
 from harness.watch.check import Fact
-from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, StepBegins, TrainerMade
+from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, SkippedStep, StepBegins, TrainerMade
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import MOST_STEPS, NotComputable, schedule_of
 
@@ -43,7 +42,8 @@ MAKES_A_DIFFERENCE = 0.05
 
 FEWEST_STEPS = 8
 """Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A guess: a
-shorter training may be a trial of a long one's warmup."""
+shorter training may be a trial of a long one's warmup. As many updates without its optimizer show that the training
+went on to another one."""
 
 
 class Fault(Enum):
@@ -87,17 +87,25 @@ class SchedulerSeen:
     stands_at: int = 0
     """Its own count."""
     before: list[int] = field(default_factory=list)
-    """How often it had been stepped at each of the first steps of the optimizer."""
+    """How often it had been stepped at each of the first updates, those that a GradScaler left out included."""
     where: str | None = None
     """Of its latest step."""
     updates: int = 0
     """Steps of its optimizer."""
+    latest: int = 0
+    """The update in which the latest of them was made."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What it was made with and where it stood, as far as these are plain values, and after how many updates."""
     optimizer: int | None = None
     """The number of its optimizer, where that made steps."""
 
     @property
     def planned_steps(self) -> str:
         return f"{'about ' if self.is_estimate else ''}{self.planned:.0f}"
+
+    def update_comes(self) -> None:
+        if len(self.before) < 2:
+            self.before.append(self.steps)
 
     @property
     def stepped_first(self) -> bool:
@@ -210,6 +218,8 @@ class SchedulerLedger(Fact):
             name, made = type(scheduler).__name__, self.monitor.schedulers.get(scheduler)
             schedule = schedule_of(scheduler)
             seen = SchedulerSeen(name, made, schedule.rate, schedule.end, stands_at=getattr(scheduler, "last_epoch", 0))
+            plain = {key: value for key, value in vars(scheduler).items() if isinstance(value, (bool, int, float, str))}
+            seen.settings = plain | {"class": name, "updates": self.monitor.updates_made}
             if schedule.problem is not None:
                 self._cannot_compute(seen, schedule.problem)
             self._seen[scheduler] = seen
@@ -230,19 +240,26 @@ class SchedulerLedger(Fact):
             self._updates.beat(of.batches)
         if event.where is not None:
             self._stepped_at.add(event.where)
+        for seen in self._schedulers_of(optimizer):
+            seen.optimizer = seen.optimizer or self._numbers[optimizer]
+            seen.updates += 1
+            seen.latest = event.update
+            seen.update_comes()
+
+    def on_skipped_step(self, event: SkippedStep) -> None:
+        """The scheduler comes after the update, whether a GradScaler left that out or not."""
+        for seen in self._schedulers_of(event.optimizer):
+            seen.update_comes()
+
+    def _schedulers_of(self, optimizer: Optimizer) -> list[SchedulerSeen]:
         there = list(self.monitor.schedulers)
         if len(there) > len(self._seen):
             inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
             for scheduler in there:
                 if id(scheduler) not in inner:
                     self._of(scheduler)
-        for scheduler, seen in list(self._seen.items()):
-            if raw_optimizer(getattr(scheduler, "optimizer", None)) is not optimizer:
-                continue
-            seen.optimizer = seen.optimizer or self._numbers[optimizer]
-            seen.updates += 1
-            if len(seen.before) < 3:
-                seen.before.append(seen.steps)
+        seen = list(self._seen.items())
+        return [each for scheduler, each in seen if share_groups(getattr(scheduler, "optimizer", None), optimizer)]
 
     def on_pass_ends(self, event: PassEnds) -> None:
         ended = event.of
@@ -311,13 +328,13 @@ class SchedulerLedger(Fact):
         return any(".step(" in line.partition("#")[0] and place not in self._stepped_at for place, line in lines)
 
     def _two_on_one(self) -> list[Verdict]:
-        """Two schedulers on one optimizer while another has none were meant for one each."""
+        """Two alike on one optimizer while another has none were meant for one each; others are chained."""
         stepped = [seen for seen in self._all if seen.optimizer is not None and seen.steps]
-        counts = Counter(seen.optimizer for seen in stepped)
-        double = next((seen for seen in reversed(stepped) if counts[seen.optimizer] > 1), None)
-        if double is None or self._stepping <= len(counts):
+        if self._stepping <= len({seen.optimizer for seen in stepped}):
             return []
-        return [Verdict(Fault.SHARES_AN_OPTIMIZER, double, 1)]
+        pairs = itertools.combinations(stepped, 2)
+        double = next((b for a, b in pairs if a.optimizer == b.optimizer and a.settings == b.settings), None)
+        return [] if double is None else [Verdict(Fault.SHARES_AN_OPTIMIZER, double, 1)]
 
     def _is_flat(self, seen: SchedulerSeen) -> bool:
         if seen.rate is None:
@@ -333,13 +350,16 @@ class SchedulerLedger(Fact):
         marks = [seen.rate(round((planned - 1) * part / 10)) for part in range(11)]
         if not all(one < other for one, other in itertools.pairwise(marks)):
             return None
-        later = max(seen.rate(round(planned * times)) for times in (1.5, 2, 4, 8, 16))
+        later = [seen.rate(round(planned * times)) for times in (1.5, 2, 4, 8, 16)]
+        has_peak = math.isfinite(later[-1]) and later[-1] <= max(later[:-1])
+        if not has_peak or self.monitor.updates_made > seen.latest + FEWEST_STEPS:
+            return None  # as in a test of rates, or in a stage before the training
         return Verdict(
             Fault.RISES_ONLY,
             seen,
             self.monitor.updates_made,
             f"{seen.name}: after all {seen.planned_steps} steps the learning rate still rises"
-            + (f"; it gets to {marks[-1] / later:.0%} of its peak" if later > marks[-1] else ""),
+            + (f"; it gets to {marks[-1] / max(later):.0%} of its peak" if max(later) > marks[-1] else ""),
         )
 
     def _length(self, seen: SchedulerSeen, end: int) -> Verdict | None:
@@ -358,7 +378,7 @@ class SchedulerLedger(Fact):
         counts_them = self._epochs > FEWEST_STEPS and seen.steps >= end
         return self._may_be_left or self._cut or counts_them
 
-    def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict:
+    def _too_short(self, seen: SchedulerSeen, end: int) -> Verdict | None:
         observed = f"{seen.name}: it is over after {end} of {seen.planned_steps} steps"
         each = seen.steps / seen.updates if seen.updates else 1.0
         update = min(end + 1, self.monitor.updates_made)
@@ -366,7 +386,16 @@ class SchedulerLedger(Fact):
             return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped at every update")
         if each > 1.5:
             return Verdict(Fault.WRONG_UNIT, seen, update, f"{observed}; it is stepped {each:.3g} times an update")
+        if self._goes_on_at_its_end(seen, end):
+            return None
         return Verdict(Fault.WRONG_LENGTH, seen, update, observed)
+
+    def _goes_on_at_its_end(self, seen: SchedulerSeen, end: int) -> bool:
+        """Whether a schedule stays, from its end on, at a learning rate with which a training may go on."""
+        if seen.rate is None or self._stops_at(seen) <= NEGLIGIBLE:
+            return False
+        marks = [seen.rate(end + round((seen.planned - end) * part / 5)) for part in range(6)]
+        return all(math.isclose(mark, marks[0], rel_tol=1e-6) for mark in marks)
 
     def _too_long(self, seen: SchedulerSeen, end: int, allowed: float) -> Verdict | None:
         if self._restored:

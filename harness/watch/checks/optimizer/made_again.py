@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -11,8 +12,7 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
 from harness.watch.check import Check
-from harness.watch.events import Load, StepBegins
-from harness.watch.facts.tensor_updates import with_gradients
+from harness.watch.events import Load, Step, StepBegins
 from harness.watch.monitor import Monitor
 
 KEPT = 64
@@ -28,6 +28,8 @@ class Made:
     held: list[ref[torch.Tensor]]
     defaults: dict[str, Any]
     """Its class, and the defaults that are plain values."""
+    dataset: Callable[[], Any]
+    """A weak reference to what its first batch came from; gives None where that is not known."""
 
     def held_the_same(self, tensors: list[torch.Tensor]) -> bool:
         return len(self.held) == len(tensors) and all(mine() is p for mine, p in zip(self.held, tensors, strict=True))
@@ -45,9 +47,11 @@ class MadeAgain(Check):
     Make the optimizer once, before the loop.
 
     ## When it is right
-    Another optimizer made in another line, over other tensors, or once with another learning rate at the same line (a
-    second stage of the training) is not reported, nor a whole training that is called twice, nor one that begins with
-    a state that was loaded into the model, as each client's and each task's does.
+    Another optimizer made in another line, over other tensors, for another dataset (the next task of several), or once
+    with another learning rate at the same line (a second stage of the training) is not reported, nor a whole training
+    that is called twice, nor one that begins with a state that was loaded into the model, as each client's does. Plain
+    SGD without momentum has nothing to lose. Where each batch gives gradients to other parameters, as the heads of
+    several tasks, their counts may differ.
     """
 
     id = "optimizer::made-again"
@@ -63,19 +67,26 @@ class MadeAgain(Check):
 
     def on_step_begins(self, event: StepBegins) -> None:
         self.looked |= self.monitor.updates_made > 0
-        if event.number == 1:
-            self._compare(event)
         if event.sampled:
             self._look_at_state(event)
 
-    def _compare(self, event: StepBegins) -> None:
+    def on_step(self, event: Step) -> None:
+        if event.number == 1 and any(event.optimizer.state.values()):
+            self._compare(event)
+
+    def _compare(self, event: Step) -> None:
         """With the optimizers that were made at the same line before."""
         optimizer, seen = event.optimizer, self.monitor.optimizers[event.optimizer]
         if seen.stack is None:
             return
         held = held_by(optimizer)
         defaults = {"class": type(optimizer)} | {k: v for k, v in optimizer.defaults.items() if _is_plain(v)}
-        alike = [earlier for earlier in self.made if earlier.stack == seen.stack and earlier.held_the_same(held)]
+        dataset = _weakly(None if event.batch is None else event.batch.of.dataset)
+        alike = [
+            earlier
+            for earlier in self.made
+            if earlier.stack == seen.stack and earlier.held_the_same(held) and earlier.dataset() is dataset()
+        ]
         # Another learning rate may be another stage of the training; a third one is a loop's.
         if len(alike) > 1 or any(earlier.defaults == defaults for earlier in alike):
             self.found(
@@ -85,10 +96,10 @@ class MadeAgain(Check):
                 where=seen.made,
                 update=event.update,
             )
-        self.made.append(Made(seen.stack, [ref(p) for p in held], defaults))
+        self.made.append(Made(seen.stack, [ref(p) for p in held], defaults, dataset))
 
     def _look_at_state(self, event: StepBegins) -> None:
-        states = [event.optimizer.state.get(p, {}) for p, _ in with_gradients(event.optimizer)]
+        states = [event.optimizer.state.get(p, {}) for p in held_by(event.optimizer)]
         now = max((float(state["step"]) for state in states if "step" in state), default=0.0)
         before = self.steps.get(event.optimizer, 0.0)
         if now < before:
@@ -106,6 +117,13 @@ class MadeAgain(Check):
             self.made.clear()
         elif isinstance(event.into, Optimizer):
             self.steps.pop(event.into, None)
+
+
+def _weakly(dataset: Any) -> Callable[[], Any]:
+    try:
+        return ref(dataset)
+    except TypeError:  # None, or a plain list
+        return lambda: None
 
 
 def _is_plain(value: Any) -> bool:

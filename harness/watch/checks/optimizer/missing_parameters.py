@@ -22,9 +22,11 @@ class MissingParameters(Check):
 
     ## When it is right
     Training the head alone while the backbone gets gradients that nobody uses is a note, no finding, unless these
-    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. What an
-    optimizer gets later, by `add_param_group` or as another optimizer, is not reported either; nor is what the script
-    updates by hand, or with a class that is no optimizer of torch.
+    gradients are never cleared and are clipped together with the head's, whose updates they make smaller. It is a note,
+    too, where only vectors are trained besides the head, such as all biases, and where the script searches for a
+    model's input (an adversarial image, a latent code) and trains nothing of the model. What an optimizer gets later,
+    by `add_param_group` or as another optimizer, is not reported either; nor is what the script updates by hand, or
+    with a class that is no optimizer of torch.
     """
 
     id = "optimizer::missing-parameters"
@@ -77,9 +79,7 @@ class MissingParameters(Check):
 
     def _forgotten(self, model: ModelTensors) -> None:
         seen, forgotten = self.parameters, model.forgotten
-        # A head alone may be trained on purpose; what was thawed later was meant to be trained.
-        thawed = forgotten - set(model.order)
-        if not thawed and model.order[-1] not in forgotten and len(forgotten) > len(model.order) / 2:
+        if (seen.finds_inputs and not model.held) or self._trains_a_part(model):
             if model.name in self.clipped:
                 self._piled_up(model)
             elif not any(map(seen.holds_another_model, seen.optimizers)):
@@ -95,6 +95,20 @@ class MissingParameters(Check):
             where=next((held.made for held in seen.optimizers if held.stepped), None),
             update=1,
         )
+
+    def _trains_a_part(self, model: ModelTensors) -> bool:
+        """Whether a head alone may be trained on purpose, or besides it only vectors, as the biases of all modules.
+
+        What was thawed later was meant to be trained.
+        """
+        forgotten, last = model.forgotten, model.order[-1]
+        if forgotten - set(model.order) or last in forgotten:
+            return False
+        head = last.rpartition(".")[0]
+        others = [name for name in model.order if name not in forgotten and name.rpartition(".")[0] != head]
+        tensors = [model.tensors[name]() for name in others]
+        only_vectors = bool(others) and all(each is not None and each.dim() <= 1 for each in tensors)
+        return only_vectors or len(forgotten) > len(model.order) / 2
 
     def _piled_up(self, model: ModelTensors) -> None:
         forgotten = [name for name in model.order if name in model.forgotten]

@@ -19,7 +19,8 @@ class DrivesAnotherOptimizer(Check):
 
     ## When it is right
     Several optimizers with a scheduler for some of them are not reported, as long as every scheduler that is stepped
-    has one that makes updates, and no two share one while another has none.
+    has one that makes updates, and no two that are alike share one while another has none. Different ones on one
+    optimizer are chained. An optimizer that wraps the one that makes updates, and shares its groups, counts as that.
     """
 
     id = "schedule::drives-another-optimizer"

@@ -18,7 +18,8 @@ class WarmupNeverEnds(Check):
     Give the warmup in steps, as a small part of all updates.
 
     ## When it is right
-    A training of a few steps, cyclic schedules, and one that resumes or is interrupted are not reported.
+    A training of a few steps, cyclic schedules, and one that resumes or is interrupted are not reported; nor is a rate
+    that rises without a peak, or before another optimizer takes over, as in a test of learning rates.
     """
 
     id = "schedule::warmup-never-ends"
