@@ -33,7 +33,7 @@ class Scores:
         if earlier is None or earlier.of.updates_before == self.of.updates_before:
             return False
         both = earlier.labels + self.labels
-        return base(earlier.of.dataset) == base(self.of.dataset) and references[-len(both) :] == both
+        return references[-len(both) :] == both and base(earlier.of.dataset) == base(self.of.dataset)
 
 
 class RowsMissingOrRepeated(Check):
