@@ -36,7 +36,8 @@ def length(dataset: Any) -> int | None:
 def base(dataset: Any) -> tuple[int, frozenset[int] | None]:
     """What a dataset is a part of, and which of its rows; None for all of them."""
     if isinstance(dataset, Subset):
-        whole, indices = dataset.dataset, dataset.indices
+        whole: Any = dataset.dataset
+        indices = dataset.indices
         while isinstance(whole, Subset):
             whole, indices = whole.dataset, [whole.indices[index] for index in indices]
         inner, within = base(whole)
