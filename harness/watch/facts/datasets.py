@@ -37,10 +37,14 @@ def length(dataset: Any) -> int | None:
 def base(dataset: Any) -> tuple[int, frozenset[int] | None]:
     """What a dataset is a part of, and which of its rows; None for all of them."""
     if isinstance(dataset, Subset):
-        inner, within = base(dataset.dataset)
+        whole: Any = dataset.dataset
+        indices = dataset.indices
+        while isinstance(whole, Subset):
+            whole, indices = whole.dataset, [whole.indices[index] for index in indices]
+        inner, within = base(whole)
         if within is not None:
             return id(dataset), None
-        return inner, frozenset(int(index) for index in dataset.indices)
+        return inner, frozenset(int(index) for index in indices)
     table = getattr(getattr(dataset, "_data", None), "table", None)
     if table is not None and hasattr(dataset, "_indices"):
         if dataset._indices is None:

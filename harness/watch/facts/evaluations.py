@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 200_000
 """Rows of one evaluation that are kept for comparison: a guess at what is worth its memory."""
 
+MOST_SETS = 16
+"""Sets of rows whose earlier evaluations are remembered: a guess at more than folds and splits are."""
+
 MOST_EVALUATIONS = 256
 """Evaluations whose results are kept, the first of a loop: more than epochs are usually made."""
 
@@ -37,6 +40,11 @@ class Evaluation:
     told: bool = False
     """Whether its result is in the history."""
 
+    @property
+    def likeliest(self) -> torch.Tensor:
+        """The likeliest class of each row."""
+        return torch.cat([logits.argmax(1) for logits in self.logits])
+
 
 class Result(NamedTuple):
     """What one evaluation came to."""
@@ -52,6 +60,9 @@ class Evaluations(Fact):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.latest = Evaluation()
+        self._agreed: dict[tuple[int, int], torch.Tensor] = {}
+        """By the labels' number and hash, the class of each row that was likeliest in all earlier evaluations of the
+        same labels, or -1."""
         self.history: list[Result] = []
         """In their order, each once: what comes after an evaluation says that it is over."""
 
@@ -59,6 +70,7 @@ class Evaluations(Fact):
         if event.gradients or event.batch is None or event.batch.of.trains:
             return
         if event.batch.of is not self.latest.of:
+            self._keep_agreed()
             self.latest = Evaluation(event.batch.of)
         now = self.latest
         if event.batch.number in now.batches or len(now.labels) > MOST_ROWS:
@@ -72,6 +84,21 @@ class Evaluations(Fact):
         now.batches.add(event.batch.number)
         now.logits.append(logits.detach().float().cpu())
         now.labels += labels
+
+    def agreed(self) -> torch.Tensor | None:
+        """The class of each row that was likeliest in all earlier evaluations of the latest one's rows, -1 where they
+        differ; None if there was none."""
+        return self._agreed.get(_key(self.latest.labels))
+
+    def _keep_agreed(self) -> None:
+        over = self.latest
+        if not over.usable or not over.labels:
+            return
+        likeliest, before = over.likeliest, self.agreed()
+        if before is not None:
+            likeliest = torch.where(before == likeliest, likeliest, -1)
+        if before is not None or len(self._agreed) < MOST_SETS:
+            self._agreed[_key(over.labels)] = likeliest
 
     def on_state_asked(self, event: StateAsked) -> None:
         self._tell()
@@ -97,3 +124,7 @@ class Evaluations(Fact):
         accuracy = float((logits.argmax(1) == labels).float().mean())
         loss = float(torch.nn.functional.cross_entropy(logits, labels))
         self.history.append(Result(self.monitor.updates_made, accuracy, loss))
+
+
+def _key(labels: list[int]) -> tuple[int, int]:
+    return len(labels), hash(tuple(labels))

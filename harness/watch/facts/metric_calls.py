@@ -44,6 +44,9 @@ class Computed:
     logits: torch.Tensor
     """(rows, classes)."""
     labels: list[int]
+    agreed: torch.Tensor | None = None
+    """The class of each row that was likeliest in all earlier evaluations of the same rows, -1 where they differ; None
+    if there was none."""
 
     @cached_property
     def best(self) -> list[int]:
@@ -109,7 +112,8 @@ class MetricCalls(Fact):
         if predictions is None or references is None or len(set(labels)) > logits.shape[1]:
             return None
         about = event.metric, event.options, event.where
-        return Computed(*about, predictions, references, given.rows, evaluation.of, logits, list(labels))
+        agreed = self._evaluations.agreed()
+        return Computed(*about, predictions, references, given.rows, evaluation.of, logits, list(labels), agreed)
 
 
 def _whole(values: list[Any]) -> list[int] | None:

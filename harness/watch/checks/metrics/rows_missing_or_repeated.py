@@ -1,9 +1,39 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from harness.watch.check import Check
-from harness.watch.events import MetricCall
+from harness.watch.events import End, MetricCall, Pass
+from harness.watch.facts.datasets import base
 from harness.watch.facts.metric_calls import Computed, MetricCalls
 from harness.watch.monitor import Monitor
+
+
+@dataclass(eq=False)
+class Scores:
+    """What the metrics of one evaluation were given, as far as it is rows of it."""
+
+    of: Pass
+    labels: list[int]
+    given: dict[str, list[int]] = field(default_factory=dict)
+    """References, by the metric: those of its first call."""
+    in_parts: set[str] = field(default_factory=set)
+    """Metrics that were called for one part after the other."""
+    part: tuple[str, int, str | None] | None = None
+    """The first metric that had fewer rows than there are, how many, and where."""
+
+    def is_repeated_in(self, references: list[int]) -> bool:
+        """Whether they are the rows of the whole evaluation, and some of them again."""
+        rows = len(self.labels)
+        again = references[rows:]
+        return references[:rows] == self.labels and 0 < len(again) < rows and _is_stretch(again, self.labels)
+
+    def follows_in(self, references: list[int], earlier: Scores | None) -> bool:
+        """Whether they end with the same rows twice, as they were evaluated before and after updates."""
+        if earlier is None or earlier.of.updates_before == self.of.updates_before:
+            return False
+        both = earlier.labels + self.labels
+        return references[-len(both) :] == both and base(earlier.of.dataset) == base(self.of.dataset)
 
 
 class RowsMissingOrRepeated(Check):
@@ -17,8 +47,9 @@ class RowsMissingOrRepeated(Check):
     Give the metric every batch, once; with several processes through gather_for_metrics.
 
     ## When it is right
-    A metric of part of the rows that is no stretch of the evaluation (a class, a language) is not reported, nor is one
-    of several forward passes of a batch, as in an ensemble.
+    A metric of each batch, and of one part of the rows after the other, is not reported, nor is one of a part that is
+    no stretch of the evaluation (a class, a language), or of other rows than the evaluation's: those trained on, or of
+    all folds together. Several forward passes of a batch, as in an ensemble, are not looked at.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/350
@@ -32,6 +63,10 @@ class RowsMissingOrRepeated(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.metrics = monitor.fact(MetricCalls)
+        self.scores: Scores | None = None
+        """Of the latest evaluation."""
+        self.earlier: Scores | None = None
+        """Of the one before."""
 
     def on_metric(self, event: MetricCall) -> None:
         computed = self.metrics.computed
@@ -41,14 +76,37 @@ class RowsMissingOrRepeated(Check):
         if computed.of_several_processes:
             self._look_at_gathered(computed)
             return
-        rows, given = len(computed.labels), computed.rows
-        if given == rows or (given < rows and not _is_stretch(computed.references, computed.labels)):
-            return  # or something of the script's own
-        self.found(
-            expected=f"{rows} rows, as many as the evaluation has",
-            observed=f"{given}, {'fewer' if given < rows else 'more'}",
-            where=computed.where,
-        )
+        if self.scores is None or self.scores.of is not computed.of:
+            self._report_part()
+            self.earlier, self.scores = self.scores, Scores(computed.of, computed.labels)
+        self._look_at(computed, self.scores)
+
+    def on_end(self, event: End) -> None:
+        self._report_part()
+
+    def _look_at(self, computed: Computed, scores: Scores) -> None:
+        scores.labels = computed.labels
+        rows, given, references = len(computed.labels), computed.rows, computed.references
+        if not (computed.of.over or computed.of.is_dropped):
+            scores.in_parts.add(computed.metric)  # amid the evaluation
+        elif given > rows:
+            if scores.is_repeated_in(references) or scores.follows_in(references, self.earlier):
+                self._rows_are_not(rows, f"{given}, more", computed.where)
+        elif given == rows or _is_stretch(references, computed.labels):
+            if scores.given.setdefault(computed.metric, references) != references:
+                scores.in_parts.add(computed.metric)
+            if given < rows:
+                scores.part = scores.part or (computed.metric, given, computed.where)
+
+    def _report_part(self) -> None:
+        """By now it is known whether the other rows came in further calls."""
+        if self.scores is not None and self.scores.part is not None:
+            metric, given, where = self.scores.part
+            if metric not in self.scores.in_parts:
+                self._rows_are_not(len(self.scores.labels), f"{given}, fewer", where)
+
+    def _rows_are_not(self, rows: int, observed: str, where: str | None) -> None:
+        self.found(expected=f"{rows} rows, as many as the evaluation has", observed=observed, where=where)
 
     def _look_at_gathered(self, computed: Computed) -> None:
         of = computed.of

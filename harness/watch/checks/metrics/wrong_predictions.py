@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import MetricCall
-from harness.watch.facts.metric_calls import MetricCalls
+from harness.watch.events import LossCall, MetricCall
+from harness.watch.facts.metric_calls import Computed, MetricCalls
 from harness.watch.monitor import Monitor
 
 
@@ -18,7 +18,9 @@ class WrongPredictions(Check):
 
     ## When it is right
     Where a model has two classes, predictions that any threshold explains are not reported: another threshold than the
-    middle is often chosen on purpose.
+    middle is often chosen on purpose. Predictions of an earlier evaluation of the same rows (the best epoch's), or of
+    several together (an ensemble), are not reported: where all evaluations agree on a row's class, they do too. Outputs
+    of another width than what `cross_entropy` or `nll_loss` was given are features, and not looked at.
     """
 
     id = "metrics::wrong-predictions"
@@ -28,14 +30,22 @@ class WrongPredictions(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.metrics = monitor.fact(MetricCalls)
+        self.classes: set[int] = set()
+        """Numbers of classes that a loss was computed from the logits of."""
+
+    def on_loss(self, event: LossCall) -> None:
+        if event.function in ("cross_entropy", "nll_loss") and event.input.dim() == 2:
+            self.classes.add(event.input.shape[1])
 
     def on_metric(self, event: MetricCall) -> None:
         computed = self.metrics.computed
         if computed is None or not computed.comparable or computed.references != computed.labels:
             return
+        if computed.logits.shape[1] not in self.classes:
+            return  # features, from which something else predicts
         self.looked = True
         predictions, best = computed.predictions, computed.best
-        if predictions == best or computed.in_another_order or computed.by_threshold:
+        if computed.in_another_order or computed.by_threshold or not _differ_where_evaluations_agree(computed):
             return
         wrong = sum(one != other for one, other in zip(predictions, best, strict=True))
         self.found(
@@ -43,3 +53,10 @@ class WrongPredictions(Check):
             observed=f"{wrong} of {computed.rows} predictions are another class, and no threshold explains them",
             where=computed.where,
         )
+
+
+def _differ_where_evaluations_agree(computed: Computed) -> bool:
+    """Whether any row has another class than the one that was likeliest in all evaluations of it."""
+    agreed = computed.best if computed.agreed is None else computed.agreed.tolist()
+    rows = zip(computed.predictions, computed.best, agreed, strict=True)
+    return any(prediction != best == always for prediction, best, always in rows)

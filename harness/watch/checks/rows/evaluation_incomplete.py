@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from torch.utils.data import RandomSampler
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakSet
+
+from torch.utils.data import RandomSampler, SequentialSampler
 
 from harness.watch.check import Check
-from harness.watch.events import End, Pass, PassBegins, PassEnds
-from harness.watch.facts.datasets import length
+from harness.watch.events import End, Forward, MetricCall, Pass, PassBegins, PassEnds, Scored
+from harness.watch.facts.datasets import base, length
 from harness.watch.facts.passes import Alike, Passes, latest_of
-from harness.watch.facts.samplers import batch_sampler, row_sampler
+from harness.watch.facts.samplers import batch_sampler, has_torchs_own_sampler, row_sampler
 from harness.watch.monitor import Monitor
 
 
@@ -22,8 +26,9 @@ class EvaluationIncomplete(Check):
     a loop without break or return.
 
     ## When it is right
-    Looking at a batch before the training begins is no evaluation, and a loader that trains too is not looked at. Where
-    the evaluation during the training is on a part of the rows for speed, select that part once
+    Looking at a batch is no evaluation unless something is computed from it as a loss or an accuracy is, and rows that
+    are trained on, too, are not looked at. Nor is an estimate from a part of the rows that is drawn anew each time.
+    Where the evaluation during the training is on a part of the rows for speed, draw it at random, or select it once
     (`torch.utils.data.Subset`) and go through all of it.
 
     ## References
@@ -37,6 +42,23 @@ class EvaluationIncomplete(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.passes = monitor.fact(Passes)
+        self.scored: WeakSet[Pass] = WeakSet()
+        """Passes with a batch from which a loss or a metric was computed without a graph."""
+
+    def on_forward(self, event: Forward) -> None:
+        if event.loss is not None:
+            self._score(event)
+
+    def on_scored(self, event: Scored) -> None:
+        self._score(event.forward)
+
+    def on_metric(self, event: MetricCall) -> None:
+        for forward in self.monitor.forwards[-1:]:
+            self._score(forward)
+
+    def _score(self, forward: Forward) -> None:
+        if forward.batch is not None and not forward.gradients:
+            self.scored.add(forward.batch.of)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -83,15 +105,15 @@ class EvaluationIncomplete(Check):
         self.found(expected="each row of the evaluation once", observed=observed, hint=hint, where=of.where)
 
     def _left_early(self) -> None:
-        """Evaluations that never come to their end; a look at a batch before the training is none."""
-        trained = {id(each.first.loader) for each in self.passes.training()}
+        """Evaluations that never come to their end; a look at a batch is none."""
+        trained = [each.first.dataset for each in self.passes.training()]
         loaders: dict[int, list[Alike]] = {}
         for each in self.passes.evaluating():
             loaders.setdefault(id(each.first.loader), []).append(each)
-        for loader, evaluations in loaders.items():
+        for evaluations in loaders.values():
             last = latest_of(evaluations)
             whole = any(each.first.exhausted or each.first.shortened for each in evaluations)
-            if loader in trained or whole or not last.updates_before:
+            if whole or not last.updates_before or not self._is_evaluation(last, trained):
                 continue
             if last.planned and last.forwards < last.planned:
                 self.found(
@@ -100,3 +122,14 @@ class EvaluationIncomplete(Check):
                     hint="Take out the break or return inside the loop.",
                     where=last.where,
                 )
+
+    def _is_evaluation(self, of: Pass, trained: Iterable[Any]) -> bool:
+        """Whether it says how good the model is on rows of its own, which are the same ones each time."""
+        in_order = has_torchs_own_sampler(of.loader) and isinstance(row_sampler(of.loader), SequentialSampler)
+        return in_order and of in self.scored and not any(_is_part(of.dataset, each) for each in trained)
+
+
+def _is_part(dataset: Any, other: Any) -> bool:
+    """Whether all its rows are the other's."""
+    (one, within), (whole, rows) = base(dataset), base(other)
+    return one == whole and (rows is None or (within is not None and within <= rows))

@@ -3,14 +3,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import nn
 
 from harness.torch_objects import share_parameters
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save
+from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save, StateAsked
 from harness.watch.facts.trained_models import CalledModels, ModelsFromCheckpoints, TrainedModels, all_equal, reached
 from harness.watch.monitor import Monitor
 
@@ -38,9 +38,10 @@ class NotWhatWasTrained(Check):
     Save it when the training is over, and load for the evaluation what was saved then.
 
     ## When it is right
-    Saving the first weights as well as the trained ones is not reported, nor is a comparison with the checkpoint before
-    the training, or with an untrained model beside the trained one; nor are moving averages of the weights, copies that
-    the script changes, and frozen models, such as a teacher, or a feature extractor of another class.
+    Saving the first weights as well as the trained ones is not reported, nor are data and statistics that are saved
+    before the training, nor is a comparison with the checkpoint before the training, or with an untrained model beside
+    the trained one; nor are moving averages of the weights, copies that the script changes, and frozen models, such as
+    a teacher, or a feature extractor of another class.
 
     ## References
     - https://huggingface.co/docs/accelerate/usage_guides/checkpoint
@@ -59,8 +60,12 @@ class NotWhatWasTrained(Check):
         """The first that was saved after an update, and is one from a checkpoint as it was loaded."""
         self.saved_trained = False
         """Whether a model was saved that was trained."""
-        self.early: str | None = None
-        """Where it was saved before the first update."""
+        self.asked: WeakSet[nn.Module] = WeakSet()
+        """Modules whose state was asked for before the first update."""
+        self.early: WeakKeyDictionary[nn.Module, str | None] = WeakKeyDictionary()
+        """Those that were saved before it, and where."""
+        self.early_trained: list[str | None] = []
+        """Where the first of them was saved that is trained in the first update; empty if none was."""
         self.late = False
         """Whether it was saved after that."""
         self.loaded_any = False
@@ -73,7 +78,8 @@ class NotWhatWasTrained(Check):
         """Where the first of those was loaded that were evaluated since the latest training; empty if none was."""
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
-        self.early = None  # what was saved is what is loaded now
+        self.early.clear()  # what was saved is what is loaded now
+        self.early_trained.clear()
         values = [value for _, value in self.loaded.spread[event.model]]
         if not self.monitor.stepped:
             self.originals.append(values)
@@ -89,9 +95,15 @@ class NotWhatWasTrained(Check):
         if event.model in self.reloaded and not event.gradients and event.batch is not None and not self.untrained:
             self.untrained.append(self.reloaded[event.model])
 
+    def on_state_asked(self, event: StateAsked) -> None:
+        if not self.monitor.stepped:
+            self.asked.add(event.module)
+
     def on_backward(self, event: Backward) -> None:
         for model in reached(event):
             self.reloaded.pop(model, None)
+            if not self.monitor.stepped and not self.early_trained:
+                self.early_trained += [where for saved, where in self.early.items() if share_parameters(saved, model)]
         if event.batch is not None:
             self.untrained.clear()  # a comparison before another training
 
@@ -99,8 +111,8 @@ class NotWhatWasTrained(Check):
         states = [event.what] if isinstance(event.what, nn.Module) else list(_states(event.what))
         if not states:
             return
-        if self.monitor.update == 1:
-            self.early = self.early or event.where
+        if not self.monitor.stepped:
+            self._save_early(states, event.where)
             return
         self.late = self.looked = True
         trained = list(self.trained.all)
@@ -110,6 +122,12 @@ class NotWhatWasTrained(Check):
         names = [type(model).__name__ for model in fresh if type(model).__name__ in self.trained.names]
         if names and not trained_frozen:
             self.saved_fresh = self.saved_fresh or Saved(names[0], event.where, self.monitor.updates_made)
+
+    def _save_early(self, states: list[Any], where: str | None) -> None:
+        modules = [state for state in states if isinstance(state, nn.Module)]
+        modules += [module for module in self.asked if any(_is_of(state, module) for state in states)]
+        for module in modules:
+            self.early.setdefault(module, where)
 
     def on_end(self, event: End) -> None:
         if self.monitor.complete:
@@ -132,11 +150,11 @@ class NotWhatWasTrained(Check):
                 where=self.saved_fresh.where,
                 update=self.saved_fresh.update,
             )
-        if self.early and not self.late and not self.loaded_any and self.monitor.update > 2:
+        if self.early_trained and not self.late and not self.loaded_any and self.monitor.update > 2:
             self.found(
                 expected="the model to be saved after its updates",
                 observed="it was saved before the first one, and not again",
-                where=self.early,
+                where=self.early_trained[0],
                 update=1,
                 hint="Save it when the training is over.",
             )

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from weakref import ref
+from weakref import WeakSet, ref
 
 import torch
 from torch import nn
 
 from harness.torch_objects import share_parameters
 from harness.watch.check import Check
-from harness.watch.events import End, Forward, Load, LoadBegins, StateAsked
+from harness.watch.events import End, Forward, Load, LoadBegins, Save, StateAsked
 from harness.watch.facts.trained_models import TrainedModels
 from harness.watch.monitor import Monitor
 
@@ -21,14 +21,16 @@ MOST_UNUSED = 64
 """Modules that wait to be used, the latest of those into which a state was loaded. A guess: one or two are usual."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Unused:
-    """A module that a state was loaded into, and that has not been used since."""
+    """A module that a state was loaded into, and that has never been used."""
 
     module: ref[nn.Module]
     name: str
     where: str | None
     update: int
+    passed_over: bool = False
+    """Whether another model was used since."""
 
     def is_part_of(self, model: nn.Module) -> bool:
         """Whether it is a module of the model, or has parameters of it."""
@@ -54,7 +56,8 @@ class StateNotLoaded(Check):
 
     ## When it is right
     Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
-    the module's own are in it; nor is a second model that is used in any way after its state was loaded.
+    the module's own are in it; nor is a second model that is used in any way, before or after (a target network that is
+    brought up to date once more when the training is over), nor what a script loads last of all.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -69,6 +72,7 @@ class StateNotLoaded(Check):
         super().__init__(monitor)
         self.trained = monitor.fact(TrainedModels)
         self.unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
+        self.used: WeakSet[nn.Module] = WeakSet()
 
     def on_load_begins(self, event: LoadBegins) -> None:
         """Before it happens: a state that shares its memory with the model restores nothing."""
@@ -94,7 +98,9 @@ class StateNotLoaded(Check):
             return
         self.looked = True
         name = type(event.into).__name__
-        self.unused.append(Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made)))
+        loaded = Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made))
+        if event.into not in self.used and not any(map(loaded.is_part_of, self.used)):
+            self.unused.append(loaded)
         fitting, own = len(event.state) - len(event.unexpected), _names(event.into)
         if event.strict or fitting >= MIN_SHARE * min(len(event.state), len(own)):
             return
@@ -111,13 +117,21 @@ class StateNotLoaded(Check):
     def on_state_asked(self, event: StateAsked) -> None:
         self._use(event.module)
 
+    def on_save(self, event: Save) -> None:
+        if isinstance(event.what, nn.Module):
+            self._use(event.what)
+
     def _use(self, model: nn.Module) -> None:
-        self.unused = deque((each for each in self.unused if not each.is_part_of(model)), MOST_UNUSED)
+        if model not in self.used:
+            self.used.add(model)
+            self.unused = deque((each for each in self.unused if not each.is_part_of(model)), MOST_UNUSED)
+        for each in self.unused:
+            each.passed_over = True
 
     def on_end(self, event: End) -> None:
         names = {type(model).__name__ for model in self.trained.all}
         for each in self.unused if self.monitor.complete else ():
-            if each.name in names and not any(map(each.is_part_of, self.trained.all)):
+            if each.passed_over and each.name in names and not any(map(each.is_part_of, self.trained.all)):
                 self.found(
                     expected="a state that is loaded into the model that goes on",
                     observed=f"it was loaded into another {each.name}, which nobody used afterwards",
