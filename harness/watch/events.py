@@ -217,6 +217,8 @@ class Scored(Event):
 
     handler = "on_scored"
     forward: Forward
+    by_row: bool = False
+    """Whether it is a loss of each row, and not of all of them."""
 
 
 @dataclass(frozen=True, eq=False)
