@@ -366,6 +366,8 @@ class StateAsked(Event):
     handler = "on_state_asked"
     module: nn.Module
     where: str | None
+    state: Any = None
+    """What was given; None where the module saves it itself."""
 
 
 @dataclass(frozen=True, eq=False)
