@@ -222,6 +222,8 @@ class Scored(Event):
 
     handler = "on_scored"
     forward: Forward
+    by_row: bool = False
+    """Whether it is a loss of each row, and not of all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,6 +371,8 @@ class StateAsked(Event):
     handler = "on_state_asked"
     module: nn.Module
     where: str | None
+    state: Any = None
+    """What was given; None where the module saves it itself."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -355,10 +355,10 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
-    def score(self) -> None:
+    def score(self, by_row: bool = False) -> None:
         """Something was computed that may score what a model has just said."""
         if self.forwards and not self.forwards[-1].gradients:
-            self.emit(Scored(self.forwards[-1]))
+            self.emit(Scored(self.forwards[-1], by_row))
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:

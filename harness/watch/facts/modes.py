@@ -27,6 +27,10 @@ class FirstForward:
     """Modules that behave otherwise in train mode, and are."""
     gradients: bool
     where: str | None
+    norms: bool = False
+    """Whether some of them are batch normalisations, which take what they are given into their statistics."""
+    averages: bool = False
+    """Whether these take the mean of all batches, as they do while torch.optim.swa_utils.update_bn renews them."""
 
 
 class Modes(Fact):
@@ -50,9 +54,16 @@ class Modes(Fact):
 
     def on_forward(self, event: Forward) -> None:
         if event.batch is not None and event.batch.of not in self._first:
-            active = sum(module.training for module in self.sensitive(event.model))
-            first = FirstForward(event.model.training, active, event.gradients, event.where)
-            self._first[event.batch.of] = first
+            active = [module for module in self.sensitive(event.model) if module.training]
+            momenta = [module.momentum for module in active if isinstance(module, _BatchNorm)]
+            self._first[event.batch.of] = FirstForward(
+                event.model.training,
+                len(active),
+                event.gradients,
+                event.where,
+                norms=bool(momenta),
+                averages=bool(momenta) and all(each is None for each in momenta),
+            )
 
     def on_pass_ends(self, event: PassEnds) -> None:
         ended = event.of

@@ -187,6 +187,14 @@ class SchedulerLedger(Fact):
         """Whether one's learning rates are known for the whole training."""
         return self._known and any(seen.rate is not None and seen.steps for seen in self._all)
 
+    def seen(self, scheduler: Any) -> SchedulerSeen | None:
+        """What is known of a scheduler; None where it is a part of another."""
+        return self._seen.get(scheduler)
+
+    def outlasts_the_training(self, seen: SchedulerSeen) -> bool:
+        """Whether a schedule has steps left when the training is over; asked at the end."""
+        return self._known and seen.end is not None and seen.planned < seen.end - self._allowed(seen)
+
     # What happens
 
     def on_trainer_made(self, event: TrainerMade) -> None:
@@ -364,12 +372,16 @@ class SchedulerLedger(Fact):
 
     def _length(self, seen: SchedulerSeen, end: int) -> Verdict | None:
         """The schedule's end, compared with the training's."""
-        allowed = max(1 + self._epochs, TOLERANCE * seen.planned)
+        allowed = self._allowed(seen)
         if seen.planned > end + allowed:
             return None if self._may_end_with(seen, end) else self._too_short(seen, end)
         if seen.planned >= end - allowed or not self._known:
             return None
         return self._too_long(seen, end, allowed)
+
+    def _allowed(self, seen: SchedulerSeen) -> float:
+        """Steps by which a schedule may be shorter or longer than the training."""
+        return max(1 + self._epochs, TOLERANCE * seen.planned)
 
     def _may_end_with(self, seen: SchedulerSeen, end: int) -> bool:
         """Whether a training may end after this number of steps, though whole passes would make more."""

@@ -118,7 +118,8 @@ class CalledModels(Fact):
             return "it has the weights that the training began with"
         written = [p._version for p in spread_over(model)]
         fresh = all(1 <= times <= MAX_WRITES for times in written)
-        if mine and fresh and not any(_are_alike(mine, other) for other in (began, *others)):
+        known = [pair for other in (began, *others) for pair in zip(mine, other, strict=True)]
+        if mine and fresh and not any(are_alike(*pair) for pair in known):
             return "it has new weights, and no state was loaded into it"
         return None
 
@@ -135,13 +136,10 @@ def _beginnings(model: nn.Module) -> list[torch.Tensor]:
     return [real(p).flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model)]
 
 
-def _are_alike(ones: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
-    """Whether any tensors point the same way, as no two do that were drawn independently."""
-    for one, other in zip(ones, others, strict=True):
-        cosine = torch.nn.functional.cosine_similarity(one, other, dim=0)
-        if abs(float(cosine)) > DEVIATIONS / len(one) ** 0.5:
-            return True
-    return False
+def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors point the same way, as no two do that were drawn independently."""
+    cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0)
+    return abs(float(cosine)) > DEVIATIONS / one.numel() ** 0.5
 
 
 class ModelsFromCheckpoints(Fact):

@@ -40,7 +40,7 @@ def install(threads: Threads, patches: Patches) -> None:
             inputs, target = given.pop("input"), given.pop("target")
             monitor.loss(LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where()))
         else:
-            monitor.score()
+            monitor.score(by_row=value.dim() > 0)
         return value
 
     for name in LOSSES:

@@ -42,9 +42,11 @@ def install(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        monitor.emit(StateAsked(args[0], monitor.locator.where()))
+        where = monitor.locator.where()
         with monitor.suspended():
-            return original(*args, **kwargs)
+            state = original(*args, **kwargs)
+        monitor.emit(StateAsked(args[0], where, state))
+        return state
 
     patches.wrap(nn.Module, "state_dict", asked)
     patches.wrap(nn.Module, "load_state_dict", into_module)

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import End, PassEnds, Scored
-from harness.watch.facts.evaluations_by_hand import EvaluationsByHand
+from harness.watch.events import Backward, End, Forward, Pass, PassEnds, Scored
+from harness.watch.facts.evaluations_by_hand import ON_PURPOSE, EvaluationsByHand
 from harness.watch.facts.modes import FirstForward, Modes
+from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
 
@@ -18,8 +19,10 @@ class EvaluationInTrainMode(Check):
     Call model.eval() before the evaluation, and model.train() after it.
 
     ## When it is right
-    A look at a single batch is not reported, nor are several forwards for each batch (Monte Carlo dropout), nor a pass
-    over rows that are trained on, nor a model without dropout and batch normalisation. Without a DataLoader, what is
+    A look at a single batch is not reported, nor are several forwards for each batch or several passes between two
+    updates (Monte Carlo dropout), nor a pass over rows that are trained on, nor a model without dropout and batch
+    normalisation. A pass that only renews the statistics of batch normalisation, of which nothing is scored, is right
+    where `update_bn` makes it, or where the model is called in evaluation mode next. Without a DataLoader, what is
     reported is a tensor that is scored between updates more than once, or after the last one, and never trained on: a
     teacher's predictions, a generator's pictures, rewards and choices of rows to train on are not.
 
@@ -35,19 +38,42 @@ class EvaluationInTrainMode(Check):
         super().__init__(monitor)
         self.modes = monitor.fact(Modes)
         self.by_hand = monitor.fact(EvaluationsByHand)
+        self.scored = monitor.fact(ScoredPasses)
+        self.held: list[tuple[Pass, FirstForward]] = []
+        """Passes in train mode since the latest update: what comes next says what they were for."""
 
     def on_pass_ends(self, event: PassEnds) -> None:
         first = self.modes.evaluated
         repeated = event.of.forwards > event.of.batches
         self.looked |= first is not None and not repeated
         if first is not None and first.training and first.active and not repeated:
-            self._found(first)
+            self.held.append((event.of, first))
+
+    def on_forward(self, event: Forward) -> None:
+        if self.held and not event.model.training:
+            number = self.monitor.number_of(event.model)
+            self.held = [(of, first) for of, first in self.held if of.model != number or not self._renews(of, first)]
+
+    def _renews(self, of: Pass, first: FirstForward) -> bool:
+        """Whether it can only have been for the statistics of batch normalisation."""
+        return first.norms and of not in self.scored.all
+
+    def on_backward(self, event: Backward) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        for of, first in self.held:
+            rounds = sum(each.dataset is of.dataset and each.model == of.model for each, _ in self.held)
+            if rounds < ON_PURPOSE and not (first.averages and self._renews(of, first)):
+                self._found(first)
+        self.held.clear()
 
     def on_scored(self, event: Scored) -> None:
         if self.by_hand.found is not None:
             self._found(self.by_hand.found)
 
     def on_end(self, event: End) -> None:
+        self._judge()
         if self.by_hand.found is not None:
             self._found(self.by_hand.found)
 

@@ -33,9 +33,10 @@ class Unchanged(Check):
     ## When it is right
     A learning rate so small that a float32 number does not change by it, as in the first step of a warmup, is not
     reported; nor are updates that a GradScaler leaves out, scripts that only look at gradients a few times, and updates
-    that are written by hand, as long as they change something. A script without any optimizer is reported only where
-    it goes through the same rows again, in training mode, and the gradients of no input are computed: then nothing but
-    an update that changes nothing can be meant.
+    that are written by hand, as long as they change something. An optimizer of a part that is frozen is reported only
+    where no optimizer has anything to change in the whole training: parts may be unfrozen later, one after the other.
+    A script without any optimizer is reported only where it goes through the same rows again, in training mode, and
+    the gradients of no input are computed: then nothing but an update that changes nothing can be meant.
 
     ## References
     - https://discuss.pytorch.org/t/84911
@@ -57,6 +58,10 @@ class Unchanged(Check):
         """Where the same rows were gone through once more, without any optimizer."""
         self.of_inputs = False
         """Whether gradients of inputs are computed, and not only those of parameters."""
+        self.frozen: tuple[str | None, int] | None = None
+        """The first optimizer that stepped with nothing to change: where it was made, and in which update."""
+        self.trains = False
+        """Whether any optimizer stepped with something to change."""
 
     def on_backward(self, event: Backward) -> None:
         self.backward_passes += 1
@@ -73,15 +78,12 @@ class Unchanged(Check):
             self.again = event.where
 
     def on_step_begins(self, event: StepBegins) -> None:
-        held = held_by(event.optimizer) if event.sampled else []
-        if held and not any(p.requires_grad for p in held):
-            self.found(
-                expected="an optimizer with parameters that are trained",
-                observed="all that it holds are frozen (requires_grad is False)",
-                where=self.monitor.optimizers[event.optimizer].made or event.where,
-                update=event.update,
-                hint="Give it the parameters that are trained, after freezing the others.",
-            )
+        if self.trains:
+            return
+        held = held_by(event.optimizer)
+        self.trains = any(p.requires_grad or p.grad is not None for p in held)
+        if held and not self.trains and self.frozen is None:
+            self.frozen = self.monitor.optimizers[event.optimizer].made or event.where, event.update
 
     def on_step(self, event: Step) -> None:
         for each in self.updates.seen:
@@ -97,6 +99,7 @@ class Unchanged(Check):
     def on_end(self, event: End) -> None:
         made_at = self.monitor.optimizer_made_at
         if self.monitor.stepped:
+            self._all_frozen()
             self._one_of_several()
         elif self.parameters.by_hand:
             return
@@ -119,6 +122,19 @@ class Unchanged(Check):
                 hint="Call optimizer.step() after the backward pass; where micro-batches are added up, for each full "
                 "window.",
             )
+
+    def _all_frozen(self) -> None:
+        """Parts that are frozen for some epochs, or beside others that are trained, have optimizers that wait."""
+        if self.frozen is None or self.trains or not self.monitor.complete or self.parameters.by_hand:
+            return
+        where, update = self.frozen
+        self.found(
+            expected="an optimizer with parameters that are trained",
+            observed="all that it holds are frozen (requires_grad is False)",
+            where=where,
+            update=update,
+            hint="Give it the parameters that are trained, after freezing the others.",
+        )
 
     def _one_of_several(self) -> None:
         """An optimizer that takes part in the loop and makes no step, while others do."""

@@ -8,6 +8,7 @@ from harness.watch.check import Check
 from harness.watch.events import End, Pass
 from harness.watch.facts.datasets import base, length, row_hashes
 from harness.watch.facts.passes import Alike, Passes
+from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
 CHANCE = 0.02
@@ -31,7 +32,9 @@ class EvaluatedOnTrainingRows(Check):
 
     ## When it is right
     An evaluation of the training rows beside one of other rows, to compare the two, is not reported, and neither are
-    the folds of a cross-validation, where each model has rows of its own, or a few texts that occur in both splits.
+    the folds of a cross-validation, where each model has rows of its own, or a few texts that occur in both splits. A
+    pass over the training rows that reads what the model makes of them, without a metric or a mean loss (features to
+    cluster, a threshold for what is unusual, the loss of each row), is no evaluation.
     """
 
     id = "rows::evaluated-on-training-rows"
@@ -41,11 +44,14 @@ class EvaluatedOnTrainingRows(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.passes = monitor.fact(Passes)
+        self.scored = monitor.fact(ScoredPasses)
 
     def on_end(self, event: End) -> None:
         trained = self._datasets(self.passes.training())
         loaders = {id(each.of.loader) for each in trained}
-        evaluated = [each for each in self._datasets(self.passes.evaluating()) if id(each.of.loader) not in loaders]
+        evaluating = self.passes.evaluating()
+        evaluated = [each for each in self._datasets(evaluating) if id(each.of.loader) not in loaders]
+        scored = {id(k.first.loader) for k in evaluating if k.first in self.scored.all or k.latest in self.scored.all}
         models = {each.of.model for each in trained}
         overlaps = []
         for each in evaluated:
@@ -55,8 +61,9 @@ class EvaluatedOnTrainingRows(Check):
             overlaps.append((each, *_overlap(its, each)))
         clean = any(not rows for _, rows, _ in overlaps)
         for each, rows, size in overlaps:
-            if not rows or (rows == size and clean):
-                continue  # the training rows are evaluated beside others
+            read = id(each.of.loader) not in scored
+            if not rows or (rows == size and (clean or read)):
+                continue  # the training rows are evaluated beside others, or only read
             what = "all" if rows == size else str(rows)
             self.found(
                 expected="an evaluation on rows that were not trained on",

@@ -9,7 +9,8 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, raw_optimizer
 from harness.watch.check import Check
-from harness.watch.events import Load, StepBegins
+from harness.watch.events import End, FromPretrained, Load, StepBegins
+from harness.watch.facts.scheduler_ledger import SchedulerLedger, SchedulerSeen
 from harness.watch.facts.trained_models import ModelsFromCheckpoints
 from harness.watch.monitor import Monitor
 
@@ -27,7 +28,9 @@ class ResumedIncompletely(Check):
 
     ## When it is right
     Loading weights alone, to begin another training from them, is not reported: only an optimizer or a scheduler that
-    was resumed shows that the others should have been.
+    was resumed shows that the others should have been. A model is resumed by `from_pretrained`, too, where the
+    checkpoint has all of its weights. A new schedule for an optimizer that goes on is the mistake only where it was
+    made for more than what is trained with it: one that ends with the training is a stage of its own.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -41,6 +44,7 @@ class ResumedIncompletely(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.from_checkpoints = monitor.fact(ModelsFromCheckpoints)
+        self.ledger = monitor.fact(SchedulerLedger)
         self.models: WeakSet[nn.Module] = WeakSet()
         """Those that a state was loaded into."""
         self.optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
@@ -49,6 +53,14 @@ class ResumedIncompletely(Check):
         """Those that a state was loaded into; that of plain SGD has no moments."""
         self.schedulers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         """Steps that each had made."""
+        self.with_new_weights: WeakSet[nn.Module] = WeakSet()
+        """Those whose checkpoint does not have all of their weights: it is none that was saved of them."""
+        self.begun_anew: list[tuple[SchedulerSeen, str, str | None, int]] = []
+        """Schedulers at 0 of an optimizer that was resumed: what was observed, where, and in which update."""
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        if event.info.get("missing_keys"):
+            self.with_new_weights.add(event.model)
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
@@ -70,25 +82,40 @@ class ResumedIncompletely(Check):
         made = self.optimizers.get(optimizer)
         self.looked |= made is not None or bool(self.schedulers)
         if made is not None and self._is_at_its_first_weights(optimizer):
-            self._not_resumed(f"the optimizer stands at update {made:.0f}, the model at its first weights", event)
+            observed = f"the optimizer stands at update {made:.0f}, the model at its first weights"
+            self._not_resumed(observed, event.where, event.update)
         for scheduler in schedulers:
             stands_at = getattr(scheduler, "last_epoch", 0)
             if made is not None and stands_at == 0 and scheduler not in self.schedulers:
-                self._not_resumed(f"the optimizer stands at update {made:.0f}, its scheduler at 0", event)
+                seen, observed = (
+                    self.ledger.seen(scheduler),
+                    f"the optimizer stands at update {made:.0f}, its scheduler at 0",
+                )
+                if seen is not None:
+                    self.begun_anew.append((seen, observed, event.where, event.update))
             elif self.schedulers.get(scheduler, 0) >= 1 and optimizer not in self.loaded and not optimizer.state:
-                self._not_resumed(f"the scheduler stands at {stands_at}, the optimizer has no moments", event)
+                observed = f"the scheduler stands at {stands_at}, the optimizer has no moments"
+                self._not_resumed(observed, event.where, event.update)
+
+    def on_end(self, event: End) -> None:
+        """A schedule that ends with what is trained now was made for it: it is a stage of its own."""
+        for seen, observed, where, update in self.begun_anew:
+            if self.ledger.outlasts_the_training(seen):
+                self._not_resumed(observed, where, update)
 
     def _is_at_its_first_weights(self, optimizer: Optimizer) -> bool:
+        """Whether some of what it holds was neither loaded, nor in a checkpoint that has all of a model's weights, as
+        the one that a training left has."""
         held = {id(p) for p in held_by(optimizer)}
-        return any(
-            model not in self.models and any(id(p) in held for p in model.parameters())
-            for model in self.from_checkpoints.as_loaded()
-        )
+        as_loaded = [model for model in self.from_checkpoints.as_loaded() if model not in self.models]
+        unchanged = [model for model in as_loaded if any(id(p) in held for p in model.parameters())]
+        whole = [*self.models, *(model for model in unchanged if model not in self.with_new_weights)]
+        return bool(unchanged) and not held <= {id(p) for model in whole for p in model.parameters()}
 
-    def _not_resumed(self, observed: str, event: StepBegins) -> None:
+    def _not_resumed(self, observed: str, where: str | None, update: int) -> None:
         self.found(
             expected="model, optimizer and scheduler, all as they were saved",
             observed=observed,
-            where=event.where,
-            update=event.update,
+            where=where,
+            update=update,
         )

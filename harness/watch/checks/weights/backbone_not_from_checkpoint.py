@@ -9,7 +9,7 @@ from torch import nn
 
 from harness.watch.check import Check
 from harness.watch.events import Forward, FromPretrained
-from harness.watch.facts.trained_models import ModelsFromCheckpoints, pretrained_in
+from harness.watch.facts.trained_models import ModelsFromCheckpoints, are_alike, pretrained_in
 from harness.watch.monitor import Monitor
 
 MAX_NEW = 0.1
@@ -43,9 +43,9 @@ class BackboneNotFromCheckpoint(Check):
 
     ## When it is right
     A new head, a new pooler and tied weights are not reported, nor is what each layer has in addition to the
-    checkpoint's (cross-attention, adapters), nor are weights that the script loads itself with `load_state_dict`, or
-    changes after the first update. Weights that are new on purpose, a layer that is added and
-    then trained for long, are worth an `--ignore`.
+    checkpoint's (cross-attention, adapters), nor are weights that the script loads itself with `load_state_dict`,
+    changes after the first update, or makes of those that were loaded (the mean of several checkpoints, pruning).
+    Weights that are new on purpose, a layer that is added and then trained for long, are worth an `--ignore`.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
@@ -87,7 +87,7 @@ class BackboneNotFromCheckpoint(Check):
 
     def _look_at(self, module: nn.Module, event: Forward) -> None:
         loaded = self.loaded.spread.get(module, [])
-        changed = [p for p, value in loaded if not _is_near(p, value)]
+        changed = [p for p, value in loaded if not _is_left(p, value)]
         if not self.monitor.stepped and len(changed) > MAX_CHANGED * len(loaded):
             self.found(
                 expected="the checkpoint's weights at the first update",
@@ -98,11 +98,12 @@ class BackboneNotFromCheckpoint(Check):
             )
 
 
-def _is_near(parameter: torch.Tensor, value: torch.Tensor) -> bool:
+def _is_left(parameter: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether a tensor has something of what was loaded: initialised again, it is independent of that."""
     if parameter.shape != value.shape:
         return True  # embeddings that were resized
-    value = value.to(parameter.device, parameter.dtype)
-    return torch.equal(parameter, value) or torch.allclose(parameter.float(), value.float(), rtol=NEAR, atol=NEAR**2)
+    now, before = parameter.detach().float(), value.to(parameter.device, parameter.dtype).float()
+    return torch.allclose(now, before, rtol=NEAR, atol=NEAR**2) or are_alike(now, before)
 
 
 def _backbone(model: Any) -> list[str]:

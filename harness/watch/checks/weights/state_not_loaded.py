@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakSet, ref
 
 import torch
 from torch import nn
 
-from harness.torch_objects import share_parameters
+from harness.torch_objects import held_by, share_parameters
 from harness.watch.check import Check
 from harness.watch.events import End, Forward, Load, LoadBegins, Save, StateAsked
 from harness.watch.facts.trained_models import TrainedModels
@@ -40,6 +41,17 @@ class Unused:
         return any(module is each for each in model.modules()) or share_parameters(module, model)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A state that a module was asked for, as it was then."""
+
+    state: ref[Any]
+    steps: int
+    """Of optimizers that hold tensors of the module."""
+    writes: int
+    """Into tensors of the module."""
+
+
 class StateNotLoaded(Check):
     """A state is loaded, and the model that goes on does not have it.
 
@@ -56,8 +68,9 @@ class StateNotLoaded(Check):
 
     ## When it is right
     Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
-    the module's own are in it; nor is a second model that is used in any way, before or after (a target network that is
-    brought up to date once more when the training is over), nor what a script loads last of all.
+    the module's own are in it, nor is a state that the script itself writes to in place, such as an average, before it
+    loads it; nor is a second model that is used in any way, before or after (a target network that is brought up to
+    date once more when the training is over), nor what a script loads last of all.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -73,6 +86,7 @@ class StateNotLoaded(Check):
         self.trained = monitor.fact(TrainedModels)
         self.unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
         self.used: WeakSet[nn.Module] = WeakSet()
+        self.asked: deque[Asked] = deque(maxlen=MOST_UNUSED)
 
     def on_load_begins(self, event: LoadBegins) -> None:
         """Before it happens: a state that shares its memory with the model restores nothing."""
@@ -84,7 +98,7 @@ class StateNotLoaded(Check):
             for name, value in event.state.items()
             if name in own and torch.is_tensor(value) and value.data_ptr() == own[name].data_ptr() and value.numel()
         ]
-        if shared and len(shared) >= MIN_SHARE * len(own):
+        if shared and len(shared) >= MIN_SHARE * len(own) and not self._is_written(event):
             self.found(
                 expected="a copy of the weights as they were",
                 observed="the state shares its memory with the model: it went along with every update",
@@ -92,6 +106,18 @@ class StateNotLoaded(Check):
                 update=self.monitor.updates_made,
                 hint="Keep copy.deepcopy(model.state_dict()), or save it to a file.",
             )
+
+    def _is_written(self, event: LoadBegins) -> bool:
+        """Whether it was the script that changed the state since it was asked for, and no update."""
+        asked = next((each for each in self.asked if each.state() is event.state), None)
+        if asked is None:
+            return False
+        return asked.steps == self._steps(event.into) and asked.writes < _writes(event.into)
+
+    def _steps(self, module: nn.Module) -> int:
+        own = {id(p) for p in module.parameters()}
+        optimizers = list(self.monitor.optimizers.items())
+        return sum(seen.steps for optimizer, seen in optimizers if any(id(p) in own for p in held_by(optimizer)))
 
     def on_load(self, event: Load) -> None:
         if not isinstance(event.into, nn.Module) or not event.state:
@@ -116,6 +142,8 @@ class StateNotLoaded(Check):
 
     def on_state_asked(self, event: StateAsked) -> None:
         self._use(event.module)
+        if isinstance(event.state, OrderedDict):
+            self.asked.append(Asked(ref(event.state), self._steps(event.module), _writes(event.module)))
 
     def on_save(self, event: Save) -> None:
         if isinstance(event.what, nn.Module):
@@ -139,6 +167,10 @@ class StateNotLoaded(Check):
                     update=each.update,
                     hint="Load it into the model that is trained or evaluated, not into a copy of it.",
                 )
+
+
+def _writes(module: nn.Module) -> int:
+    return sum(p._version for p in module.parameters() if not p.is_inference())
 
 
 def _names(module: nn.Module) -> set[str]:
