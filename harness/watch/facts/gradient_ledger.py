@@ -40,6 +40,8 @@ class Fate:
     """Whether any optimizer's step used them."""
     waiting: int = 0
     """Optimizers that can still use them."""
+    differentiated: int = 0
+    """How often the loss was differentiated that they are of: alone, or as a part of another."""
 
     @property
     def lost(self) -> bool:
@@ -155,6 +157,8 @@ class GradientLedger(Fact):
         self._ledgers: WeakKeyDictionary[Optimizer, Ledger] = WeakKeyDictionary()
         self._value: float | None = None
         """Of the loss that is being differentiated, where it was looked at."""
+        self._fate = Fate()
+        """Of its gradients."""
         self.cut: set[int] = set()
         """Backward passes whose window the shortening of a pass cut."""
         self.cleared: list[Cleared] = []
@@ -187,6 +191,9 @@ class GradientLedger(Fact):
         if event.inside_step:
             return
         self.cleared = [self._clear(ledger) for ledger in self.ledgers if ledger.empty]
+        self._fate = Fate()
+        if event.root.grad_fn is not None:
+            event.root.grad_fn.register_prehook(_Differentiated(self._fate))
         sampled = self.monitor.is_sampled()
         self._value = event.root.detach().float().sum().item() / event.scale if sampled else None
 
@@ -204,7 +211,7 @@ class GradientLedger(Fact):
         self.added = []
         if event.inside_step:
             return
-        share, batch, fate = self._share(event), rows_of(event), Fate()
+        share, batch, fate = self._share(event), rows_of(event), self._fate
         of = None if event.batch is None else event.batch.of
         models = frozenset(self.monitor.number_of(f.model) for f in event.forwards if f.number in event.reached)
         stack = self.monitor.locator.stack()
@@ -285,6 +292,16 @@ class GradientLedger(Fact):
         if event.of.shortened:
             for ledger in self.ledgers:
                 self.cut |= {entry.number for entry in ledger.unused}
+
+
+class _Differentiated:
+    """A hook of a loss's node in the graph, which holds no tensor."""
+
+    def __init__(self, fate: Fate) -> None:
+        self._fate = fate
+
+    def __call__(self, gradients: tuple[torch.Tensor, ...]) -> None:
+        self._fate.differentiated += 1
 
 
 def rows_of(event: Backward) -> Hashable:

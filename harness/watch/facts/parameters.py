@@ -78,9 +78,14 @@ class OptimizerTensors:
         return self.without_gradient - self.called
 
     @property
+    def cut_off(self) -> set[int]:
+        """Those without a gradient though their module was called."""
+        return self.without_gradient & self.called
+
+    @property
     def share_of_elements(self) -> float:
-        """The share of all elements that never had a gradient."""
-        return sum(self.elements[each] for each in self.without_gradient) / max(1, sum(self.elements.values()))
+        """The share of all elements that are cut off."""
+        return sum(self.elements[each] for each in self.cut_off) / max(1, sum(self.elements.values()))
 
     def look(self, optimizer: Optimizer) -> None:
         parameters = [p for p in held_by(optimizer) if p.requires_grad]
@@ -224,8 +229,8 @@ class Parameters(Fact):
 
     def holds_another_model(self, held: OptimizerTensors) -> bool:
         """Whether an optimizer that makes steps holds tensors of a model that is never called."""
-        several = len(held.foreign) > MAX_SHARE_WITHOUT_GRADIENT * len(held.all)
-        return held.stepped and (several or (bool(held.foreign) and self.something_forgotten))
+        all_of_them = not held.reached and len(held.foreign) > MAX_SHARE_WITHOUT_GRADIENT * len(held.all)
+        return held.stepped and (all_of_them or (bool(held.foreign) and self.something_forgotten))
 
     def on_forward(self, event: Forward) -> None:
         if event.model not in self.called:

@@ -22,6 +22,9 @@ orders that begin with the same three batches are the same order."""
 MOST_ROWS = 1024
 """Rows of a pass that are remembered, about: a guess at enough to tell datasets by them."""
 
+ENOUGH_PASSES = 4
+"""Passes of one batch that are no look at the data any more. A guess."""
+
 MOST_KINDS = 64
 """Ways in which passes went that are told apart: each keeps its dataset alive. By reasoning: folds, phases and several
 evaluations are fewer; more are there only where a loader is made for each few batches."""
@@ -54,6 +57,16 @@ class Alike:
     count: int = 1
     ended: int = 0
     """When the latest ended: the number of passes that had, with it."""
+
+
+@dataclass(frozen=True)
+class BegunAnew:
+    """Passes that were left after one batch."""
+
+    count: int
+    where: str | None
+    same: bool
+    """Whether it was the same batch each time."""
 
 
 class Passes(Fact):
@@ -131,6 +144,16 @@ class Passes(Fact):
         """Those in which a model was called and nothing was trained."""
         return [each for each in self._kinds.values() if not each.first.trains and each.first.forwards]
 
+    def begun_anew(self) -> BegunAnew | None:
+        """The passes that were left after one batch, where most of those that trained were."""
+        training = self.training()
+        single = [each for each in training if _is_of_one_batch(each.first)]
+        count = sum(each.count for each in single)
+        if count < ENOUGH_PASSES or count <= sum(each.count for each in training) / 2:
+            return None
+        first, latest = (self.beginnings[each].content for each in (single[0].first, latest_of(single)))
+        return BegunAnew(count, single[0].first.where, same=first == latest)
+
     def left_early(self) -> Pass | None:
         """The first epoch, where there are three or more and each is left after the same part of its batches."""
         kinds = self.training()
@@ -143,6 +166,10 @@ class Passes(Fact):
         if first.planned is None or first.batches > first.planned - window:
             return None  # all of them, but for a window that would not be full
         return first
+
+
+def _is_of_one_batch(of: Pass) -> bool:
+    return of.batches == 1 and not of.exhausted and (of.planned or 1) > 1
 
 
 def latest_of(kinds: Iterable[Alike]) -> Pass:

@@ -58,6 +58,16 @@ DROPOUTS = (
 )
 """What returns its input where it is turned off."""
 
+RANKINGS = {
+    torch.topk: 2,
+    torch.Tensor.topk: 2,
+    torch.sort: 1,
+    torch.Tensor.sort: 1,
+    torch.argsort: 1,
+    torch.Tensor.argsort: 1,
+}
+"""What puts scores in order, and the place of its argument ``dim``."""
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -167,6 +177,27 @@ class _WithoutDropout(TorchFunctionMode):
         return func(*args, **given)
 
 
+class _RankedRows(TorchFunctionMode):
+    """Sees whether rows compete by their scores, as where each expert of a mixture chooses its best ones."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows, self.met = rows, False
+
+    def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        given = dict(kwargs or {})
+        if func in RANKINGS:
+            scores, place = args[0] if args else given["input"], RANKINGS[func]
+            dim = given.get("dim", args[place] if len(args) > place else -1)
+            self.met = self.met or (scores.is_floating_point() and scores.dim() > 0 and self._is_of_rows(scores, dim))
+        return func(*args, **given)
+
+    def _is_of_rows(self, scores: torch.Tensor, dim: int) -> bool:
+        """Whether this dimension has the rows, or their tokens."""
+        first = dim % scores.dim() == 0
+        return scores.shape[dim] % self.rows == 0 and (first or len(scores) % self.rows != 0)
+
+
 class _Twin:
     """A copy of a model, which is called with what the model was given.
 
@@ -206,6 +237,8 @@ class _Twin:
                 return Replay()
             self.compared.add(SINGLE_ROWS)
             if not self._near(logits, among):
+                if self._ranks_rows():
+                    return Replay()
                 return Replay(alone=_apart(logits, among))
         return self._padded()
 
@@ -214,6 +247,12 @@ class _Twin:
         with off:
             first, second = (self._logits(SAME_ROWS, self.args, self.kwargs) for _ in range(2))
         return off.met and first is not None and second is not None and self._near(first, second)
+
+    def _ranks_rows(self) -> bool:
+        ranked = _RankedRows(self.rows or 1)
+        with ranked:
+            self._logits(SAME_ROWS, self.args, self.kwargs)
+        return ranked.met
 
     def _parts(self) -> list[slice]:
         """Rows alone, and two together for models that need several."""

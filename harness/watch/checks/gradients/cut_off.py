@@ -49,7 +49,7 @@ class CutOff(Check):
                 self._with_gradients_of_zero(held)
 
     def _without_gradient(self, held: OptimizerTensors) -> None:
-        without = len(held.without_gradient)
+        without = len(held.cut_off)
         if self.parameters.holds_another_model(held):
             return  # it is another check's
         if without > MAX_SHARE_WITHOUT_GRADIENT * len(held.all) or held.share_of_elements > MAX_SHARE_WITHOUT_GRADIENT:
@@ -57,7 +57,7 @@ class CutOff(Check):
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                f"module is called: {self.parameters.shown(held.without_gradient)}"
+                f"module is called: {self.parameters.shown(held.cut_off)}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=self._where(held),
                 update=1,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import BackwardBegins
+from harness.watch.events import BackwardBegins, Batch, End
 from harness.watch.facts.batches import content_digest
 from harness.watch.monitor import Monitor
 
@@ -22,7 +22,8 @@ class StaleBatch(Check):
 
     ## When it is right
     One batch that is trained on without a loader, to see whether the model can learn it, is not reported; nor are fixed
-    inputs (collocation points, a noise that an image is made of) where the targets are the loader's.
+    inputs (collocation points, a noise that an image is made of) where the targets are the loader's, or where the
+    batch has another backward pass, which the loader's rows go through.
     """
 
     id = "inputs::stale-batch"
@@ -31,30 +32,48 @@ class StaleBatch(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.given: bytes | None = None
-        """Of what the model and the loss were given, the digest."""
+        self.batch: Batch | None = None
+        """The latest that was looked at."""
+        self.now: set[bytes] = set()
+        """Digests of what the model and the loss were given for it, of each backward pass."""
+        self.labelled = False
+        """Whether there were labels or targets among that."""
+        self.where: str | None = None
+        self.given: set[bytes] = set()
+        """What they were given for the batch before."""
         self.drawn: set[bytes] = set()
-        """Of the batches that came meanwhile, the digests."""
-        self.latest = 0
-        """The number of the latest of them."""
+        """Digests of the batches that came while they were given the same."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        batch = event.batch
-        if batch is None or not self.monitor.is_sampled() or not event.forwards or batch.number == self.latest:
+        if event.batch is None or not event.forwards:
+            return
+        if event.batch is not self.batch:
+            self._judge()
+            self.batch = event.batch if self.monitor.is_sampled() else None
+        if self.batch is None:
             return
         targets = [call.target for call in event.losses]
-        if not targets and "labels" not in event.forwards[-1].tensors:
+        self.labelled |= bool(targets) or "labels" in event.forwards[-1].tensors
+        self.where = event.forwards[-1].where
+        self.now.add(content_digest([[each.tensors for each in event.forwards], targets]))
+
+    def on_end(self, event: End) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        """Compare the batch that is over with those before."""
+        batch, now, labelled = self.batch, self.now, self.labelled
+        self.batch, self.now, self.labelled = None, set(), False
+        if batch is None or not labelled:
             return
         self.looked = True
-        self.latest = batch.number
-        given = content_digest([[each.tensors for each in event.forwards], targets])
-        if given != self.given:
-            self.given, self.drawn = given, set()
+        if now != self.given:
+            self.given, self.drawn = now, set()
         self.drawn.add(content_digest(batch.data))
         if len(self.drawn) >= MIN_BATCHES:
             self.found(
                 expected="the rows of each batch",
                 observed=f"{len(self.drawn)} different batches came from the loader, and the model was given one batch",
-                where=event.forwards[-1].where,
-                update=self.monitor.update,
+                where=self.where,
+                update=self.monitor.updates_made,
             )

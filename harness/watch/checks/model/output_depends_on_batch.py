@@ -20,7 +20,9 @@ class OutputDependsOnBatch(Check):
     `batch_first=True`.
 
     ## When it is right
-    Batch normalisation is not reported: in eval mode, in which the model is asked, it uses its own statistics.
+    Batch normalisation is not reported: in eval mode, in which the model is asked, it uses its own statistics. Nor are
+    models in which rows compete by their scores (experts that choose their best rows): torch.topk or sort along the
+    rows shows it. Ignore this check where rows attend to one another, or share an expert's capacity, by design.
 
     ## References
     - https://karpathy.github.io/2019/04/25/recipe/

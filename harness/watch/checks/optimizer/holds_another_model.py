@@ -18,9 +18,9 @@ class HoldsAnotherModel(Check):
     class), from that model's parameters().
 
     ## When it is right
-    An optimizer over several models of which each is called at some time, and embeddings that were resized after it was
-    made, are not reported, as long as what it misses is a small part of it and nothing that gets gradients is
-    forgotten.
+    An optimizer over several models, and over parts that are not called (an autoencoder's decoder where only the
+    encoder is used), is not reported as long as some of what it holds gets gradients, and nothing that gets gradients
+    is forgotten. Nor are embeddings that were resized after it was made.
     """
 
     id = "optimizer::holds-another-model"

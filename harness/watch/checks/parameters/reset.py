@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -7,9 +8,29 @@ import torch
 from torch.optim import Optimizer
 
 from harness.watch.check import Check
-from harness.watch.events import Load, Step, StepBegins
+from harness.watch.events import End, Load, Step, StepBegins
 from harness.watch.facts.tensor_updates import ROUNDINGS, with_gradients
 from harness.watch.monitor import Monitor
+
+KEPT = 64
+"""Optimizers whose tensor was set back, up to the end, or to the next load. A guess."""
+
+
+@dataclass
+class SetBack:
+    """A tensor that was found to be what it was before the first update."""
+
+    where: str | None
+    update: int
+    steps: int
+    """Of the optimizer, up to now."""
+    since: torch.Tensor
+    """Steps since the latest that found it so: a tensor, so that no step waits for a device."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether that was in the later half, too: the first steps may be taken back until a smaller one is found."""
+        return 2 * int(self.since) <= self.steps
 
 
 @dataclass
@@ -21,6 +42,7 @@ class Followed:
     """What it was before the first update."""
     moved: torch.Tensor | None = None
     """Whether the latest step of an optimizer left another: a tensor, so that no step waits for a device."""
+    back: SetBack | None = None
 
 
 class Reset(Check):
@@ -36,8 +58,8 @@ class Reset(Check):
 
     ## When it is right
     Loading a state with load_state_dict is not reported: going back to the start before another trial is done that way.
-    Nor is an average of the weights that is kept beside the model, or a step that goes back itself, as those by the
-    sign of the gradient do (Lion, signSGD).
+    Nor is an average of the weights that is kept beside the model, a step that goes back itself, as those by the sign
+    of the gradient do (Lion, signSGD), or one at the beginning that is taken back until the loss gets smaller.
     """
 
     id = "parameters::reset"
@@ -48,31 +70,50 @@ class Reset(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
+        self.back: deque[SetBack] = deque(maxlen=KEPT)
 
     def on_step_begins(self, event: StepBegins) -> None:
-        if not event.sampled:
-            return
-        trained = [p for p, _ in with_gradients(event.optimizer)]
         followed = self.followed.get(event.optimizer)
+        if followed is not None and followed.back is not None:
+            followed.back.steps = event.number
+            followed.back.since = (followed.back.since + 1) * (followed.parameter.detach() != followed.start).any()
+        elif event.sampled:
+            self._look(followed, event)
+
+    def _look(self, followed: Followed | None, event: StepBegins) -> None:
+        trained = [p for p, _ in with_gradients(event.optimizer)]
         self.looked |= followed is not None and _has_moved(followed)
         if followed is None:
             if trained and event.number == 1:
                 smallest = min(trained, key=lambda p: p.numel())
                 self.followed[event.optimizer] = Followed(smallest, smallest.detach().clone())
         elif _has_moved(followed) and any(p is followed.parameter for p in trained) and _is_set_back(followed, event):
-            self.found(
-                expected="parameters as the updates before left them",
-                observed="a tensor is what it was before the first update",
-                where=event.where,
-                update=event.update,
+            followed.back = SetBack(
+                event.where, event.update, event.number, torch.zeros((), device=followed.start.device)
             )
+            self.back.append(followed.back)
 
     def on_step(self, event: Step) -> None:
         for followed in self.followed.values():  # optimizers may share it
             followed.moved = (followed.parameter.detach() != followed.start).any()
 
     def on_load(self, event: Load) -> None:
+        self._judge()
         self.followed.clear()
+
+    def on_end(self, event: End) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        for back in self.back:
+            if back.goes_on:
+                self.found(
+                    expected="parameters as the updates before left them",
+                    observed="a tensor is what it was before the first update",
+                    where=back.where,
+                    update=back.update,
+                )
+        self.back.clear()
 
 
 def _has_moved(followed: Followed) -> bool:

@@ -17,13 +17,19 @@ class EpochCutShort(Check):
     part of one: the training has fewer updates than the numbers say, and a schedule that was made for whole epochs is
     far from its end.
 
+    Where `next(iter(loader))` takes each batch from a new pass, as many batches as an epoch has miss about a third of
+    the rows.
+
     ## What to do
     Take out the break, unless epochs are meant to be parts of the data.
 
+    Write `for batch in loader`: `next(iter(loader))` begins a new pass each time.
+
     ## When it is right
     Where an epoch is a fixed number of batches on purpose, with an evaluation after each, ignore this warning: in
-    another order each time all rows come up in the end. A last window of accumulated micro-batches that is left out,
-    and a training that ends after a number of updates, are not reported.
+    another order each time all rows come up in the end. So they do where each update is meant to draw a batch from all
+    rows. A last window of accumulated micro-batches that is left out, and a training that ends after a number of
+    updates, are not reported.
     """
 
     id = "rows::epoch-cut-short"
@@ -44,4 +50,13 @@ class EpochCutShort(Check):
                 observed=f"each epoch is left after {epoch.batches}",
                 where=epoch.where,
                 update=self.monitor.updates_made,
+            )
+        anew = self.passes.begun_anew() if self.monitor.complete else None
+        if anew is not None and not anew.same:
+            self.found(
+                expected="passes over all batches",
+                observed=f"{anew.count} passes were begun and left after one batch",
+                hint="Write for batch in loader, unless each update is meant to draw a batch from all rows.",
+                where=anew.where,
+                update=2,
             )

@@ -29,9 +29,6 @@ LOOKED_UP = 64
 ENOUGH_ROWS = 32
 """Rows of a pass that must have been seen. A guess."""
 
-ENOUGH_PASSES = 4
-"""Passes of one batch that are no look at the data any more. A guess."""
-
 LIBRARIES = ("datasets", "torch", "builtins")
 """Packages whose datasets give each row once: where it comes twice, it is in the data twice."""
 
@@ -52,7 +49,7 @@ class RepeatedOrSkipped(Check):
     ## When it is right
     Rows that are drawn with replacement, by class or by weight come several times in an epoch and are not reported, nor
     are datasets that hold few different rows or go through all of theirs several times, one pass that is left early, or
-    shuffled epochs that are parts of the data (`rows::epoch-cut-short` warns of the latter).
+    shuffled epochs that are parts of the data, be it one batch (`rows::epoch-cut-short` warns of the latter).
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
@@ -110,16 +107,14 @@ class RepeatedOrSkipped(Check):
             self._left_early()
 
     def _begun_anew(self) -> None:
-        """A loop that takes one batch of each pass begins a new one for each update."""
-        training = self.passes.training()
-        single = [each for each in training if _is_of_one_batch(each.first)]
-        count = sum(each.count for each in single)
-        if count >= ENOUGH_PASSES and count > sum(each.count for each in training) / 2:
+        """A loop that begins a pass for each batch is given the first one each time, unless it is drawn at random."""
+        anew = self.passes.begun_anew()
+        if anew is not None and anew.same:
             self.found(
                 expected="passes over all batches",
-                observed=f"{count} passes were begun and left after one batch",
+                observed=f"{anew.count} passes were begun and left after one batch, the same each time",
                 hint="Write for batch in loader; next(iter(loader)) begins a new pass each time.",
-                where=single[0].first.where,
+                where=anew.where,
                 update=2,
             )
 
@@ -183,7 +178,3 @@ def _given_by_all_workers(of: Pass, beginning: Beginning) -> bool:
         and all(count % workers == 0 for count in beginning.rows.values())
         and of.exhausted
     )
-
-
-def _is_of_one_batch(of: Pass) -> bool:
-    return of.batches == 1 and not of.exhausted and (of.planned or 1) > 1

@@ -1,20 +1,62 @@
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
 from torch.utils.data import DistributedSampler, RandomSampler
 
 from harness.watch.check import Check
-from harness.watch.events import Backward, Pass, PassEnds
+from harness.watch.events import Backward, End, Pass, PassEnds
+from harness.watch.facts.carried_states import CarriedStates
+from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.passes import Beginning, Passes
 from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream, row_sampler
 from harness.watch.monitor import Monitor
 
-TIMES = 2
-"""Backward passes of a pass that has ended, by its batches, up to which they may be of the pass itself: two losses of a
-batch, or batches that were collected before their use. By reasoning."""
+ENOUGH = 12
+"""Batches that must have come again for their order to be known: if there are four of them, and another order each
+time, these come in one order by chance in one of a thousand runs."""
+
+FEW = 3
+"""Batches that are too few for their order to matter, or to be told from another. By reasoning."""
+
+MOST = 4096
+"""Batches that are told apart. A guess: more than a list has that is gone through again and again."""
 
 MIN_SHARE_OF_SAME_ROWS = 0.25
 """Smallest share of rows that must come as they did in the epoch before. A guess: mirroring at random leaves half of
 them, and a dataset that draws a row itself hardly any."""
+
+
+@dataclass
+class Kept:
+    """The batches of a pass that has ended, by the backward passes that came after."""
+
+    of: Pass
+    where: str | None
+    update: int
+    places: dict[Hashable, int] = field(default_factory=dict)
+    """Of what the model was given, in the order in which it first came."""
+    latest: int = 0
+    """The place of the latest that came again."""
+    again: int = 0
+    rounds: int = 0
+
+    def add(self, given: Hashable) -> None:
+        place = self.places.get(given)
+        if place is None:
+            if len(self.places) < MOST:
+                self.places[given] = len(self.places)
+        elif place != self.latest:  # else another loss of the same batch
+            self.again += 1
+            self.rounds += place < self.latest
+            self.latest = place
+
+    @property
+    def in_order(self) -> bool:
+        """Whether they came several times, each time in the same order."""
+        batches = self.of.batches
+        return batches > FEW and self.again > max(batches, ENOUGH) and self.rounds * batches <= self.again
 
 
 class SameOrderEachEpoch(Check):
@@ -33,8 +75,10 @@ class SameOrderEachEpoch(Check):
 
     ## When it is right
     Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at, nor
-    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. A batch
-    that is trained on again and again, to see whether a model can learn it at all, is not reported either.
+    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. A model
+    that is given its state of the batch before must have the batches in their order. Batches that are kept in a list,
+    which is shuffled, and one that is trained on again and again, to see whether a model can learn it at all, are not
+    reported either.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
@@ -50,16 +94,15 @@ class SameOrderEachEpoch(Check):
         self.passes = monitor.fact(Passes)
         self.before: tuple[Pass, Beginning] | None = None
         """The epoch before."""
-        self.again = 0
-        """Backward passes of the batches of a pass that has ended."""
-        self.again_of: Pass | None = None
+        self.carried = monitor.fact(CarriedStates)
+        self.kept: Kept | None = None
 
     def on_pass_ends(self, event: PassEnds) -> None:
         beginning = self.passes.beginnings.get(event.of)
         if not event.of.trains or beginning is None:
             return
         self.looked |= self.before is not None and has_torchs_own_sampler(event.of.loader)
-        if self.before is not None and _in_the_order_of(self.before, event.of, beginning):
+        if self.before is not None and not self.carried.seen and _in_the_order_of(self.before, event.of, beginning):
             self.found(
                 expected="another order in each epoch",
                 observed="the rows come in the order of the epoch before "
@@ -75,16 +118,21 @@ class SameOrderEachEpoch(Check):
         ended = self.passes.ended
         if ended is None or event.inside_step or event.batch is None or event.batch.of is not ended:
             return
-        self.again = self.again + 1 if ended is self.again_of else 1
-        self.again_of = ended
-        if ended.batches >= 2 and self.again > TIMES * ended.batches:
+        if self.kept is None or self.kept.of is not ended:
+            self.kept = Kept(ended, event.where, self.monitor.update)
+        self.kept.add(rows_of(event))
+
+    def on_end(self, event: End) -> None:
+        """Where they are collected anew from time to time, their order changes then."""
+        kept, passes = self.kept, sum(each.count for each in self.passes.training())
+        if kept is not None and kept.in_order and passes == 1 and not self.carried.seen:
             self.found(
                 expected="another order in each epoch",
-                observed=f"the {ended.batches} batches of one pass are trained on again and again",
+                observed=f"the {kept.of.batches} batches of one pass are trained on again and again, in one order",
                 hint="Go through the DataLoader itself in each epoch; itertools.cycle and lists keep the batches of "
                 "the first.",
-                where=event.where,
-                update=self.monitor.update,
+                where=kept.where,
+                update=kept.update,
             )
 
 

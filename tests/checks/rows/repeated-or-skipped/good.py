@@ -6,7 +6,7 @@ STEPS = 12
 
 torch.manual_seed(0)
 train_set = TensorDataset(torch.randn(96, 6), torch.randint(3, (96,)))
-train_loader = DataLoader(train_set, batch_size=8, shuffle=True)
+train_loader = DataLoader(train_set, batch_size=8)
 net = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 
