@@ -139,7 +139,7 @@ def _beginnings(model: nn.Module) -> list[torch.Tensor]:
 def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors point the same way, as no two do that were drawn independently."""
     cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0)
-    return abs(float(cosine)) > DEVIATIONS / one.numel() ** 0.5
+    return bool(abs(float(cosine)) > DEVIATIONS / one.numel() ** 0.5)
 
 
 class ModelsFromCheckpoints(Fact):

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from weakref import WeakSet
 
 from torch.utils.data import RandomSampler, SequentialSampler
 
 from harness.watch.check import Check
-from harness.watch.events import End, Forward, MetricCall, Pass, PassBegins, PassEnds, Scored
+from harness.watch.events import End, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length
 from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, has_torchs_own_sampler, row_sampler
+from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
 
@@ -42,23 +42,7 @@ class EvaluationIncomplete(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.passes = monitor.fact(Passes)
-        self.scored: WeakSet[Pass] = WeakSet()
-        """Passes with a batch from which a loss or a metric was computed without a graph."""
-
-    def on_forward(self, event: Forward) -> None:
-        if event.loss is not None:
-            self._score(event)
-
-    def on_scored(self, event: Scored) -> None:
-        self._score(event.forward)
-
-    def on_metric(self, event: MetricCall) -> None:
-        for forward in self.monitor.forwards[-1:]:
-            self._score(forward)
-
-    def _score(self, forward: Forward) -> None:
-        if forward.batch is not None and not forward.gradients:
-            self.scored.add(forward.batch.of)
+        self.scored = monitor.fact(ScoredPasses)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -126,7 +110,7 @@ class EvaluationIncomplete(Check):
     def _is_evaluation(self, of: Pass, trained: Iterable[Any]) -> bool:
         """Whether it says how good the model is on rows of its own, which are the same ones each time."""
         in_order = has_torchs_own_sampler(of.loader) and isinstance(row_sampler(of.loader), SequentialSampler)
-        return in_order and of in self.scored and not any(_is_part(of.dataset, each) for each in trained)
+        return in_order and of in self.scored.all and not any(_is_part(of.dataset, each) for each in trained)
 
 
 def _is_part(dataset: Any, other: Any) -> bool:
