@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
+
+MOST_CLASSES = 128
+"""Classes up to which it is asked whether predictions are the logits' with one number added for each class. A guess."""
 
 
 @dataclass(eq=False)
@@ -72,13 +76,21 @@ class Computed:
 
     @property
     def by_threshold(self) -> bool:
-        """Whether a threshold other than the middle explains the predictions of two classes."""
-        if self.logits.shape[1] != 2 or not set(self.predictions) <= {0, 1}:
+        """Whether a number that is added to the logits of each class, the same for all rows, explains the predictions.
+
+        With two classes it is a threshold other than the middle; with more, that some are made likelier on purpose.
+        """
+        classes = self.logits.shape[1]
+        if classes > MOST_CLASSES or not set(self.predictions) <= set(range(classes)):
             return False
-        margin = (self.logits[:, 1] - self.logits[:, 0]).tolist()
-        ones = [m for m, prediction in zip(margin, self.predictions, strict=True) if prediction == 1]
-        zeros = [m for m, prediction in zip(margin, self.predictions, strict=True) if prediction == 0]
-        return not ones or not zeros or min(ones) >= max(zeros)
+        predicted = torch.tensor(self.predictions)
+        ahead = self.logits.double().gather(1, predicted[:, None]) - self.logits.double()
+        # By how much another class may be raised above the predicted one, at most, in every row.
+        room = torch.full((classes, classes), math.inf, dtype=torch.float64)
+        room = room.scatter_reduce(0, predicted[:, None].expand_as(ahead), ahead, "amin")
+        for between in range(classes):
+            room = torch.minimum(room, room[:, between, None] + room[None, between, :])
+        return bool((room.diagonal() >= 0).all())
 
 
 class MetricCalls(Fact):

@@ -322,15 +322,16 @@ class SchedulerLedger(Fact):
         if seen.name == "ReduceLROnPlateau":
             return None
         if not seen.steps:
-            missing = self._epochs and self._known and not self._is_flat(seen) and not self._may_step_at_the_end(seen)
+            missing = self._epochs and self._known and not self._is_flat(seen) and not self._may_step_later(seen)
             return Verdict(Fault.NEVER_STEPPED, seen, 1) if missing else None
         return self._rises_only(seen) or (self._negligible(seen) if seen.end is None else self._length(seen, seen.end))
 
-    def _may_step_at_the_end(self, seen: SchedulerSeen) -> bool:
-        """Whether passes were shortened, and some line that calls a step() was not come to: the last batch may be told
-        by len(), as in ``if i + 1 == len(loader): scheduler.step()``."""
-        if not self._shortened:
-            return False
+    def _may_step_later(self, seen: SchedulerSeen) -> bool:
+        """Whether some line that calls a step() was not come to.
+
+        It may wait for a number of epochs, or, where passes were shortened, for the last batch, which is told by
+        len(): ``if i + 1 == len(loader): scheduler.step()``.
+        """
         files = {place.rpartition(":")[0] for place in {*self._stepped_at, seen.made or ""}}
         lines = ((f"{file}:{n}", line) for file in files for n, line in enumerate(linecache.getlines(file), start=1))
         return any(".step(" in line.partition("#")[0] and place not in self._stepped_at for place, line in lines)

@@ -17,8 +17,8 @@ class WrongPredictions(Check):
     Take the argmax over the classes, of the logits of the same forward pass.
 
     ## When it is right
-    Where a model has two classes, predictions that any threshold explains are not reported: another threshold than the
-    middle is often chosen on purpose. Predictions of an earlier evaluation of the same rows (the best epoch's), or of
+    Predictions that any threshold between two classes explains, or any number that is added to the logits of each
+    class, are not reported: rare classes are often made likelier on purpose. Predictions of an earlier evaluation of the same rows (the best epoch's), or of
     several together (an ensemble), are not reported: where all evaluations agree on a row's class, they do too. Outputs
     of another width than what `cross_entropy` or `nll_loss` was given are features, and not looked at.
     """
