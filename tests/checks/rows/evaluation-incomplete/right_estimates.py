@@ -27,5 +27,5 @@ for epoch in range(3):
         optimizer.zero_grad()
         cross_entropy(model(batch), labels).backward()
         optimizer.step()
-    print(epoch, estimated_loss(Subset(train_set, range(64)), 4), estimated_loss(eval_set, 4, shuffle=True))
-print(estimated_loss(test_set))
+    print(epoch, estimated_loss(Subset(train_set, range(64)), 4), estimated_loss(eval_set, 1, shuffle=True))
+    print("of the first rows", estimated_loss(test_set, 2))
