@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,7 @@ def _beginnings(model: nn.Module) -> list[torch.Tensor]:
 def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors point the same way, as no two do that were drawn independently."""
     cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0)
-    return abs(float(cosine)) > DEVIATIONS / one.numel() ** 0.5
+    return abs(float(cosine)) > DEVIATIONS / math.sqrt(one.numel())
 
 
 class ModelsFromCheckpoints(Fact):
