@@ -36,6 +36,11 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
 
 
+def is_clamped(before: torch.Tensor, now: torch.Tensor) -> bool:
+    """Whether what was outside of two bounds is at them now, and all else is as it was."""
+    return bool(now.numel()) and torch.equal(now, before.clamp(now.min(), now.max()))
+
+
 def raw_optimizer(optimizer: Any) -> Optimizer:
     """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
     stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)

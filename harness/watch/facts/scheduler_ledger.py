@@ -195,6 +195,11 @@ class SchedulerLedger(Fact):
         """Whether a schedule has steps left when the training is over; asked at the end."""
         return self._known and seen.end is not None and seen.planned < seen.end - self._allowed(seen)
 
+    @property
+    def rounding(self) -> int:
+        """Updates by which a plan may be wrong that rounds in each epoch; none are where passes were shortened."""
+        return 0 if self._shortened else 1 + self._epochs
+
     # What happens
 
     def on_trainer_made(self, event: TrainerMade) -> None:

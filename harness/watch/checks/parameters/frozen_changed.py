@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import torch
 from torch import nn
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by, is_clamped
 from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
@@ -135,7 +135,7 @@ def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
     change = now - before
     if before.shape != now.shape or not change.any() or not before.any():
         return False
-    if torch.equal(now, before.clamp(now.min(), now.max())):
+    if is_clamped(before, now):
         return True
     along = torch.dot(change, before) / torch.dot(before, before)
     return bool((change - along * before).norm() <= MAX_REST * change.norm())

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by, is_clamped
 from harness.watch.check import Check
 from harness.watch.events import Backward, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
@@ -26,12 +26,12 @@ class ModifiedOutsideOptimizer(Check):
 
     ## What to do
     Look at what writes to the parameters: a decay by hand, averaged weights that are not taken back, shared memory.
-    Right for a constraint on the weights, such as clipping them.
+    Right for a constraint on the weights, such as normalising them.
 
     ## When it is right
-    A constraint on the weights that is meant (clipping them, normalising them) may ignore this warning. Weights that
-    are moved for a second backward pass and moved back before the update (adversarial training, SAM), and states that
-    are loaded, are not reported.
+    A constraint on the weights that is meant, such as normalising them, may ignore this warning. Weights that are
+    clipped between two bounds (a Wasserstein GAN's critic), or moved for a second backward pass and moved back before
+    the update (adversarial training, SAM), and states that are loaded, are not reported.
     """
 
     id = "parameters::modified-outside-optimizer"
@@ -61,7 +61,7 @@ class ModifiedOutsideOptimizer(Check):
                 continue
             self.looked = True
             apart = (parameter.detach() - left).abs().max().item()
-            if apart > RELATIVE * left.abs().max().item() + ABSOLUTE:
+            if apart > RELATIVE * left.abs().max().item() + ABSOLUTE and not is_clamped(left, parameter.detach()):
                 self.found(
                     expected="parameters as the update before left them",
                     observed=f"{self._shown(parameter)} was changed by up to {apart:.2g} since",

@@ -48,7 +48,7 @@ class RepeatedOrSkipped(Check):
 
     ## When it is right
     Rows that are drawn with replacement, by class or by weight come several times in an epoch and are not reported, nor
-    are datasets that hold few different rows or go through all of theirs several times, one pass that is left early, or
+    are datasets that hold few different rows, draw them themselves or go through all of theirs several times, one pass that is left early, or
     shuffled epochs that are parts of the data, be it one batch (`rows::epoch-cut-short` warns of the latter).
 
     ## References
@@ -132,7 +132,9 @@ class RepeatedOrSkipped(Check):
 
     def _left_early(self) -> None:
         epoch = self.passes.left_early()
-        if epoch is not None and isinstance(row_sampler(epoch.loader), SequentialSampler):
+        if epoch is None or self._are_drawn(epoch):
+            return
+        if isinstance(row_sampler(epoch.loader), SequentialSampler):
             self.found(
                 expected=f"{epoch.planned} batches an epoch",
                 observed=f"each epoch is left after {epoch.batches}, so the rows behind them are never trained on",
@@ -140,6 +142,12 @@ class RepeatedOrSkipped(Check):
                 where=epoch.where,
                 update=self.monitor.updates_made,
             )
+
+    def _are_drawn(self, epoch: Pass) -> bool:
+        """Whether the dataset draws its rows itself, so that an index gives another one in another epoch."""
+        begun = [self.passes.beginnings.get(each) for each in (epoch, latest_of(self.passes.training()))]
+        one, other = ({} if each is None else each.at for each in begun)
+        return any(one[index] != other[index] for index in one.keys() & other.keys())
 
 
 def _few_of_many(dataset: object, beginning: Beginning) -> int | None:

@@ -26,7 +26,7 @@ class LrZero(Check):
     Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with.
 
     ## When it is right
-    A warmup from 0, a schedule that ends at 0 with the training, an optimizer of which only some groups have a learning
+    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch), an optimizer of which only some groups have a learning
     rate of 0, and warm restarts are not reported.
     """
 
@@ -39,16 +39,21 @@ class LrZero(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
         self.zeros: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Latest updates of each optimizer that were made with a learning rate of 0."""
+        self.began: WeakKeyDictionary[Optimizer, tuple[str | None, int]] = WeakKeyDictionary()
+        """Where and when these had become too many."""
         self.zero: tuple[str | None, int] | None = None
-        """Where and when the limit was reached for the first time."""
+        """Where and when they had for the first time, and others came after them."""
 
     def on_step_begins(self, event: StepBegins) -> None:
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
         self.looked |= bool(rates)
         is_zero = max(rates, default=1.0) <= 0
         self.zeros[event.optimizer] = 1 + self.zeros.get(event.optimizer, 0) if is_zero else 0
-        if self.zeros[event.optimizer] == IN_A_ROW and self.zero is None:
-            self.zero = event.where, event.update
+        if self.zeros[event.optimizer] == IN_A_ROW:
+            self.began[event.optimizer] = event.where, event.update
+        elif not is_zero and event.optimizer in self.began:
+            began = self.began.pop(event.optimizer)
+            self.zero = self.zero or began
 
     def on_end(self, event: End) -> None:
         for verdict in self.schedulers.with_fault(Fault.NEGLIGIBLE_TOO_SOON):
@@ -59,6 +64,9 @@ class LrZero(Check):
                 update=verdict.update,
                 hint="Step it once an epoch, or choose a slower decay.",
             )
+        for optimizer, began in self.began.items():
+            if self.zeros[optimizer] > self.schedulers.rounding:
+                self.zero = self.zero or began
         if self.zero is not None:
             where, update = self.zero
             self.found(
