@@ -18,9 +18,10 @@ class WrongPredictions(Check):
 
     ## When it is right
     Predictions that any threshold between two classes explains, or any number that is added to the logits of each
-    class, are not reported: rare classes are often made likelier on purpose. Predictions of an earlier evaluation of the same rows (the best epoch's), or of
-    several together (an ensemble), are not reported: where all evaluations agree on a row's class, they do too. Outputs
-    of another width than what `cross_entropy` or `nll_loss` was given are features, and not looked at.
+    class, are not reported: rare classes are often made likelier on purpose. Predictions of an earlier evaluation
+    of the same rows (the best epoch's), or of several together (an ensemble), are not reported: where all
+    evaluations agree on a row's class, they do too. Outputs of another width than what `cross_entropy` or
+    `nll_loss` was given are features, and not looked at.
     """
 
     id = "metrics::wrong-predictions"

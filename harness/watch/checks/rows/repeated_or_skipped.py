@@ -47,9 +47,10 @@ class RepeatedOrSkipped(Check):
     `IterableDataset` over its workers. Give `skip_first_batches` only to the epoch that is resumed.
 
     ## When it is right
-    Rows that are drawn with replacement, by class or by weight come several times in an epoch and are not reported, nor
-    are datasets that hold few different rows, draw them themselves or go through all of theirs several times, one pass that is left early, or
-    shuffled epochs that are parts of the data, be it one batch (`rows::epoch-cut-short` warns of the latter).
+    Rows that are drawn with replacement, by class or by weight come several times in an epoch and are not reported,
+    nor are datasets that hold few different rows, draw them themselves or go through all of theirs several times,
+    one pass that is left early, or shuffled epochs that are parts of the data, be it one batch
+    (`rows::epoch-cut-short` warns of the latter).
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset

@@ -26,8 +26,8 @@ class LrZero(Check):
     Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with.
 
     ## When it is right
-    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch), an optimizer of which only some groups have a learning
-    rate of 0, and warm restarts are not reported.
+    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch),
+    an optimizer of which only some groups have a learning rate of 0, and warm restarts are not reported.
     """
 
     id = "schedule::lr-zero"
