@@ -24,7 +24,7 @@ MOST = {"tiny": 1.15, "minilm": 1.03}
 ROUNDS = {"tiny": 52, "minilm": 12}
 
 
-@pytest.fixture(params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) for name in ("tiny", "minilm")])
 def watched_subject(request: pytest.FixtureRequest) -> Subject:
     recipe = RECIPES[request.param]
     if recipe.name == "minilm":

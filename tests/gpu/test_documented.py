@@ -19,7 +19,9 @@ from harness.sources import find_checkpoint, load_raw_datasets
 from tests.gpu.test_loops import run_once
 
 
-@pytest.fixture(params=["small", pytest.param("bert-base", marks=pytest.mark.gpu)])
+@pytest.fixture(
+    params=[pytest.param("small", marks=pytest.mark.slow), pytest.param("bert-base", marks=pytest.mark.gpu)]
+)
 def documented(
     request: pytest.FixtureRequest, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Recipe:

@@ -56,6 +56,7 @@ def test_four_processes(small: Recipe) -> None:
     every_check_holds(run_recipe(small.with_(loop="accelerate", processes=4), timeout=120), updates=2 * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.distributed
 def test_two_processes_that_share_each_batch_started_by_torchrun(small: Recipe, tmp_path: Path) -> None:
     recipe = tmp_path / "mine.py"

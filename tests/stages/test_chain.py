@@ -113,6 +113,7 @@ def test_random_backbone_learns_less(run_record: RunRecord) -> None:
     assert run.metrics["accuracy"] <= run_record.epochs[0]["accuracy"] - 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", ["batches"])
 def test_documented_figures_with_berts_own_tokenizer(mrpc: Path, bert_base: Path, until: str) -> None:
     """MRPC through bert-base-uncased's tokenizer: every claim about data and tokens applies, and holds."""

@@ -57,7 +57,8 @@ class AccumulationUnscaled(Check):
         mixed = all(min(abs(share - 1), abs(share * size - 1)) <= NEAR for share in shares)
         if (not alike and not mixed) or abs(whole - round(whole)) > NEAR * abs(whole) or abs(total - 1) <= 2 * NEAR:
             return
-        how = f"each is divided by {round(whole)}" if alike else "some are divided, others are not"
+        divided = f"each is divided by {round(whole)}" if round(whole) > 1 else "none is divided"
+        how = divided if alike else "some are divided, others are not"
         self.found(
             expected=f"losses divided by {size}, because {size} micro-batches are added up for an update",
             observed=f"{how}, so the gradients are {total:.4g} times the mean's",
