@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+import torch
+
 from harness.watch.check import Fact
 from harness.watch.events import Forward, MetricCall, Scored
 
@@ -21,7 +23,8 @@ class ScoredPasses(Fact):
         self.all: WeakSet[Pass] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:
-        if event.loss is not None:
+        first = event.output[0] if isinstance(event.output, (tuple, list)) and event.output else event.output
+        if event.loss is not None or (torch.is_tensor(first) and first.dim() == 0):  # a module that has the loss in it
             self._score(event)
 
     def on_scored(self, event: Scored) -> None:
