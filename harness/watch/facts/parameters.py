@@ -209,6 +209,10 @@ class Parameters(Fact):
             return f"{len(tensors)} tensors"
         return "; ".join(f"{names(known)} of {model}" for model, known in by_model.items())
 
+    def name_of(self, tensor: torch.Tensor) -> str:
+        """Its name where it is one of a module that was called, or its shape."""
+        return self.shown({id(tensor)}) if id(tensor) in self.names else f"a tensor of shape {tuple(tensor.shape)}"
+
     @property
     def by_hand(self) -> bool:
         """Whether the script writes updates itself."""

@@ -33,7 +33,7 @@ ROUNDINGS = 4
 class TensorUpdate:
     """What a step did to one tensor."""
 
-    shape: tuple[int, ...]
+    tensor: torch.Tensor
     dtype: torch.dtype
     lr: float
     due: bool
@@ -108,7 +108,7 @@ def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
     value, now = before.value, before.parameter.detach()
     expected = expected_update(optimizer, before)
     due = _is_due(optimizer, before, expected)
-    about = (tuple(value.shape), value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
+    about = (before.parameter, value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
     if expected is None or not expected.isfinite().all():
         return TensorUpdate(*about, as_defined=None)
     change = expected - value.double()

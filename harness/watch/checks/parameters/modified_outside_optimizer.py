@@ -64,14 +64,10 @@ class ModifiedOutsideOptimizer(Check):
             if apart > RELATIVE * left.abs().max().item() + ABSOLUTE and not is_clamped(left, parameter.detach()):
                 self.found(
                     expected="parameters as the update before left them",
-                    observed=f"{self._shown(parameter)} was changed by up to {apart:.2g} since",
+                    observed=f"{self.parameters.name_of(parameter)} was changed by up to {apart:.2g} since",
                     where=event.where,
                     update=event.update,
                 )
-
-    def _shown(self, parameter: torch.Tensor) -> str:
-        of_shape = f"a tensor of shape {tuple(parameter.shape)}"
-        return self.parameters.shown({id(parameter)}) if id(parameter) in self.parameters.names else of_shape
 
     def on_step(self, event: Step) -> None:
         self.backward_passes = 0

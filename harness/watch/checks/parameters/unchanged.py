@@ -91,7 +91,7 @@ class Unchanged(Check):
             if each.due and not each.changed:
                 self.found(
                     expected=f"a change, with a gradient and a learning rate of {each.lr:.3g}",
-                    observed=f"a tensor of shape {each.shape} is the same after the step",
+                    observed=f"{self.parameters.name_of(each.tensor)} is the same after the step",
                     where=event.where,
                     update=event.update,
                 )

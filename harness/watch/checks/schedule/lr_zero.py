@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -12,6 +13,18 @@ from harness.watch.monitor import Monitor
 IN_A_ROW = 3
 """Smallest number of updates at a learning rate of 0 that are reported. By reasoning: a warmup
 begins with one, and a schedule that restarts touches 0 once."""
+
+
+@dataclass(eq=False)
+class Zeros:
+    """Updates of one optimizer, one after the other, with a learning rate of 0."""
+
+    count: int = 0
+    where: str | None = None
+    update: int = 0
+    """When they became too many."""
+    over: bool = False
+    """Whether one with another rate came after them."""
 
 
 class LrZero(Check):
@@ -37,23 +50,25 @@ class LrZero(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
-        self.zeros: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
-        """Latest updates of each optimizer that were made with a learning rate of 0."""
-        self.began: WeakKeyDictionary[Optimizer, tuple[str | None, int]] = WeakKeyDictionary()
-        """Where and when these had become too many."""
-        self.zero: tuple[str | None, int] | None = None
-        """Where and when they had for the first time, and others came after them."""
+        self.zeros: WeakKeyDictionary[Optimizer, Zeros] = WeakKeyDictionary()
+        """The latest updates of each optimizer, if they were made with a learning rate of 0."""
+        self.too_many: Zeros | None = None
+        """The first ones that were too many and that others came after, or the latest."""
 
     def on_step_begins(self, event: StepBegins) -> None:
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
         self.looked |= bool(rates)
-        is_zero = max(rates, default=1.0) <= 0
-        self.zeros[event.optimizer] = 1 + self.zeros.get(event.optimizer, 0) if is_zero else 0
-        if self.zeros[event.optimizer] == IN_A_ROW:
-            self.began[event.optimizer] = event.where, event.update
-        elif not is_zero and event.optimizer in self.began:
-            began = self.began.pop(event.optimizer)
-            self.zero = self.zero or began
+        if max(rates, default=1.0) > 0:
+            zeros = self.zeros.pop(event.optimizer, None)
+            if zeros is not None:
+                zeros.over = True
+            return
+        zeros = self.zeros.setdefault(event.optimizer, Zeros())
+        zeros.count += 1
+        if zeros.count == IN_A_ROW:
+            zeros.where, zeros.update = event.where, event.update
+            if self.too_many is None or not self.too_many.over:
+                self.too_many = zeros
 
     def on_end(self, event: End) -> None:
         for verdict in self.schedulers.with_fault(Fault.NEGLIGIBLE_TOO_SOON):
@@ -64,14 +79,11 @@ class LrZero(Check):
                 update=verdict.update,
                 hint="Step it once an epoch, or choose a slower decay.",
             )
-        for optimizer, began in self.began.items():
-            if self.zeros[optimizer] > self.schedulers.rounding:
-                self.zero = self.zero or began
-        if self.zero is not None:
-            where, update = self.zero
+        zeros = self.too_many
+        if zeros is not None and (zeros.over or zeros.count > self.schedulers.rounding):
             self.found(
                 expected="a learning rate above 0",
                 observed="it is 0 for three updates in a row",
-                where=where,
-                update=update,
+                where=zeros.where,
+                update=zeros.update,
             )
