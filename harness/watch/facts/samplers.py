@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, SubsetRandomSampler
 
 
 def row_sampler(loader: Any) -> Any:
@@ -19,6 +20,17 @@ def batch_sampler(loader: Any) -> Any:
     while batches is not None and hasattr(batches, "batch_sampler"):
         batches = batches.batch_sampler
     return batches
+
+
+def chosen_rows(loader: Any, seen: Iterable[int]) -> list[int] | None:
+    """The rows among which a sampler draws, where it is one that chooses; None where these are all.
+
+    Of a sampler of the script's own only those are known that were ``seen``.
+    """
+    sampler = row_sampler(loader)
+    if isinstance(sampler, SubsetRandomSampler):
+        return [int(index) for index in sampler.indices]
+    return None if has_torchs_own_sampler(loader) else list(seen) or None
 
 
 def skipped_batches(loader: Any) -> int:

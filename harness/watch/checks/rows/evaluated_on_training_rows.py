@@ -3,11 +3,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import Subset
 
 from harness.watch.check import Check
 from harness.watch.events import End, Pass
 from harness.watch.facts.datasets import base, length, row_hashes
 from harness.watch.facts.passes import Alike, Passes
+from harness.watch.facts.samplers import chosen_rows
 from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
@@ -77,7 +81,9 @@ class EvaluatedOnTrainingRows(Check):
         for of in (each.first for each in kinds):
             beginning = self.passes.beginnings.get(of)
             rows = Counter[bytes]() if beginning is None else beginning.rows
-            found.setdefault((id(of.loader), of.model), _Rows(of, base(of.dataset), rows))
+            chosen = chosen_rows(of.loader, () if beginning is None else beginning.at)
+            dataset = of.dataset if chosen is None else Subset(of.dataset, chosen)
+            found.setdefault((id(of.loader), of.model), _Rows(of, dataset, base(dataset), rows))
         return list(found.values())
 
 
@@ -86,6 +92,8 @@ class _Rows:
     """The rows of a pass."""
 
     of: Pass
+    dataset: Any
+    """The part of it that the sampler chooses."""
     base: tuple[int, frozenset[int] | None]
     """As :func:`harness.watch.facts.datasets.base` has them."""
     seen: Counter[bytes]
@@ -93,17 +101,17 @@ class _Rows:
 
 def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
     """How many rows of an evaluation were among those to train on, and how many it has."""
-    size = length(evaluated.of.dataset) or 0
+    size = length(evaluated.dataset) or 0
     for each in trained:
         if each.base[0] == evaluated.base[0]:
             of, among = evaluated.base[1], each.base[1]
             rows = (size if among is None else len(among)) if of is None or among is None else len(of & among)
             if rows:
                 return rows, size
-    mine = row_hashes(evaluated.of.dataset)
+    mine = row_hashes(evaluated.dataset)
     if mine is None:  # a dataset of the script's own: what came in batches of both
         return _common(evaluated.seen, [each.seen for each in trained]), size
-    theirs = (row_hashes(each.of.dataset) for each in trained)
+    theirs = (row_hashes(each.dataset) for each in trained)
     return _common(mine, (Counter(rows) for rows in theirs if rows)), size
 
 

@@ -64,7 +64,8 @@ class EvaluationIncomplete(Check):
 
     def _look_at(self, of: Pass) -> None:
         self.looked |= of.exhausted
-        size, batches, sampler = length(of.dataset), batch_sampler(of.loader), row_sampler(of.loader)
+        batches, sampler = batch_sampler(of.loader), row_sampler(of.loader)
+        size = length(sampler) or length(of.dataset)
         dropped = size % batches.batch_size if size and getattr(batches, "drop_last", False) else 0
         if dropped:
             self._incomplete(
