@@ -77,7 +77,7 @@ def table_lines(detection: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"{len(caught)} of {len(mutants)} mutants are caught by the check that they are meant for and by no other; "
-        f"{len(flagged)} of {len(variants)} right scripts are flagged ({warned} gets a warning that explains when the "
+        f"{len(flagged)} of {len(variants)} right scripts are flagged ({warned} with a warning that explains when the "
         f"code is intended); {len(detection['unseen'])} more bugs are known that no check sees."
     )
     yield ""

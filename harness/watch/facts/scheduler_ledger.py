@@ -144,6 +144,8 @@ class SchedulerLedger(Fact):
         self._updates = Rhythm()
         """Updates in the pass at hand."""
         self._epochs = 0
+        self._extents: set[tuple[int, int | None]] = set()
+        """Batches of the passes that trained, and how many each would have had."""
         self._known = True
         """Whether every pass that trained was gone through to its end."""
         self._cut = self._shortened = False
@@ -284,6 +286,8 @@ class SchedulerLedger(Fact):
         self._epochs += 1
         self._known = self._known and not self._cut and not (ended.shortened and ended.planned is None)
         self._cut = not ended.exhausted and not ended.shortened
+        if len(self._extents) < 2:
+            self._extents.add((ended.batches, ended.planned))
         self._shortened = self._shortened or ended.shortened
         for seen in self._all:
             seen.planned += seen.rhythm.whole(ended)
@@ -381,9 +385,23 @@ class SchedulerLedger(Fact):
         allowed = self._allowed(seen)
         if seen.planned > end + allowed:
             return None if self._may_end_with(seen, end) else self._too_short(seen, end)
-        if seen.planned >= end - allowed or not self._known:
+        if seen.planned >= end - allowed:
             return None
-        return self._too_long(seen, end, allowed)
+        return self._too_long(seen, end, allowed) if self._known else self._of_whole_passes(seen, end, allowed)
+
+    def _of_whole_passes(self, seen: SchedulerSeen, end: int, allowed: float) -> Verdict | None:
+        """A schedule is made for whole passes, and each of three or more is left at the same batch."""
+        if self._shortened or self._restored or not self.monitor.complete or self._epochs < 3 or len(self._extents) > 1:
+            return None
+        batches, planned = next(iter(self._extents))
+        if planned is None or batches >= planned:
+            return None
+        # The last batch may have been fetched for nothing.
+        used = next((n for n in (batches, batches - 1) if n and abs(end - seen.planned * planned / n) <= allowed), None)
+        if used is None:
+            return None
+        made = f"it is made for {end} steps, of epochs of {planned} batches, and each is left after {used}"
+        return Verdict(Fault.WRONG_LENGTH, seen, self.monitor.updates_made, f"{seen.name}: {made}")
 
     def _allowed(self, seen: SchedulerSeen) -> float:
         """Steps by which a schedule may be shorter or longer than the training."""

@@ -21,17 +21,18 @@ class WrongLength(Check):
     processes), and not the rows of the dataset. After resuming, go on with the epoch that was not made yet.
 
     ## When it is right
-    Warm restarts and other schedules without an end are not compared with the number of updates. A schedule may be over
-    before the training where the rate stays at a floor from then on, such as a tenth of its peak. A training that is
-    interrupted or resumes an earlier one may stop before its schedule does, and one that a number of updates ends in
-    the middle of an epoch is not measured by whole epochs. Where an evaluation may have ended the training early, it is
-    the warning `schedule::may-be-too-long`.
+    Warm restarts and other schedules without an end are not compared with the number of updates. A schedule may be
+    over before the training where the rate stays at a floor from then on, such as a tenth of its peak. A training
+    that is interrupted or resumes an earlier one may stop before its schedule does, as long as not every epoch is
+    left after the same part of the batches that the schedule was made for, and one that a number of updates ends in
+    the middle of an epoch is not measured by whole epochs. Where an evaluation may have ended the training early,
+    it is the warning `schedule::may-be-too-long`.
     """
 
     id = "schedule::wrong-length"
     needs = "schedule that can be computed ahead"
     formerly = ("schedule::ends-with-the-training",)
-    explains = ("schedule::lr-zero",)
+    explains = ("schedule::lr-zero", "rows::epoch-cut-short")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
