@@ -11,7 +11,8 @@ from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Se
 
 def row_sampler(loader: Any) -> Any:
     """The sampler that draws rows, behind samplers that make batches of them."""
-    return getattr(batch_sampler(loader), "sampler", None) or getattr(loader, "sampler", None)
+    inner = getattr(batch_sampler(loader), "sampler", None)
+    return getattr(loader, "sampler", None) if inner is None else inner  # it may be empty, or have no length
 
 
 def batch_sampler(loader: Any) -> Any:
