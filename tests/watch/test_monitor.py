@@ -249,6 +249,7 @@ def test_hooks_of_the_script_come_before_and_after_the_step() -> None:
         optimizer.register_step_post_hook(lambda *_: model.weight.data.clamp_(-0.1, 0.1))
         for _ in range(5):
             update(model, optimizer)
+        assert len(optimizer._optimizer_step_pre_hooks) == len(optimizer._optimizer_step_post_hooks) == 1
 
     with watch(raise_errors=False) as found:
         run()

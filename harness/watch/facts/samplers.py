@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -23,15 +22,10 @@ def batch_sampler(loader: Any) -> Any:
     return batches
 
 
-def chosen_rows(loader: Any, seen: Iterable[int]) -> list[int] | None:
-    """The rows among which a sampler draws, where it is one that chooses; None where these are all.
-
-    Of a sampler of the script's own only those are known that were ``seen``.
-    """
+def chosen_rows(loader: Any) -> list[int] | None:
+    """The rows among which torch's own sampler of some rows draws; None for any other sampler."""
     sampler = row_sampler(loader)
-    if isinstance(sampler, SubsetRandomSampler):
-        return [int(index) for index in sampler.indices]
-    return None if has_torchs_own_sampler(loader) else list(seen) or None
+    return [int(index) for index in sampler.indices] if isinstance(sampler, SubsetRandomSampler) else None
 
 
 def skipped_batches(loader: Any) -> int:

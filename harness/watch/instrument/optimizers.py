@@ -49,6 +49,8 @@ def hooks(threads: Threads) -> list[RemovableHandle]:
 
     def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         ends(optimizer, args, kwargs)
+        for each in (optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks):
+            _take_out(each)
 
     return [register_optimizer_step_pre_hook(step_begins), register_optimizer_step_post_hook(step_ends)]
 
@@ -59,11 +61,15 @@ OURS = "harness"
 
 def _put(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
     """Have our hook called last, or first, of a script's own; whether it has any."""
-    hooks.pop(OURS, None)
+    _take_out(hooks)  # it is there still where a step has raised
     if hooks:
         hooks[OURS] = ours
         hooks.move_to_end(OURS, last=last)
     return bool(hooks)
+
+
+def _take_out(hooks: Any) -> None:
+    hooks.pop(OURS, None)
 
 
 class _Closures:

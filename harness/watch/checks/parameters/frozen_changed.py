@@ -93,7 +93,7 @@ class FrozenChanged(Check):
         if written:
             self.found(
                 expected="frozen parameters that stay as they are",
-                observed=f"{self._shown(written)}, which is frozen, was scaled or clipped between two updates",
+                observed=f"scaled or clipped between two updates, though frozen: {self._shown(written)}",
                 where=event.where,
                 update=self.monitor.update,
                 hint="Leave frozen parameters out of what is written by hand.",
@@ -133,8 +133,8 @@ def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
     """
     before, now = before.detach().double().flatten(), now.detach().double().flatten()
     change = now - before
-    if before.shape != now.shape or not change.any() or not before.any():
-        return False
+    if before.shape != now.shape or before.numel() < 2 or not change.any() or not before.any():
+        return False  # of one number any change is a multiple
     if is_clamped(before, now):
         return True
     along = torch.dot(change, before) / torch.dot(before, before)

@@ -11,7 +11,7 @@ from harness.watch.check import Check
 from harness.watch.events import End, Pass
 from harness.watch.facts.datasets import base, length, row_hashes
 from harness.watch.facts.passes import Alike, Passes
-from harness.watch.facts.samplers import chosen_rows
+from harness.watch.facts.samplers import chosen_rows, has_torchs_own_sampler
 from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
@@ -81,9 +81,12 @@ class EvaluatedOnTrainingRows(Check):
         for of in (each.first for each in kinds):
             beginning = self.passes.beginnings.get(of)
             rows = Counter[bytes]() if beginning is None else beginning.rows
-            chosen = chosen_rows(of.loader, () if beginning is None else beginning.at)
+            chosen = chosen_rows(of.loader)
             dataset = of.dataset if chosen is None else Subset(of.dataset, chosen)
-            found.setdefault((id(of.loader), of.model), _Rows(of, dataset, base(dataset), rows))
+            drawn = set[int]()
+            if chosen is None and beginning is not None and not has_torchs_own_sampler(of.loader):
+                drawn = set(beginning.at)
+            found.setdefault((id(of.loader), of.model), _Rows(of, dataset, base(dataset), drawn, rows))
         return list(found.values())
 
 
@@ -96,12 +99,21 @@ class _Rows:
     """The part of it that the sampler chooses."""
     base: tuple[int, frozenset[int] | None]
     """As :func:`harness.watch.facts.datasets.base` has them."""
+    drawn: set[int]
+    """Of a sampler of which nobody knows what it chooses among: places in the dataset that it drew."""
     seen: Counter[bytes]
+
+    def is_apart_from(self, other: _Rows) -> bool:
+        """Whether samplers have split one dataset: what they have drawn of it has nothing in common."""
+        mine, its = (each.drawn or each.base[1] for each in (self, other))
+        chosen = bool(self.drawn or other.drawn) and self.of.dataset is other.of.dataset
+        return chosen and bool(mine) and bool(its) and not set(mine or ()) & set(its or ())
 
 
 def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
     """How many rows of an evaluation were among those to train on, and how many it has."""
     size = length(evaluated.dataset) or 0
+    trained = [each for each in trained if not each.is_apart_from(evaluated)]
     for each in trained:
         if each.base[0] == evaluated.base[0]:
             of, among = evaluated.base[1], each.base[1]

@@ -87,11 +87,8 @@ class ResumedIncompletely(Check):
         for scheduler in schedulers:
             stands_at = getattr(scheduler, "last_epoch", 0)
             if made is not None and stands_at == 0 and scheduler not in self.schedulers:
-                seen, observed = (
-                    self.ledger.seen(scheduler),
-                    f"the optimizer stands at update {made:.0f}, its scheduler at 0",
-                )
-                if seen is not None:
+                if seen := self.ledger.seen(scheduler):
+                    observed = f"the optimizer stands at update {made:.0f}, its scheduler at 0"
                     self.begun_anew.append((seen, observed, event.where, event.update))
             elif self.schedulers.get(scheduler, 0) >= 1 and optimizer not in self.loaded and not optimizer.state:
                 observed = f"the scheduler stands at {stands_at}, the optimizer has no moments"

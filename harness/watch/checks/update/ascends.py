@@ -62,8 +62,8 @@ class Ascends(Check):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if self.used:
             self.signs, self.used = set(), False
-        self.looked |= self.loss.value is not None
         value = self.loss.value
+        self.looked |= value is not None
         if value is not None and not math.isfinite(value):
             return  # it has climbed out of sight
         sign = self._sign(event, value) if value else 0
