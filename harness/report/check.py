@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from harness.watch import by_reason
 from harness.watch.script import CheckReport
 
 REASONS = 3
@@ -17,8 +18,8 @@ def outcome_lines(report: CheckReport) -> Iterator[str]:
         yield from finding.lines()
     for check in report.ignored:
         yield f"  ignored: {check} found something"
-    for each in report.not_looked_at:
-        yield f"  not looked at: {each.check}: {each.why}"
+    for checks, why in by_reason({each.check: each.why for each in report.not_looked_at}):
+        yield f"  not looked at: {checks}: {why}"
     for note in report.notes:
         yield f"  note: {note}"
     yield f"  {_looked_at(report)}"

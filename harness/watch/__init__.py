@@ -47,7 +47,7 @@ def watch(
     Raises:
         SilentBug: something was found that is an error.
         CannotTry: ``select`` or ``ignore`` names a check that does not exist; nothing was trained in the block; or
-            nothing was found, and a check failed itself, so that nothing can be said of what it looks for.
+            nothing was found, and a check or the watch failed itself, so that nothing can be said of what it looks for.
     """
     from harness.errors import CannotTry
     from harness.settings import wanted
@@ -73,13 +73,22 @@ def watch(
     errors = [finding for finding in reported(threads.findings, chosen.ignored) if finding.severity == "error"]
     if errors and raise_errors:
         raise SilentBug("\n".join(line for finding in errors for line in ("", *finding.lines())))
-    if must_train and not threads.trained and not threads.findings:
+    if must_train and not threads.trained and not threads.findings and threads.broken is None:
         raise CannotTry(
             "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
             "watch(must_train=False)"
         )
     if threads.crashed and raise_errors:
-        raise CannotTry("; ".join(f"the check {check} failed itself: {how}" for check, how in threads.crashed.items()))
+        raise CannotTry("; ".join(f"{checks}: {why}" for checks, why in by_reason(threads.crashed)))
+
+
+def by_reason(crashed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Checks that could not look, given with why by their ids: those of one reason together, as words."""
+    together: dict[str, list[str]] = {}
+    for check, why in crashed.items():
+        together.setdefault(why, []).append(check)
+    for why, checks in together.items():
+        yield checks[0] if len(checks) == 1 else f"{len(checks)} checks", why
 
 
 def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:

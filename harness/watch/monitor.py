@@ -235,12 +235,9 @@ class Monitor:
         self._left_out |= gone
         for listeners in self._listeners.values():
             listeners[:] = [each for each in listeners if each[0] not in gone]
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(last.filename)}:{last.lineno}"
-        said = shortened(str(error).partition("\n")[0])
         for each in self.checks:
             if each in gone:
-                self.crashed.setdefault(each.id, f"{type(error).__name__}: {said} ({place}, update {self.update})")
+                self.crashed.setdefault(each.id, f"it failed itself: {_said(error, self.update)}")
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -496,6 +493,8 @@ class Threads:
         self.monitors = [self.first]
         self.closed = False
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
+        self.broken: str | None = None
+        """How the watch itself failed, where it did; the script then goes on without it."""
         self.leaving: Callable[[int], int] | None = None
         """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
         self._stops = 0
@@ -508,11 +507,12 @@ class Threads:
     def current(self) -> Monitor | None:
         """The monitor of this thread; None where nobody is to be told what happens."""
         monitor: Monitor = getattr(self._own, "monitor", self.first)
-        return None if self.closed or monitor.over or monitor.is_suspended or is_transformed() else monitor
+        over = self.closed or self.broken is not None or monitor.over
+        return None if over or monitor.is_suspended or is_transformed() else monitor
 
     def calling_a_model(self) -> Monitor | None:
         """The monitor of this thread, which shows by its call that it may be a loop of its own."""
-        if not self.closed and not hasattr(self._own, "monitor"):
+        if not self.closed and self.broken is None and not hasattr(self._own, "monitor"):
             with self._lock:
                 self._own.monitor = self._assigned(threading.get_ident())
         return self.current()
@@ -547,6 +547,26 @@ class Threads:
                 os._exit(self.leaving(0))
             raise UpdateLimitReached
 
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What is done meanwhile is ours; where it fails, the script goes on as if nobody watched."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - one crash policy: the script never pays for it, and it is named
+            self.fails(error)
+
+    def fails(self, error: Exception) -> None:
+        """The watch itself has failed: it is over, and what was not found until now was not looked at.
+
+        Raises:
+            Exception: the error, where a signal handler of the script's own raised it, or under HARNESS_DEBUG.
+        """
+        if os.environ.get("HARNESS_DEBUG") or from_signal_handler(error):
+            raise error
+        self.broken = self.broken or f"watching failed itself: {_said(error, self.updates_made + 1)}"
+        for monitor in self.monitors:
+            monitor.complete = False
+
     def stepping(self, optimizer: Optimizer) -> Monitor | None:
         """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""
         monitor = self.current()
@@ -557,7 +577,7 @@ class Threads:
     def ends(self) -> None:
         """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
         self.closed = True
-        for monitor in self.monitors:
+        for monitor in self.monitors if self.broken is None else ():
             monitor.ends()
 
     @property
@@ -571,8 +591,12 @@ class Threads:
 
     @property
     def crashed(self) -> dict[str, str]:
-        """Checks that failed themselves, and how."""
-        return {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+        """Checks that could not look, and why: they failed themselves, or the watch did."""
+        found = {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+        if self.broken is None:
+            return found
+        unseen = {check.id for check in self.first.checks} - set(self.findings)
+        return dict.fromkeys(sorted(unseen), self.broken) | found
 
     @property
     def looked(self) -> set[str]:
@@ -593,6 +617,14 @@ class Threads:
     @property
     def updates_made(self) -> int:
         return sum(monitor.updates_made for monitor in self.monitors)
+
+
+def _said(error: Exception, update: int) -> str:
+    """What an error says, in one line, and where it was raised."""
+    last, (first, *_) = traceback.extract_tb(error.__traceback__)[-1], [*str(error).splitlines(), ""]
+    return (
+        f"{type(error).__name__}: {shortened(first)} ({os.path.basename(last.filename)}:{last.lineno}, update {update})"
+    )
 
 
 class _Reached:

@@ -57,7 +57,7 @@ class CheckReport:
     nothing_to_look_at: list[NotLookedAt] = field(default_factory=list)
     """Checks for which what they judge was not there."""
     not_looked_at: list[NotLookedAt] = field(default_factory=list)
-    """Checks that failed themselves."""
+    """Checks that failed themselves, or all the others where the watch did."""
     notes: list[str] = field(default_factory=list)
     """What could not be decided, and why."""
     shortened: bool = False
@@ -158,7 +158,7 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
         ignored=sorted(set(findings) & ignored),
         held=[check for check in silent if check in found.looked],
         nothing_to_look_at=[NotLookedAt(check, found.lacking[check]) for check in silent if check not in found.looked],
-        not_looked_at=[NotLookedAt(check, f"it failed itself: {how}") for check, how in found.crashed.items()],
+        not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
         notes=found.notes,
         shortened=any(monitor.passes_shortened for monitor in threads.monitors),
         crashed=crashed,
@@ -169,7 +169,7 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
             "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
             "end like this by itself, try --full"
         )
-    if not threads.trained and crashed is None and not report.findings:
+    if not threads.trained and crashed is None and not report.findings and threads.broken is None:
         raise CannotTry(
             f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
             "of its own, check the script that it starts there"
@@ -250,7 +250,7 @@ class _Found:
     findings: dict[str, Finding]
     notes: list[str]
     crashed: dict[str, str]
-    """Checks that failed themselves, and how."""
+    """Checks that could not look, and why."""
     looked: set[str]
     lacking: dict[str, str]
     """Checks that had nothing to look at, and why."""

@@ -419,10 +419,96 @@ def test_facts_are_told_first_whoever_asks_for_them() -> None:
 def test_nothing_found_is_not_said_where_a_check_failed() -> None:
     faulty = a_check("Faulty", on_step=fails_at_the_third)
     faulty.__module__ = f"{catalogue.PACKAGE}.tests"
-    with pytest.raises(CannotTry, match="the check tests::faulty failed itself: KeyError"), watch():
+    with pytest.raises(CannotTry, match="tests::faulty: it failed itself: KeyError"), watch():
         loop()
     with pytest.raises(SilentBug, match="gradients::not-cleared"), watch():
         loop(clears=False)
+
+
+# A watch that fails itself
+
+
+def trained(updates: int = 6) -> tuple[list[float], list[torch.Tensor]]:
+    """Losses and weights of a loop that goes through what is wrapped."""
+    torch.manual_seed(0)
+    rows = TensorDataset(torch.randn(8 * updates, 2), torch.randint(2, (8 * updates,)))
+    loader, model, losses = DataLoader(rows, batch_size=8), nn.Linear(2, 2), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=updates)
+
+    for inputs, labels in loader:
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses, [parameter.detach().clone() for parameter in model.parameters()]
+
+
+ENTRIES = [
+    "begin_pass",
+    "give",
+    "end_pass",
+    "forward",
+    "loss",
+    "backward",
+    "optimizer_made",
+    "step_begins",
+    "step_ends",
+    "is_sampled",
+    "emit",
+]
+"""Methods of the monitor that instruments call."""
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_script_goes_on_where_the_watch_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise IndexError("a fault of ours")
+
+    losses, weights = trained()
+    monkeypatch.setattr(Monitor, name, fails)
+    with watch(raise_errors=False) as threads:
+        watched_losses, watched_weights = trained()
+    assert watched_losses == losses
+    assert all(map(torch.equal, watched_weights, weights))
+    assert threads.broken is not None
+    assert threads.broken.startswith("watching failed itself: IndexError: a fault of ours (test_monitor.py:")
+    assert set(threads.crashed) == {check.id for check in threads.first.checks}
+
+
+def test_nothing_found_is_not_said_where_the_watch_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Monitor, optimizer: torch.optim.Optimizer) -> None:
+        raise IndexError("a fault of ours")
+
+    monkeypatch.setattr(Monitor, "step_ends", fails)
+    with pytest.raises(CannotTry, match=r"^\d\d checks: watching failed itself: IndexError"), watch(must_train=False):
+        loop()
+
+
+def test_what_was_found_before_the_watch_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    begins, seen = Monitor.step_begins, []
+
+    def fails(self: Monitor, optimizer: torch.optim.Optimizer) -> None:
+        seen.append(optimizer)
+        if len(seen) == 5:
+            raise IndexError("a fault of ours")
+        begins(self, optimizer)
+
+    monkeypatch.setattr(Monitor, "step_begins", fails)
+    with pytest.raises(SilentBug, match="gradients::not-cleared"), watch():
+        loop(clears=False)
+
+
+def test_what_the_script_raises_is_no_fault_of_the_watch() -> None:
+    model = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match="does not require grad"), watch(must_train=False) as threads:
+        model(torch.randn(4, 2)).detach().sum().backward()
+    with pytest.raises(ValueError, match="Expected input batch_size"), watch(must_train=False) as threads:
+        nn.functional.cross_entropy(model(torch.randn(4, 2)), torch.tensor([0, 1]))
+    assert threads.broken is None
 
 
 # Signals

@@ -38,7 +38,7 @@ LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
 @contextmanager
 def instrumented(threads: Threads) -> Iterator[None]:
     """Report to ``threads`` what happens; afterwards everything is as it was."""
-    patches = Patches()
+    patches = Patches(threads.fails)
     with ExitStack() as stack:
         stack.callback(patches.undo)
         for handle in optimizers.hooks(threads):

@@ -39,10 +39,12 @@ def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
             to_skip = 0
             if fetched and threads.current() is not None:
                 of, indices, samples, _ = fetched.popleft()
-                monitor.give(of, indices, samples, data)  # the loader may have moved, joined or cut what it took
+                with threads.guarded():  # the loader may have moved, joined or cut what it took
+                    monitor.give(of, indices, samples, data)
             yield data
         if fetched.ended is not None and threads.current() is not None:
-            monitor.end_pass(fetched.ended)
+            with threads.guarded():
+                monitor.end_pass(fetched.ended)
 
     for name in ("DataLoaderShard", "DataLoaderDispatcher"):
         patches.wrap(getattr(module, name), "__iter__", iterate)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from torch.utils.data import dataloader
 
-from harness.watch.asking import asker
+from harness.watch.asking import COUNTS, asker
 from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
@@ -23,9 +23,9 @@ MOST_PLANNED = 10_000_000
 class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
-    def __init__(self, drawn: Iterator[Any], seen: Pass, monitor: Monitor) -> None:
-        self._drawn, self._seen, self._locator = drawn, seen, monitor.locator
-        self._shortening = monitor.options.shortening
+    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Threads) -> None:
+        self._drawn, self._seen, self._threads = drawn, seen, threads
+        self._shortening = threads.options.shortening
         self._given = 0
         self.queue: list[Any] = []
         self.asked = False
@@ -37,7 +37,9 @@ class _Indices:
             raise StopIteration
         index = next(self._drawn)
         if self._may_end():
-            loop = asker(self._locator)
+            loop = COUNTS
+            with self._threads.guarded():
+                loop = asker(self._threads.locator)
             if loop.waits_for_the_end:
                 seen.shortened, seen.may_be_left = True, loop.may_leave
                 index = self._last_after(index)
@@ -94,7 +96,7 @@ class _Passes:
         begun = monitor.begin_pass(loader, planned)
         begun.iterator = weakref.ref(iterator)
         self._begun[iterator] = monitor, begun
-        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, monitor)
+        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, self._threads)
         return begun
 
     def following(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

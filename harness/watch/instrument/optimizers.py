@@ -32,13 +32,15 @@ def hooks(threads: Threads) -> list[RemovableHandle]:
     closures = _Closures(threads)
 
     def begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        if monitor := threads.stepping(optimizer):
-            return closures.step_begins(monitor, optimizer, args, kwargs)
+        with threads.guarded():
+            if monitor := threads.stepping(optimizer):
+                return closures.step_begins(monitor, optimizer, args, kwargs)
         return None
 
     def ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if monitor := threads.current():
-            monitor.step_ends(optimizer)
+        with threads.guarded():
+            if monitor := threads.current():
+                monitor.step_ends(optimizer)
 
     def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         threads.stop_at_limit()

@@ -22,7 +22,9 @@ of ``args``."""
 class Patches:
     """Replaces attributes, also in modules that are imported later; :meth:`undo` puts everything back."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        """``failed`` is told what a wrapper raises that the original did not; the script never gets that."""
+        self._failed = failed
         self._replaced: list[tuple[Any, str, Any]] = []
         self._later: dict[str, Callable[[ModuleType], None]] = {}
         self._finder = _Later(self._later)
@@ -38,9 +40,9 @@ class Patches:
             return
         own = vars(owner).get(name, ABSENT)
         if isinstance(own, classmethod):
-            self.put(owner, name, classmethod(_calling(wrapper, own.__func__)))
+            self.put(owner, name, classmethod(self._calling(wrapper, own.__func__)))
         else:
-            self.put(owner, name, _calling(wrapper, getattr(owner, name)))
+            self.put(owner, name, self._calling(wrapper, getattr(owner, name)))
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Have ``value`` in the place of ``owner.name``."""
@@ -65,14 +67,44 @@ class Patches:
             else:
                 setattr(owner, name, own)
 
+    def _calling(self, wrapper: Wrapper, original: Original) -> Original:
+        failed = self._failed
 
-def _calling(wrapper: Wrapper, original: Original) -> Original:
-    @functools.wraps(original)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        """Call what is watched."""  # Evaluate copies the code of its methods, and adds to the docstring in it
-        return wrapper(original, args, kwargs)
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            """Call what is watched."""  # Evaluate copies the code of its methods, and adds to the docstring in it
+            call = _Call(original)
+            try:
+                return wrapper(call, args, kwargs)
+            except Exception as error:
+                if error is call.error:
+                    raise
+                failed(error)
+            return call.result if call.returned else original(*args, **kwargs)
 
-    return watched
+        return watched
+
+
+class _Call:
+    """The call of an original by its wrapper, and what came of it."""
+
+    __slots__ = ("__name__", "_original", "error", "result", "returned")
+
+    def __init__(self, original: Original) -> None:
+        self._original = original
+        self.__name__ = getattr(original, "__name__", "")
+        self.error: Exception | None = None
+        self.result: Any = None
+        self.returned = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self.result = self._original(*args, **kwargs)
+        except Exception as error:
+            self.error = error
+            raise
+        self.returned = True
+        return self.result
 
 
 class _Later(MetaPathFinder):

@@ -41,12 +41,13 @@ def install(threads: Threads, patches: Patches) -> None:
             depth.calls -= 1
         if not depth.calls and next(nn.Module.named_parameters(module), None) is None:  # a class may have its own
             return output  # a loss, a transform of data, a replica of DataParallel
-        monitor = threads.calling_a_model()
-        if monitor is not None and not monitor.in_backward:
-            if depth.calls:
-                monitor.inner_forward(module, args, kwargs, output)
-            else:
-                monitor.forward(module, args, kwargs, output)
+        with threads.guarded():
+            monitor = threads.calling_a_model()
+            if monitor is not None and not monitor.in_backward:
+                if depth.calls:
+                    monitor.inner_forward(module, args, kwargs, output)
+                else:
+                    monitor.forward(module, args, kwargs, output)
         return output
 
     patches.put(nn.Module, "__call__", __call__)
