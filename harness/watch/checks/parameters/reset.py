@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from harness.watch.check import Check
 from harness.watch.events import End, Load, Step, StepBegins
+from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.tensor_updates import ROUNDINGS, with_gradients
 from harness.watch.monitor import Monitor
 
@@ -20,6 +21,7 @@ KEPT = 64
 class SetBack:
     """A tensor that was found to be what it was before the first update."""
 
+    name: str
     where: str | None
     update: int
     steps: int
@@ -69,6 +71,7 @@ class Reset(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self.parameters = monitor.fact(Parameters)
         self.followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
         self.back: deque[SetBack] = deque(maxlen=KEPT)
 
@@ -88,9 +91,9 @@ class Reset(Check):
                 smallest = min(trained, key=lambda p: p.numel())
                 self.followed[event.optimizer] = Followed(smallest, smallest.detach().clone())
         elif _has_moved(followed) and any(p is followed.parameter for p in trained) and _is_set_back(followed, event):
-            followed.back = SetBack(
-                event.where, event.update, event.number, torch.zeros((), device=followed.start.device)
-            )
+            name = self.parameters.name_of(followed.parameter)
+            since = torch.zeros((), device=followed.start.device)
+            followed.back = SetBack(name, event.where, event.update, event.number, since)
             self.back.append(followed.back)
 
     def on_step(self, event: Step) -> None:
@@ -109,7 +112,7 @@ class Reset(Check):
             if back.goes_on:
                 self.found(
                     expected="parameters as the updates before left them",
-                    observed="a tensor is what it was before the first update",
+                    observed=f"{back.name} is what it was before the first update",
                     where=back.where,
                     update=back.update,
                 )
