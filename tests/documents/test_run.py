@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness import compat
-from harness.documents import run as documents_run
+from harness.documents.collect import read_documents
+from harness.documents.process import started
 from harness.documents.replacements import REPLACEMENTS, replaced
 from harness.documents.run import run_documents
+from harness.documents.workspace import Place
 from harness.errors import CannotTry
 from harness.recipe import RECIPES
 from harness.record import BlockRecord, DocumentsRecord
@@ -122,7 +124,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> DocumentsRecord:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "000.md").write_text(FIRST)
     (folder / "001.md").write_text(SECOND)
-    return run_documents(folder, RECIPES["tiny"])
+    return run_documents(read_documents(folder), RECIPES["tiny"]).record
 
 
 @pytest.fixture
@@ -229,21 +231,44 @@ def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
     assert str(Path.cwd()) not in text
 
 
-def test_a_hung_block_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with documents_run._notebook(tmp_path, os.environ) as notebook:
-        assert notebook.run("1 + 1", "first")["printed"] == "2"
-        assert notebook.run("input()", "second")["error"]["type"] == "EOFError"
-        monkeypatch.setattr(documents_run, "PATIENCE", 1.0)
-        assert notebook.run("import time; time.sleep(60)", "third")["error"]["says"] == "no end after 1 s"
-        assert notebook.died
+def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: Path) -> None:
+    with started(Place(tmp_path, dict(os.environ))) as process:
+        assert process.run("1 + 1", "first")["printed"] == "2"
+        assert process.run("input()", "second")["error"]["type"] == "EOFError"
+        long = "import time\nbefore = 1\ntime.sleep(60)"
+        assert process.run(long, "third", timeout=1)["error"]["says"] == "no end after 1 s"
+        assert process.run("before", "fourth")["printed"] == "1"
+        assert not process.died
+
+
+def test_a_block_that_cannot_be_interrupted_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.documents.process.GRACE", 0.5)
+    code = """
+import subprocess, sys
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open("pid", "w").write(str(other.pid))
+while True:
+    try:
+        while True: pass
+    except KeyboardInterrupt:
+        pass
+"""
+    with started(Place(tmp_path, dict(os.environ))) as process:
+        done = process.run(code, "first", timeout=2)
+        assert (done["error"]["type"], done["error"]["says"]) == ("TimedOut", "no end after 2 s")
+        assert process.died
+    status = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
 def test_a_folder_without_documents(tmp_path: Path) -> None:
     with pytest.raises(CannotTry, match=r"no documents in .*: expected files"):
-        run_documents(tmp_path, RECIPES["tiny"])
+        read_documents(tmp_path)
     (tmp_path / "a.md").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(CannotTry, match="cannot be read"):
-        run_documents(tmp_path, RECIPES["tiny"])
+        read_documents(tmp_path)
 
 
 @pytest.mark.parametrize(
