@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from harness.documents.blocks import Block
 
+BUILTIN = set(dir(builtins))
+
 
 class Step(NamedTuple):
     """A block in its turn."""
@@ -46,6 +48,8 @@ def steps_of(blocks: Sequence[Block]) -> list[Step]:
     variables, are relied on together. Names that are only ever imported connect nothing, but need their import.
     """
     names = [_Names.of(block) for block in blocks]
+    own = set[str]().union(*(each.assigns | each.imports for each in names))
+    names = [each._replace(mentions=each.mentions - (BUILTIN - own)) for each in names]
     imported = set[str]().union(*(each.imports for each in names)) - set[str]().union(*(each.assigns for each in names))
     steps: list[Step] = []
     groups: list[tuple[set[str], set[int]]] = []
@@ -108,7 +112,7 @@ class _Names(NamedTuple):
         }
         mentions = {each.get_name() for each in symbols}
         mentions |= {each.get_name() for inner in _below(top) for each in inner.get_symbols() if each.is_global()}
-        return cls(mentions - (set(dir(builtins)) - assigns - imports), assigns, imports)
+        return cls(mentions, assigns, imports)
 
 
 def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

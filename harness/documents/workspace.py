@@ -71,10 +71,11 @@ class Workspace:
                 "HF_DATASETS_CACHE": place / "home" / "datasets",
                 "HF_MODULES_CACHE": self.root / "modules",
             }
-            yield Place(place / "work", _environment() | {name: str(each) for name, each in places.items()})
+            yield Place(place / "work", clean_environment() | {name: str(each) for name, each in places.items()})
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
+    """What of this process's environment a block sees."""
     kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
     if "PYTHONPATH" in kept:  # from another folder
         kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, kept["PYTHONPATH"].split(os.pathsep)))
