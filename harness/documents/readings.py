@@ -81,7 +81,7 @@ def _identity(
 ) -> str:
     block = blocks[at]
     made = set[str]().union(*(names[place].assigns | names[place].imports for place in range(at)))
-    lacks = names[at].mentions - made
+    lacks = names[at].reads - made
     # A name that is missing is taken from a block further down, or the reader is told which block would have made it.
     later = [each.key for each, its in zip(blocks[at + 1 :], names[at + 1 :], strict=True) if its.assigns & lacks]
     parts = [block.key, str(block.why_not), str(block.raises), *block.decorators, *later]
@@ -93,26 +93,28 @@ class _Names(NamedTuple):
     """The global names of a block."""
 
     mentions: set[str]
+    reads: set[str]
     assigns: set[str]
     imports: set[str]
 
     @classmethod
     def of(cls, block: Block) -> _Names:
         if block.why_not is not None:
-            return cls(set(), set(), set())
+            return cls(set(), set(), set(), set())
         try:
             top = symtable.symtable(block.python, block.file, "exec")
         except (SyntaxError, ValueError):
-            return cls(set(), set(), set())  # it does nothing but fail
+            return cls(set(), set(), set(), set())  # it does nothing but fail
         symbols = top.get_symbols()
         imports = {each.get_name() for each in symbols if each.is_imported()}
         assigns = {each.get_name() for each in symbols if each.is_assigned()} - imports
         assigns |= {
             each.get_name() for inner in _below(top) for each in inner.get_symbols() if each.is_declared_global()
         }
-        mentions = {each.get_name() for each in symbols}
-        mentions |= {each.get_name() for inner in _below(top) for each in inner.get_symbols() if each.is_global()}
-        return cls(mentions, assigns, imports)
+        of_inner = {each.get_name() for inner in _below(top) for each in inner.get_symbols() if each.is_global()}
+        mentions = {each.get_name() for each in symbols} | of_inner
+        reads = {each.get_name() for each in symbols if each.is_referenced()} | of_inner
+        return cls(mentions, reads, assigns, imports)
 
 
 def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

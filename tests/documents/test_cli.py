@@ -82,10 +82,8 @@ def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> No
         "from datasets import load_dataset, load_metric",
         ("from evaluate import load as load_metric\nfrom datasets import load_dataset"),
     )
-    assert english.read_bytes() == before[english].replace(f"{import_}  # one".encode(), new.encode())
-    assert german.read_bytes() == before[german].replace(
-        f"{import_}  # eins".encode(), new.replace("\n", "\r\n").encode()
-    )
+    assert english.read_bytes() == before[english].replace(import_.encode(), new.encode())
+    assert german.read_bytes() == before[german].replace(import_.encode(), new.replace("\n", "\r\n").encode())
     assert cells.read_bytes() == before[cells].replace(
         b"from datasets import load_metric", b"from evaluate import load as load_metric"
     )

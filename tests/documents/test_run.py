@@ -301,6 +301,16 @@ def test_a_folder_without_documents(tmp_path: Path) -> None:
             "DataCollatorWithPadding(padding=True, tokenizer=tok)",
         ),
         ("Trainer(m, f(x), tokenizer=tok)", "Trainer(m, f(x), processing_class=tok)"),
+        (
+            "def f():\n    from transformers import AdamW, get_scheduler  # both\n    return 1",
+            "def f():\n    from torch.optim import AdamW\n    from transformers import get_scheduler  # both\n    return 1",
+        ),
+        (
+            "from transformers import (\n    AdamW,  # gone\n    get_scheduler,\n)  # all",
+            "from torch.optim import AdamW\nfrom transformers import get_scheduler  # all",
+        ),
+        ("from transformers import AdamWeightDecay", "from transformers import AdamWeightDecay"),
+        ("# from transformers import AdamW", "# from transformers import AdamW"),
     ],
 )
 def test_replacements(code: str, new: str) -> None:
