@@ -407,10 +407,19 @@ def _why_not(code: str, is_python: bool) -> str | None:
     except SyntaxError:
         if re.match(r"^\s*[!！]", code):  # noqa: RUF001
             return "a command of the shell"
+        if _is_a_patch(python):
+            return "a list of changes"
         return None if is_python else "not Python"  # a reader who copies it meets the error
     if python != code and all(isinstance(each, ast.Pass) for each in tree.body):
         return "a command of the shell"
     return None
+
+
+def _is_a_patch(code: str) -> bool:
+    """Whether it is Python once the lines with a minus are gone, and the plus of those that come in their place."""
+    kept = [line for line in code.splitlines() if not re.match(r"\s*-", line)]
+    after = [re.sub(r"^(\s*)\+", r"\1", line) for line in kept]
+    return after != code.splitlines() and _statements(after) is not None
 
 
 def _names(code: str) -> list[str]:

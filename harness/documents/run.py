@@ -36,8 +36,8 @@ OFFLINE = re.compile(
 """The errors of what would be fetched: only the corpus, the checkpoint and the metric of MRPC are here."""
 
 
-NOT_INSTALLED = re.compile(r"requires the (\w+) library but it was not found in your environment")
-"""What transformers says of a class whose library is missing."""
+NOT_INSTALLED = re.compile(r"^ImportError: .*?(\w+)(?: library but it was not found| is not installed)", re.IGNORECASE)
+"""What transformers and datasets say where a library is missing."""
 
 
 class Outcome(NamedTuple):
@@ -308,7 +308,7 @@ def _missing(error: Mapping[str, Any], lost: Mapping[str, str]) -> str | None:
     text = f"{error['type']}: {error['says']}"
     module = error["module"] or next(iter(NOT_INSTALLED.findall(text)), None)
     if module is not None:
-        return f"needs {module}, which is not installed"
+        return f"needs {module.lower()}, which is not installed"
     if OFFLINE.search(text):
         return f"needs something that is fetched ({error['type']})"
     return None
