@@ -66,7 +66,7 @@ def with_sources(text: str, sources: Mapping[int, str]) -> str:
 
 
 def _loaded(text: str) -> dict[str, Any]:
-    notebook = json.loads(text)
+    notebook: dict[str, Any] = json.loads(text)
     version = notebook.get("nbformat") if isinstance(notebook, dict) else None
     if version != MAJOR or not isinstance(notebook.get("cells"), list):
         raise ValueError(f"expected a notebook of nbformat {MAJOR}, found {version}; jupyter nbconvert converts it")

@@ -36,9 +36,10 @@ def readings_of(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for label in dict.fromkeys(each.runnable for each in blocks):
         if label is not None:
             yield [each for each in blocks if each.runnable == label]
-    frameworks = [each for each in dict.fromkeys(each.framework for each in blocks) if each is not None]
-    for framework in frameworks or [None]:
-        yield [each for each in blocks if each.framework in (None, framework)]
+    frameworks = dict.fromkeys(each.framework for each in blocks)
+    for framework in frameworks:
+        if framework is not None or len(frameworks) == 1:
+            yield [each for each in blocks if each.framework in (None, framework)]
 
 
 def steps_of(blocks: Sequence[Block]) -> list[Step]:
