@@ -67,7 +67,7 @@ def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> No
     assert shown.exit_code == 1, shown.output
     assert "FAILS" in shown.stderr
     assert {path: path.read_bytes() for path in before} == before
-    assert shown.stdout.startswith("--- a/docs/a.md\n+++ b/docs/a.md\n@@ ")
+    assert shown.stdout.startswith("--- a/docs/a.md\n+++ b/docs/a.md\n")
 
     result = harness("--fix")
     assert result.exit_code == 1, result.output  # of open('absent')
