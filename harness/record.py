@@ -81,6 +81,12 @@ class BlockRecord(StrictModel):
     """Whether the document shows an output that can be compared."""
     prints: str | None = None
     """What it printed, where that is not what the document shows."""
+    cell: int | None = None
+    """Of a notebook, counted from 1."""
+    same_as: str | None = None
+    """The document and number of the block that was executed, where this is a copy of it after the same blocks."""
+    seconds: float | None = None
+    """How long it ran as printed; None for what was not executed."""
 
 
 class DocumentsRecord(StrictModel):
@@ -92,6 +98,12 @@ class DocumentsRecord(StrictModel):
     provenance: Provenance
     started: str
     blocks: list[BlockRecord]
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """For each file that was done with."""
+    timeout: float | None = None
+    """Seconds that each block was given."""
+    interrupted: bool = False
+    """Whether it ended, or is still running, before all documents were through."""
 
 
 class RunRecord(StrictModel):

@@ -3,47 +3,143 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.options import FOUND, check_json, chosen_recipe, echo, run_folder, source_options
+from harness.cli.options import (
+    FOUND,
+    check_json,
+    chosen_recipe,
+    echo,
+    run_folder,
+    source_options,
+    terminated_is_interrupted,
+)
+from harness.errors import CannotTry
+
+if TYPE_CHECKING:
+    from harness.documents.collect import Document
+    from harness.documents.rewrite import Fix, Rewritten
+    from harness.record import DocumentsRecord
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|FILE")
 @source_options
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600,
+    show_default=True,
+    metavar="SECONDS",
+    help="Interrupt a block that takes longer; it counts as failing.",
+)
+@click.option("--diff", is_flag=True, help="Print the replacements that run as a patch; all else goes to stderr.")
+@click.option("--fix", is_flag=True, help="Write the replacements that run into the documents.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Where documents.json goes. [default: runs/documents-TIME]",
 )
-def documents(folder: Path, output: Path | None, **options: Any) -> None:
-    """Run the code blocks of the documents in FOLDER (*.txt, *.md) as they are printed.
+def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix: bool, **options: Any) -> None:
+    """Run the code blocks of documents (*.md, *.mdx, *.ipynb, *.txt) as they are printed.
+
+    The blocks are executed, with your rights and without a sandbox: run only documents that you trust. They see neither
+    your tokens nor other environment variables of yours, and work in a folder that is removed afterwards.
 
     The recipe says with which corpus and tokenizer; the model is a small random BERT, and nothing is fetched. Exit
-    status 1 where a block fails as printed.
+    status 1 where a block fails as printed; with --fix, where one fails that was not replaced.
     """
     recipe = chosen_recipe(**options)
 
+    from tqdm import tqdm
+
+    from harness.documents.collect import read_documents
     from harness.documents.run import run_documents
     from harness.files import write_atomically
     from harness.matrix import DOCUMENTS_FILE
     from harness.report import annotations
-    from harness.report.documents import block_line, outcome_lines
+    from harness.report.documents import outcome_lines, row_lines
     from harness.run import quiet_libraries
 
+    found = read_documents(place)
     output = output or run_folder("documents")
     with suppress(OSError):  # which check_json says better
         output.mkdir(parents=True, exist_ok=True)
-    check_json(output / DOCUMENTS_FILE)
+    file = output / DOCUMENTS_FILE
+    check_json(file)
     quiet_libraries()
-    record = run_documents(folder, recipe, on_block=lambda block: click.echo(block_line(block)))
-    write_atomically(output / DOCUMENTS_FILE, record.model_dump_json(indent=1) + "\n")
-    echo(outcome_lines(record, output))
+
+    def keep(record: DocumentsRecord) -> None:
+        write_atomically(file, record.model_dump_json(indent=1) + "\n")
+
+    interval = 0.1 if sys.stderr.isatty() else 10
+    with terminated_is_interrupted(), tqdm(total=len(found), unit="file", mininterval=interval) as bar:
+
+        def through(document: Document) -> None:
+            bar.set_postfix_str(document.file, refresh=False)
+            bar.update()
+
+        record, fixes = run_documents(found, recipe, timeout=timeout, on_block=keep, on_document=through)
+        keep(record)
+    echo(row_lines(record), err=diff)
+    echo(outcome_lines(record, output), err=diff)
+    paths = {each.file: each.path for each in found}
     for block in record.blocks if annotations.running_in_github_actions() else ():
-        echo(annotations.of_block(block, str(folder / block.file)))
-    sys.exit(FOUND if any(block.outcome == "fails" for block in record.blocks) else 0)
+        echo(annotations.of_block(block, str(paths[block.file])), err=diff)
+    if record.interrupted:
+        kept = "; no document was changed" if fix else ""
+        raise CannotTry(f"interrupted; what was found until then is in {file}{kept}")
+    replaced = _replace(fixes, paths, diff=diff, fix=fix) if diff or fix else 0
+    failing = sum(block.outcome == "fails" for block in record.blocks) - (replaced if fix else 0)
+    sys.exit(FOUND if failing else 0)
+
+
+def _replace(fixes: Sequence[Fix], paths: dict[str, Path], *, diff: bool, fix: bool) -> int:
+    """Print and write the documents with the fixes; how many blocks that were."""
+    from harness.documents.rewrite import diff_lines
+    from harness.files import write_atomically
+    from harness.report.documents import fix_lines
+
+    replaced = documents = 0
+    left: list[str] = []
+    for count, changed in _rewritten(fixes, paths):
+        left += [f"{block.document}:{block.number}" for block in changed.left]
+        if changed.before == changed.after:
+            continue
+        if diff:
+            click.echo("".join(diff_lines(changed, _below_here(changed.path))), nl=False)
+        if fix:
+            try:
+                write_atomically(changed.path, changed.after)
+            except OSError as error:
+                raise CannotTry(f"{changed.path} cannot be written ({error.strerror}); it is as it was") from error
+            replaced, documents = replaced + count, documents + 1
+    echo(fix_lines(replaced, documents, left), err=diff)
+    return replaced
+
+
+def _rewritten(fixes: Sequence[Fix], paths: dict[str, Path]) -> Iterator[tuple[int, Rewritten]]:
+    """Each document with its fixes, and how many of them could be written."""
+    from harness.documents.rewrite import rewritten
+
+    for file, group in groupby(fixes, key=lambda each: each.block.file):
+        of_document = sorted(group, key=lambda each: each.block.number)
+        try:
+            changed = rewritten(paths[file], of_document)
+        except (OSError, ValueError) as error:
+            raise CannotTry(f"document {paths[file]} cannot be read any more ({error}); run it again") from error
+        yield len(of_document) - len(changed.left), changed
+
+
+def _below_here(path: Path) -> str:
+    """A file as a patch names it: from the working directory, if it lies there."""
+    path = path.resolve()
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path.relative_to(path.anchor)).as_posix()

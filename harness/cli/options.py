@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,6 +119,20 @@ def check_json(file: Path) -> None:
 def echo(lines: Iterable[str], *, err: bool = False) -> None:
     for line in lines:
         click.echo(line, err=err)
+
+
+@contextmanager
+def terminated_is_interrupted() -> Iterator[None]:
+    """SIGTERM, which schedulers and CI send, ends a command as Ctrl-C does: what there is so far is kept."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The code blocks of a document, with what is printed below them.
 
-Three forms are known: fenced blocks of Markdown, cells of an exported notebook ("In [None]:"), and listings whose line
-numbers were copied in front of them.
+Four forms are known: fenced blocks of Markdown and MDX, with the options of Hugging Face's doc-builder; cells of
+notebooks; cells of an exported notebook ("In [None]:"); and listings whose line numbers were copied in front of them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,33 @@ import doctest
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.documents import notebooks
+
 FENCE = re.compile(r"^(?P<indent> *)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 """CommonMark's: closed by as many of the same marks, with nothing behind them."""
+
+FRAMEWORK = re.compile(
+    r"^\s*(?:\{(?:#if|:else if)\s+fw\s*===?\s*['\"](?P<begins>\w+)['\"]\s*\}|<(?P<tag>pt|tf|jax)>"
+    r"|(?P<otherwise>\{:else\})|(?P<ends>\{/if\}|</(?:pt|tf|jax)>))\s*$"
+)
+"""Where MDX shows one framework's readers what others do not see."""
+
+OTHER = {"pt": "tf", "tf": "pt"}
+
+RUNNABLE = re.compile(r"(?:^|\s)runnable(?::(?P<label>\S+))?(?=\s|$)")
+CONTINUES = re.compile(r"(?P<label>.+):[1-9]\d*")
+"""doc-builder's option of a fence (docs/runnable-code-blocks.md): blocks of one label run in a namespace of theirs."""
+
+DECORATOR = re.compile(r"^#\s*pytest-decorator:\s*(.+)$", re.MULTILINE)
+SHELL = re.compile(r"^(?P<indent>\s*)[!！%?].*$")  # noqa: RUF001
+OTHER_CELL = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)(?P<of>\w+)")
+"""IPython's lines that are not Python, and cells that are not."""
 
 LANGUAGES = ("", "py", "python", "python3", "pycon", "ipython")
 OUTPUT = ("python out", "output", "out", "text", "txt")
@@ -52,47 +72,124 @@ class Block:
     printed: str = ""
     """The output that the document shows for it."""
     why_not: str | None = None
+    lines: tuple[int, int] = (1, 1)
+    """The first and last line, counted from 1, of what it stands in: the document, or the source of its cell."""
+    cell: int | None = None
+    """Of a notebook, counted from 1."""
+    framework: str | None = None
+    """Whose readers see it, where the document has alternatives: "pt", "tf", "jax"."""
+    runnable: str | None = None
+    """The label of doc-builder's blocks that run in a namespace of theirs."""
+    raises: str | None = None
+    """The error that the document shows as its output."""
+
+    @property
+    def python(self) -> str:
+        """What is executed: the code, without IPython's lines of other languages."""
+        return python_of(self.code)
+
+    @property
+    def decorators(self) -> tuple[str, ...]:
+        """Dotted names of the decorators of the test that doc-builder makes of it."""
+        return tuple(
+            name.strip() for names in DECORATOR.findall(self.code) for name in names.split(",") if name.strip()
+        )
 
     @property
     def label(self) -> str:
         """The names that it imports or calls first."""
-        return ", ".join(_names(self.code)[:NAMED]) or "no call"
+        return ", ".join(_names(self.python)[:NAMED]) or "no call"
 
     @property
     def assigns(self) -> set[str]:
         """The names that it gives a value."""
-        if _statements(self.code.splitlines()) is None:
+        if _statements(self.python.splitlines()) is None:
             return set()
         return {
             each.id
-            for each in ast.walk(ast.parse(self.code))
+            for each in ast.walk(_parsed(self.python))
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
         }
 
     @property
     def key(self) -> str:
-        """Equal for blocks that differ in comments and layout only."""
-        try:
-            return ast.unparse(ast.parse(self.code))
-        except SyntaxError:
-            return "\n".join(line.strip() for line in self.code.splitlines())
+        return key_of(self.code)
 
 
-def blocks_of(path: Path) -> list[Block]:
-    """The blocks of a document, in order.
+def key_of(code: str) -> str:
+    """Equal for code that differs in comments and layout only."""
+    try:
+        return ast.unparse(_parsed(python_of(code)))
+    except SyntaxError:
+        return "\n".join(line.strip() for line in code.splitlines())
+
+
+def python_of(code: str) -> str:
+    """Code as Python runs it: commands of the shell and IPython's magics, if it has some, do nothing."""
+    if _statements(code.splitlines()) is not None:
+        return code
+    without = "\n".join(SHELL.sub(r"\g<indent>pass", line) for line in code.splitlines())
+    return code if _statements(without.splitlines()) is None else without
+
+
+def blocks_of(path: Path, file: str | None = None) -> list[Block]:
+    """The blocks of a document, in order; ``file`` is what it is called.
 
     Raises:
         OSError, UnicodeDecodeError: it cannot be read.
+        ValueError: it is no notebook that can be read.
     """
-    document, lines = path.stem.partition("_")[0], path.read_text(encoding="utf-8-sig").splitlines()
-    found: list[Block] = []
-    for line, text, continues, is_python in _raw(lines):
-        for code, printed in [("", _joined(text))] if continues and found else _parted(text):
+    text, file = path.read_text(encoding="utf-8-sig"), file or path.name
+    document, found = path.stem.partition("_")[0], list[Block]()
+    raws = _cells(text) if path.suffix == ".ipynb" else _raw(text.splitlines())
+    for raw in _labelled(raws):
+        for code, printed in _code_and_output(raw, bool(found)):
             if not code and found and not found[-1].printed:
                 found[-1] = replace(found[-1], printed=printed)  # set apart from the code that printed it
-            else:
-                found.append(Block(document, path.name, len(found) + 1, line, code, printed, _why_not(code, is_python)))
+                continue
+            block = Block(document, file, len(found) + 1, raw.line, code, printed, _why_not(code, raw.is_python))
+            first = raw.line if raw.cell is None else 1
+            found.append(
+                replace(
+                    block,
+                    lines=(first, first + len(raw.lines) - 1),
+                    cell=raw.cell,
+                    framework=raw.framework,
+                    runnable=raw.runnable,
+                    raises=raw.raises,
+                )
+            )
     return found
+
+
+def _code_and_output(raw: _Raw, follows: bool) -> Iterable[tuple[str, str]]:
+    if raw.continues and follows:
+        return [("", _joined(raw.lines))]
+    if raw.shown is not None:
+        return [(_joined(raw.lines), raw.shown)]
+    return _parted(raw.lines)
+
+
+def _cells(text: str) -> Iterator[_Raw]:
+    for each in notebooks.cells_of(text):
+        lines = each.source.splitlines()
+        if any(line.strip() for line in lines):
+            shown = each.printed or ("" if each.raises else None)
+            yield _Raw(each.line, lines, cell=each.number, shown=shown, raises=each.raises)
+
+
+def _labelled(raws: Iterable[_Raw]) -> Iterator[_Raw]:
+    """With the label of the block that one continues."""
+    labels: set[str] = set()
+    for raw in raws:
+        label = raw.runnable
+        if label is not None and (match := CONTINUES.fullmatch(label)) and match["label"] in labels:
+            label = match["label"]
+        elif label == "":
+            label = f"line {raw.line}"
+        if label is not None:
+            labels.add(label)
+        yield raw._replace(runnable=label)
 
 
 def with_indentation(documents: Sequence[Sequence[Block]]) -> list[list[Block]]:
@@ -123,22 +220,23 @@ class _Raw(NamedTuple):
     """Whether it is the output of the block before."""
     is_python: bool = True
     """Whether the document says so."""
+    framework: str | None = None
+    runnable: str | None = None
+    cell: int | None = None
+    shown: str | None = None
+    """The output that is stored with it."""
+    raises: str | None = None
 
 
 def _raw(lines: Sequence[str]) -> Iterator[_Raw]:
     """The blocks as they stand in the document."""
-    at, ended = 0, -1
+    at, ended, framework = 0, -1, None
     while at < len(lines):
         if fence := FENCE.match(lines[at]):
             end = next((n for n in range(at + 1, len(lines)) if _closes(lines[n], fence)), len(lines))
-            info = " ".join(re.sub(r"[{}]|\btitle=.*", " ", fence["info"]).lower().split())
-            block = [line[min(len(fence["indent"]), len(line) - len(line.lstrip())) :] for line in lines[at + 1 : end]]
-            if info in LANGUAGES or info in OUTPUT:
-                yield _Raw(at + 2, block, info in OUTPUT, is_python=bool(info))
+            for raw in _fenced(lines, at, end, fence):
+                yield raw._replace(framework=framework)
             at = end + 1
-            output = _indented(lines, at)
-            if output and info in LANGUAGES:
-                yield _Raw(at + 1, output, continues=True)
         elif CELL.match(lines[at]):
             end = next((n for n in range(at + 1, len(lines)) if CELL.match(lines[n])), len(lines))
             yield _Raw(at + 2, _without_prose(lines[at + 1 : end]))
@@ -147,7 +245,26 @@ def _raw(lines: Sequence[str]) -> Iterator[_Raw]:
             yield _Raw(at + count + 1, list(lines[at + count : at + 2 * count]), continues=at == ended)
             at = ended = at + 2 * count
         else:
+            if choice := FRAMEWORK.match(lines[at]):
+                otherwise = OTHER.get(framework or "") if choice["otherwise"] else None
+                framework = choice["begins"] or choice["tag"] or otherwise
             at += 1
+
+
+def _fenced(lines: Sequence[str], at: int, end: int, fence: re.Match[str]) -> Iterator[_Raw]:
+    """The block between two fences, if it is code or output, and an output right below it."""
+    words = re.sub(r"[{}]|\btitle=.*", " ", fence["info"]).lower().split()
+    language = words[0].lstrip(".").rstrip(":") if words else ""
+    is_output = " ".join(words) in OUTPUT or words[1:2] == ["out"]
+    if not is_output and language not in LANGUAGES:
+        return
+    block = [line[min(len(fence["indent"]), len(line) - len(line.lstrip())) :] for line in lines[at + 1 : end]]
+    runnable = RUNNABLE.search(fence["info"])
+    label = None if runnable is None else runnable["label"] or ""
+    yield _Raw(at + 2, block, is_output, is_python=bool(language), runnable=label)
+    output = _indented(lines, end + 1)
+    if output and not is_output:
+        yield _Raw(end + 2, output, continues=True)
 
 
 def _closes(line: str, fence: re.Match[str]) -> bool:
@@ -248,9 +365,15 @@ def _is_literal(value: ast.expr) -> bool:
 
 def _statements(lines: Sequence[str]) -> list[ast.stmt] | None:
     try:
-        return ast.parse("\n".join(lines)).body or None
+        return _parsed("\n".join(lines)).body or None
     except SyntaxError:
         return None
+
+
+def _parsed(code: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the documents' strings, which are not ours
+        return ast.parse(code)
 
 
 def _lost_indentation(lines: Sequence[str]) -> bool:
@@ -270,17 +393,33 @@ def _joined(lines: Sequence[str]) -> str:
 def _why_not(code: str, is_python: bool) -> str | None:
     if not code.strip():
         return "an output without its code"
-    if re.match(r"^\s*[!！]|^\s*accelerate (config|launch)", code):  # noqa: RUF001
+    if re.match(r"^\s*accelerate (config|launch)", code):
         return "a command of the shell"
+    if other := OTHER_CELL.match(code):
+        return f"a cell of %%{other['of']}"
     if re.search(r"^[+-] ", code, re.MULTILINE):
         return "a list of changes"
+    python = python_of(code)
     try:
-        ast.parse(code)
+        tree = _parsed(python)
     except IndentationError:
         return LOST_INDENTATION
     except SyntaxError:
+        if re.match(r"^\s*[!！]", code):  # noqa: RUF001
+            return "a command of the shell"
+        if _is_a_patch(python):
+            return "a list of changes"
         return None if is_python else "not Python"  # a reader who copies it meets the error
+    if python != code and all(isinstance(each, ast.Pass) for each in tree.body):
+        return "a command of the shell"
     return None
+
+
+def _is_a_patch(code: str) -> bool:
+    """Whether it is Python once the lines with a minus are gone, and the plus of those that come in their place."""
+    kept = [line for line in code.splitlines() if not re.match(r"\s*-", line)]
+    after = [re.sub(r"^(\s*)\+", r"\1", line) for line in kept]
+    return after != code.splitlines() and _statements(after) is not None
 
 
 def _names(code: str) -> list[str]:

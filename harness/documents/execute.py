@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
+import importlib.util
 import io
 import json
 import os
 import re
+import signal
 import sys
 import traceback
+import unittest
 import warnings
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -30,35 +35,55 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.argv, sys.stderr = ["notebook"], LOGGED
+    sys.path.insert(0, "")  # as in a notebook
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only a block is interrupted
     namespace: dict[str, Any] = sys.modules["__main__"].__dict__
     for line in tasks:
         task = json.loads(line)
-        results.write(json.dumps(executed(task["code"], task["name"], namespace)) + "\n")
+        results.write(json.dumps(executed(task["code"], task["name"], namespace, task["decorators"])) + "\n")
         results.flush()
 
 
-def executed(code: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
-    """What a block did: the error, deprecation warnings, and what it printed or showed."""
-    printed, error, shown = io.StringIO(), None, None
+def executed(code: str, name: str, namespace: dict[str, Any], decorators: Sequence[str] = ()) -> dict[str, Any]:
+    """What a block did: the error, deprecation warnings, what it printed or showed, and why a decorator skipped it."""
+    printed, error, shown, skipped = io.StringIO(), None, [None], None
     LOGGED.seek(0)
     LOGGED.truncate()
+
+    def block() -> None:
+        body, last = _compiled(code, name)
+        exec(body, namespace)  # noqa: S102  that is what it is for
+        if last is not None:
+            shown[0] = eval(last, namespace)  # noqa: S307
+
     with contextlib.redirect_stdout(printed), _warnings() as seen:
         try:
-            body, last = _compiled(code, name)
-            exec(body, namespace)  # noqa: S102  that is what it is for
-            if last is not None:
-                shown = eval(last, namespace)  # noqa: S307
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for each in reversed(decorators):
+                block = _decorator(each)(block)
+            block()
         except BaseException as raised:  # noqa: BLE001 - it is what is asked for
-            error = _format_error(raised, name)
+            if decorators and (isinstance(raised, unittest.SkipTest) or type(raised).__name__ == "Skipped"):
+                skipped = str(raised) or "no reason given"
+            else:
+                error = _format_error(raised, name)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     warned = [str(each.message) for each in seen if _is_shown(each, name)]
     warned += [line for line in LOGGED.getvalue().splitlines() if DEPRECATED.search(line) and "Warning:" not in line]
     return {
         "error": error,
+        "skipped": skipped,
         "warnings": list(
             dict.fromkeys(_without_paths(each.strip().splitlines()[0]) for each in warned if each.strip())
         ),
-        "printed": printed.getvalue() + ("" if shown is None else repr(shown)),
+        "printed": printed.getvalue() + ("" if shown[0] is None else repr(shown[0])),
     }
+
+
+def _decorator(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _compiled(code: str, name: str) -> tuple[CodeType, CodeType | None]:
@@ -89,7 +114,15 @@ def _format_error(error: BaseException, name: str) -> dict[str, Any]:
     own = bool(frames) and frames[-1].filename == name
     missing = error.name if isinstance(error, NameError) and own else None
     says = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return {"type": type(error).__name__, "says": _without_paths(says), "name": missing}
+    return {"type": type(error).__name__, "says": _without_paths(says), "name": missing, "module": _absent(error)}
+
+
+def _absent(error: BaseException) -> str | None:
+    """The library that an import does not find, where the whole of it is missing."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return None
+    package = error.name.partition(".")[0]
+    return package if package not in sys.modules and importlib.util.find_spec(package) is None else None
 
 
 def _without_paths(text: str) -> str:

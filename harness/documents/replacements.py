@@ -19,17 +19,20 @@ class Replacement:
 
 
 def _from_elsewhere(module: str, name: str, line: str) -> Callable[[re.Match[str]], str]:
-    """An import of several names, without one that is elsewhere now."""
+    """An import of several names, without one that is elsewhere now; ``line`` imports that."""
 
     def imports(found: re.Match[str]) -> str:
-        others = [each.strip() for each in found[1].strip("()").split(",") if each.strip() not in ("", name)]
-        return line + (f"\nfrom {module} import {', '.join(others)}" if others else "")
+        names = re.sub(r"#.*", "", found["names"]).strip().strip("()").split(",")
+        others = [each.strip() for each in names if each.strip() not in ("", name)]
+        lines = [line, f"from {module} import {', '.join(others)}"] if others else [line]
+        return "\n".join(found["indent"] + each for each in lines) + (found["comment"] or "")
 
     return imports
 
 
 def _import_of(module: str, name: str) -> str:
-    return rf"from {module} import (\([^)]*\b{name}\b[^)]*\)|[^(\n]*\b{name}\b[^(\n]*)"
+    names = rf"\([^)]*\b{name}\b[^)]*\)|[^(\n#;]*\b{name}\b[^(\n#;]*?"
+    return rf"(?m)^(?P<indent>[ \t]*)from {module} import (?P<names>{names})(?P<comment>[ \t]*#.*)?$"
 
 
 REPLACEMENTS = (

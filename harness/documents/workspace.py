@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import site
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from harness.metrics import MODULE
 from harness.recipe import Recipe
@@ -31,26 +34,72 @@ HIDDEN, LAYERS = 16, 1
 """Of the model that stands in for bert-base-uncased: whether code runs does not depend on its size, but minutes do."""
 
 
+KEPT = re.compile(
+    r"PATH|PYTHONPATH|PYTHONHASHSEED|VIRTUAL_ENV|(DY)?LD_LIBRARY_PATH|LANG|LANGUAGE|LC_\w+|TZ|SYSTEMROOT|RUN_SLOW|"
+    r"(OMP|MKL|OPENBLAS)_NUM_THREADS|TOKENIZERS_PARALLELISM"
+)
+"""The environment variables that a block sees: what Python needs, and how many threads. Tokens are not among them, nor
+is anything else of the user's, of a cloud's or of a CI's; a list of what to leave out would lack the next one."""
+
+
+class Place(NamedTuple):
+    """Where blocks run."""
+
+    folder: Path
+    environment: dict[str, str]
+
+
+class Workspace:
+    """Makes places to run blocks in: each a folder with copies of the corpus and the checkpoint."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def folder(self) -> Iterator[Place]:
+        """A place of its own, with its own home and caches, in which libraries look nowhere else; gone afterwards."""
+        with TemporaryDirectory(prefix="document-", dir=self.root) as name:
+            place = Path(name)
+            shutil.copytree(self.root / "work", place / "work")
+            (place / "work" / "nyu-mll").symlink_to(place / "work", target_is_directory=True)
+            for each in ("home", "tmp"):
+                (place / each).mkdir()
+            places = {
+                "HOME": place / "home",
+                "TMPDIR": place / "tmp",
+                "HF_HOME": place / "home" / "huggingface",
+                "HF_DATASETS_CACHE": place / "home" / "datasets",
+                "HF_MODULES_CACHE": self.root / "modules",
+            }
+            yield Place(place / "work", clean_environment() | {name: str(each) for name, each in places.items()})
+
+
+def clean_environment() -> dict[str, str]:
+    """What of this process's environment a block sees."""
+    kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
+    if "PYTHONPATH" in kept:  # from another folder
+        kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, kept["PYTHONPATH"].split(os.pathsep)))
+    if site.ENABLE_USER_SITE:
+        kept["PYTHONUSERBASE"] = site.getuserbase()
+    kept |= dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
+    return kept | {"WANDB_MODE": "disabled", "CUDA_VISIBLE_DEVICES": ""}
+
+
 @contextmanager
-def workspace(recipe: Recipe) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The folder, and the environment in which libraries look nowhere else.
+def workspace(recipe: Recipe) -> Iterator[Workspace]:
+    """What the documents load by name, for as many places as are wanted.
 
     ``./glue``, also as ``./nyu-mll/glue``, holds the recipe's corpus, ``./bert-base-uncased`` its tokenizer with a
     small random BERT, and the metric lies where Evaluate (and datasets, until 2.21) keep what they fetched before.
     """
     with TemporaryDirectory(prefix="harness-documents-") as name:
-        folder = Path(name)
-        _corpus(recipe, folder / "work" / "glue")
-        (folder / "work" / "nyu-mll").symlink_to(folder / "work", target_is_directory=True)
-        _checkpoint(recipe, folder / "work" / "bert-base-uncased")
-        modules = folder / "modules"
+        root = Path(name)
+        _corpus(recipe, root / "work" / "glue")
+        _checkpoint(recipe, root / "work" / "bert-base-uncased")
+        modules = root / "modules"
         _metric(modules / "evaluate_modules" / "metrics" / "evaluate-metric--glue", "evaluate")
         _metric(modules / "datasets_modules" / "metrics" / "glue", "datasets")
-        offline = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
-        places = {"HF_HOME": folder / "home", "HF_MODULES_CACHE": modules, "HF_DATASETS_CACHE": folder / "cache"}
-        environment = os.environ | offline | {name: str(place) for name, place in places.items()}
-        environment.pop("TRANSFORMERS_VERBOSITY", None)  # a reader sees the libraries' own
-        yield folder / "work", environment | {"WANDB_MODE": "disabled", "CUDA_VISIBLE_DEVICES": ""}
+        yield Workspace(root)
 
 
 def _corpus(recipe: Recipe, folder: Path) -> None:

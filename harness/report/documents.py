@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.findings import shortened
@@ -17,18 +17,32 @@ SAYS: dict[BlockOutcome, str] = {
 }
 
 
-def block_line(block: BlockRecord) -> str:
+def row_lines(record: DocumentsRecord) -> Iterator[str]:
+    """A row for each piece of code that came out in one way, with all places at which documents have it."""
+    rows: dict[tuple[object, ...], list[BlockRecord]] = {}
+    for block in record.blocks:
+        came_out = (block.outcome, block.says, block.replacement, block.repaired, block.prints)
+        rows.setdefault((block.key, *came_out), []).append(block)
+    for blocks in rows.values():
+        yield from _row(blocks)
+
+
+def _row(blocks: Sequence[BlockRecord]) -> Iterator[str]:
     """How one block went, with the remedy and what it printed otherwise below it."""
-    place = f"{block.document}:{block.number} (line {block.line})"
-    lines = [f"{place:<20} {SAYS[block.outcome]:<17} {block.label}"]
+    block, *others = blocks
+    seconds = sum(each.seconds or 0 for each in blocks)
+    took = f"  [{seconds:.1f} s]" if seconds >= 1 else ""
+    place = f"{block.document}:{block.number} ({f'cell {block.cell}' if block.cell else f'line {block.line}'})"
+    yield f"{place:<20} {SAYS[block.outcome]:<17} {block.label}{took}"
     if block.says:
-        lines.append(f"    {shortened(block.says)}")
+        yield f"    {shortened(block.says)}"
     if block.replacement:
         helps = "" if block.repaired else "; it still fails"
-        lines.append(f"    write  {block.replacement}  ({block.source}){helps}")
+        yield f"    write  {block.replacement}  ({block.source}){helps}"
     if block.prints:
-        lines.append(f"    prints {shortened(block.prints)}")
-    return "\n".join(lines)
+        yield f"    prints {shortened(block.prints)}"
+    if others:
+        yield f"    also   {', '.join(f'{each.document}:{each.number}' for each in others)}"
 
 
 def outcome_lines(record: DocumentsRecord, output: Path) -> Iterator[str]:
@@ -36,4 +50,17 @@ def outcome_lines(record: DocumentsRecord, output: Path) -> Iterator[str]:
     parts = [f"{counts[outcome]} {says.lower()}" for outcome, says in SAYS.items() if counts[outcome]]
     otherwise = sum(block.prints is not None for block in record.blocks)
     yield f"{len(record.blocks)} blocks: {'; '.join(parts)}; {otherwise} print otherwise than documented"
+    executed = sum(block.seconds is not None for block in record.blocks)
+    copies = sum(block.same_as is not None for block in record.blocks)
+    yield (
+        f"{executed} were executed, {copies} are copies of those; "
+        f"{len(record.seconds)} documents in {sum(record.seconds.values()):.1f} s"
+    )
     yield f"written to {output}"
+
+
+def fix_lines(written: int, documents: int, left: Sequence[str]) -> Iterator[str]:
+    if written:
+        yield f"replaced {written} blocks in {documents} documents"
+    for place in left:
+        yield f"{place}: left as it is: its lines are not those that were executed; write the replacement by hand"

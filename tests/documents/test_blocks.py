@@ -227,3 +227,16 @@ def test_what_names_a_block(tmp_path: Path) -> None:
     assert found.assigns == {"optimizer"}
     (other,) = blocks(f"```python\n# {code[:4]}\n{code}  # a comment\n```\n", tmp_path)
     assert other.key == found.key
+
+
+@pytest.mark.parametrize(
+    ("code", "why_not"),
+    [
+        ("f(\n    a=1,\n    -b=2,\n    +b=3,\n)", "a list of changes"),
+        ("f(\n    -1,\n    +2,\n)", None),
+        ("f(\n    -a=1 b\n    c d\n)", None),
+    ],
+)
+def test_a_list_of_changes_within_python(code: str, why_not: str | None, tmp_path: Path) -> None:
+    (found,) = blocks(f"```python\n{code}\n```\n", tmp_path)
+    assert found.why_not == why_not

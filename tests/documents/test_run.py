@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from harness import compat
-from harness.documents import run as documents_run
+from harness.documents.collect import read_documents
+from harness.documents.process import started
 from harness.documents.replacements import REPLACEMENTS, replaced
 from harness.documents.run import run_documents
+from harness.documents.workspace import Place
 from harness.errors import CannotTry
 from harness.recipe import RECIPES
 from harness.record import BlockRecord, DocumentsRecord
+from harness.report.documents import row_lines
+from tests.documents.test_forms import cell, notebook
 from tests.versions import installed
 
 FIRST = """
@@ -122,7 +127,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> DocumentsRecord:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "000.md").write_text(FIRST)
     (folder / "001.md").write_text(SECOND)
-    return run_documents(folder, RECIPES["tiny"])
+    return run_documents(read_documents(folder), RECIPES["tiny"]).record
 
 
 @pytest.fixture
@@ -229,21 +234,43 @@ def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
     assert str(Path.cwd()) not in text
 
 
-def test_a_hung_block_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with documents_run._notebook(tmp_path, os.environ) as notebook:
-        assert notebook.run("1 + 1", "first")["printed"] == "2"
-        assert notebook.run("input()", "second")["error"]["type"] == "EOFError"
-        monkeypatch.setattr(documents_run, "PATIENCE", 1.0)
-        assert notebook.run("import time; time.sleep(60)", "third")["error"]["says"] == "no end after 1 s"
-        assert notebook.died
+def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: Path) -> None:
+    with started(Place(tmp_path, dict(os.environ))) as process:
+        assert process.run("1 + 1", "first")["printed"] == "2"
+        assert process.run("input()", "second")["error"]["type"] == "EOFError"
+        long = "import time\nbefore = 1\ntime.sleep(60)"
+        assert process.run(long, "third", timeout=1)["error"]["says"] == "no end after 1 s"
+        assert process.run("before", "fourth")["printed"] == "1"
+        assert not process.died
+
+
+def test_a_block_that_cannot_be_interrupted_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.documents.process.GRACE", 0.5)
+    code = """
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open("pid", "w").write(str(other.pid))
+while True: pass
+"""
+    with started(Place(tmp_path, dict(os.environ))) as process:
+        done = process.run(code, "first", timeout=5)
+        assert (done["error"]["type"], done["error"]["says"]) == ("TimedOut", "no end after 5 s")
+        assert process.died
+    other = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    until = time.monotonic() + 10
+    while other.exists() and other.read_text().split()[2] != "Z":  # dead, though nobody has asked for it yet
+        assert time.monotonic() < until
 
 
 def test_a_folder_without_documents(tmp_path: Path) -> None:
     with pytest.raises(CannotTry, match=r"no documents in .*: expected files"):
-        run_documents(tmp_path, RECIPES["tiny"])
+        read_documents(tmp_path)
     (tmp_path / "a.md").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(CannotTry, match="cannot be read"):
-        run_documents(tmp_path, RECIPES["tiny"])
+        read_documents(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -274,6 +301,17 @@ def test_a_folder_without_documents(tmp_path: Path) -> None:
             "DataCollatorWithPadding(padding=True, tokenizer=tok)",
         ),
         ("Trainer(m, f(x), tokenizer=tok)", "Trainer(m, f(x), processing_class=tok)"),
+        (
+            "def f():\n    from transformers import AdamW, get_scheduler  # both\n    return 1",
+            "def f():\n    from torch.optim import AdamW\n    from transformers import get_scheduler  # both\n"
+            "    return 1",
+        ),
+        (
+            "from transformers import (\n    AdamW,  # gone\n    get_scheduler,\n)  # all",
+            "from torch.optim import AdamW\nfrom transformers import get_scheduler  # all",
+        ),
+        ("from transformers import AdamWeightDecay", "from transformers import AdamWeightDecay"),
+        ("# from transformers import AdamW", "# from transformers import AdamW"),
     ],
 )
 def test_replacements(code: str, new: str) -> None:
@@ -291,3 +329,157 @@ def test_the_fact_about_the_short_name_is_the_block_s(blocks: list[BlockRecord])
 
 def test_the_record_is_json(record: DocumentsRecord) -> None:
     assert json.loads(record.model_dump_json(by_alias=True))["schema"] == 1
+
+
+def test_copies_are_executed_once(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    first = f"```py\nx = 1  # {{}}\nopen({str(count)!r}, 'a').write('x')\n```\n"
+    second = f"```py\nprint(x)\nopen({str(count)!r}, 'a').write('y')\n```\n```py out\n{{}}\n```\n"
+    (tmp_path / "a.md").write_text(first.format("one") + second.format("1\n1"))
+    (tmp_path / "b.mdx").write_text(first.format("eins") + second.format("2\n1"))
+    (tmp_path / "c.md").write_text(first.format("un") + "```py\nx = 2\n```\n" + second.format("2\n1"))
+    record = run_documents(read_documents(tmp_path), RECIPES["tiny"]).record
+    # c's last block is not the others': it is executed after all that it relies on, which the first block is.
+    assert count.read_text() == "xyxy"
+    places = [(f"{each.document}:{each.number}", each.same_as, each.prints) for each in record.blocks]
+    assert places == [
+        ("a:1", None, None),
+        ("a:2", None, None),
+        ("b:1", "a:1", None),
+        ("b:2", "a:2", "1\n1"),
+        ("c:1", "a:1", None),
+        ("c:2", None, None),
+        ("c:3", None, None),
+    ]
+    assert {each.outcome for each in record.blocks} == {"runs"}
+    assert [each.seconds is None for each in record.blocks] == [False, False, True, True, True, False, False]
+    assert set(record.seconds) == {"a.md", "b.mdx", "c.md"}
+    assert not record.interrupted
+    (row,) = [line for line in row_lines(record) if line.startswith("    also") and "c:1" in line]
+    assert row == "    also   b:1, c:1"
+
+
+SECRETS = (
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    "ACTIONS_RUNTIME_TOKEN",
+    "MY_OWN",
+)
+
+FORMS = """
+{#if fw === 'pt'}
+```py
+import os, tempfile
+from pathlib import Path
+
+here = Path.cwd()
+open("left", "w").close()
+[name for name in (SECRETS) if name in os.environ]
+```
+    []
+{:else}
+```py
+import a_library_that_is_not_here.layers
+```
+```py
+raise ImportError("Called a Tensorflow-specific function but Tensorflow is not installed.")
+```
+{/if}
+```py
+(Path.home().parent == here.parent, Path(tempfile.gettempdir()).parent == here.parent, "/" in str(here))
+```
+    (True, True, True)
+```py
+1 / 0
+```
+```py runnable:one
+# pytest-decorator: unittest.expectedFailure
+# pytest-decorator: os.path.absent
+first = 1
+```
+```py runnable:two
+# pytest-decorator: skipping.skipped
+of_two = 1
+```
+```py runnable:two:2
+of_two
+```
+```py runnable:three
+here
+```
+```py runnable:four
+value = [0]  # doc-builder: hide
+```
+```py runnable:four:2
+value.append(1)
+value
+```
+    [0, 1]
+""".replace("(SECRETS)", str(SECRETS))
+
+NOTEBOOK = notebook(
+    cell("import os; os.path.exists('left')", [{"output_type": "execute_result", "data": {"text/plain": "False"}}]),
+    cell("1 / 0", [{"output_type": "error", "ename": "ZeroDivisionError", "evalue": "", "traceback": []}]),
+    cell("int('1')", [{"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}]),
+    cell(
+        "!pip install nothing\nprint('said')\n2", [{"output_type": "stream", "name": "stdout", "text": ["said\n", "3"]}]
+    ),
+    cell("import time\ntime.sleep(60)"),
+    cell("four = 4"),
+)
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> DocumentsRecord:
+    folder = tmp_path_factory.mktemp("forms")
+    (folder / "a.mdx").write_text(FORMS)
+    (folder / "within").mkdir()
+    (folder / "within" / "b.ipynb").write_text(NOTEBOOK)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SECRETS:
+            patch.setenv(name, "secret")
+        (folder / "skipping.py").write_text("import unittest\nskipped = unittest.skip('a reason')\n")
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        return run_documents(read_documents(folder), RECIPES["tiny"], timeout=5).record
+
+
+def test_blocks_see_no_secrets_and_their_own_folder(forms: DocumentsRecord) -> None:
+    first, where = (each for each in forms.blocks if each.document == "a" and each.number in (1, 4))
+    for block in (first, where):
+        assert (block.outcome, block.shows_output, block.prints) == ("runs", True, None)
+
+
+def test_a_library_that_is_not_installed(forms: DocumentsRecord) -> None:
+    blocks = [each for each in forms.blocks if each.document == "a" and each.number in (2, 3)]
+    assert [each.outcome for each in blocks] == ["not applicable"] * 2
+    assert [each.says for each in blocks] == [
+        f"needs {name}, which is not installed" for name in ("a_library_that_is_not_here", "tensorflow")
+    ]
+
+
+def test_an_error_that_the_document_does_not_show(forms: DocumentsRecord) -> None:
+    (block,) = [each for each in forms.blocks if each.document == "a" and each.number == 5]
+    assert (block.outcome, block.says) == ("fails", "ZeroDivisionError: division by zero")
+
+
+def test_blocks_that_doc_builder_runs(forms: DocumentsRecord) -> None:
+    one, skipped, after, apart, hidden, continued = sorted(
+        (each for each in forms.blocks if each.document == "a" and each.number > 5), key=lambda each: each.number
+    )
+    assert (one.outcome, one.says) == ("fails", "AttributeError: module 'posixpath' has no attribute 'absent'")
+    assert (skipped.outcome, skipped.says) == ("not applicable", "skipped by its decorator: a reason")
+    assert after.says == "needs of_two of block 7, which does not run"
+    assert (apart.outcome, apart.says) == ("not applicable", "needs here of no block")  # a namespace of its own
+    assert (hidden.outcome, continued.outcome, continued.prints) == ("runs", "runs", None)
+
+
+def test_cells_and_their_stored_outputs(forms: DocumentsRecord) -> None:
+    alone, raises, does_not, mixed, hangs, after = (each for each in forms.blocks if each.document == "b")
+    assert (alone.outcome, alone.shows_output, alone.prints) == ("runs", True, None)
+    assert (raises.outcome, raises.prints, raises.cell) == ("runs", None, 2)
+    assert (does_not.outcome, does_not.prints) == ("runs", "no ValueError")
+    assert (mixed.outcome, mixed.prints) == ("runs", "2")
+    assert (hangs.outcome, hangs.says, hangs.repaired) == ("fails", "TimedOut: no end after 5 s", False)
+    assert after.outcome == "runs"
