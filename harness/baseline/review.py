@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from harness.baseline import compare, throughput
 from harness.baseline.curve import differences
@@ -218,9 +219,13 @@ def _changed(old: Baseline | Throughput | None, new: Baseline | Throughput) -> l
     """What a baseline has otherwise than the one that it replaces, beside the measured figures."""
     if old is None:
         return []
-    kept = [{"fingerprint": each.runs[0].fingerprint, **each.counts} for each in (old, new)]
-    for each, into in zip((old, new), kept, strict=True):
-        if isinstance(each, Baseline):
-            into |= {"inputs": each.inputs, "rows": each.rows}
-            into["updates"] = len(each.runs[0].curve)
-    return differences(*kept)
+    return differences(_about(old), _about(new))
+
+
+def _about(baseline: Baseline | Throughput) -> dict[str, Any]:
+    about: dict[str, Any] = {"fingerprint": baseline.runs[0].fingerprint, **baseline.counts}
+    if isinstance(baseline, Baseline):
+        lr = baseline.lr and hashlib.sha256(repr(baseline.lr).encode()).hexdigest()[:12]
+        updates = len(baseline.runs[0].curve)
+        about |= {"inputs": baseline.inputs, "rows": baseline.rows, "updates": updates, "learning rates": lr}
+    return about
