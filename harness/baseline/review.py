@@ -135,10 +135,8 @@ def _other_recipe(baseline: Baseline) -> str | None:
     return None
 
 
-def accept(folder: Path, name: str, reason: str) -> tuple[Path, list[str]]:
+def accept(folder: Path, name: str, reason: str) -> Path:
     """Make the candidate the baseline. The old one's hash and the reason go into the new file.
-
-    Returns the file, and what differs from the one that it replaces, one sentence for each key.
 
     Raises:
         CannotTry: no such candidate or no reason; or it is of another name, recipe or hardware class than the file or
@@ -157,12 +155,23 @@ def accept(folder: Path, name: str, reason: str) -> tuple[Path, list[str]]:
             )
         if lacking := few(new, old):
             raise CannotTry(f"candidate {candidate} has {lacking}")
-        changed = _changed(old, new)
         new.reason = reason.strip()
         new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
         new.write(path)
         candidate.unlink()
-    return path, changed
+    return path
+
+
+def changes(folder: Path, name: str) -> list[str]:
+    """What a candidate has otherwise than the baseline that it would replace, one sentence for each key.
+
+    Data, weights, versions, machine, numbers of runs and updates, learning rates; not what was measured.
+
+    Raises:
+        CannotTry: either is broken, or there is no such candidate.
+    """
+    new, path = read(candidate_path(folder, name)), baseline_path(folder, name)
+    return differences(_about(read(path)), _about(new)) if path.exists() else []
 
 
 def acceptable(folder: Path, candidate: Path) -> str | None:
@@ -213,13 +222,6 @@ def _other_subject(old: Baseline | Throughput | None, new: Baseline | Throughput
         yield from differences(
             {"recipe": old.recipe, "hardware": old.hardware}, {"recipe": new.recipe, "hardware": new.hardware}
         )
-
-
-def _changed(old: Baseline | Throughput | None, new: Baseline | Throughput) -> list[str]:
-    """What a baseline has otherwise than the one that it replaces, beside the measured figures."""
-    if old is None:
-        return []
-    return differences(_about(old), _about(new))
 
 
 def _about(baseline: Baseline | Throughput) -> dict[str, Any]:

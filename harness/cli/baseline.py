@@ -142,9 +142,10 @@ def accept(name: str, reason: str, baselines: Path | None) -> None:
 
     What it is must be what it replaces: name, recipe and hardware class. Other data, weights or versions are said.
     """
-    from harness.baseline.review import accept
+    from harness.baseline.review import accept, changes
 
     folder, _ = baseline_folders(baselines)
-    path, changed = accept(folder, name, reason)
+    changed = changes(folder, name)
+    path = accept(folder, name, reason)
     echo(f"  {each}" for each in changed)
     click.echo(f"accepted as {path}")
