@@ -129,6 +129,49 @@ def test_one_seed_has_no_spread(baseline: Baseline) -> None:
         compare(baseline, [make_record()])
 
 
+def few(accuracies: list[float], f1s: list[float]) -> Baseline:
+    return stored.of_records(
+        [
+            make_record(seed, metrics={"accuracy": accuracy, "f1": f1})
+            for seed, (accuracy, f1) in enumerate(zip(accuracies, f1s, strict=True), start=42)
+        ]
+    )
+
+
+def test_a_comparison_that_could_see_no_drop_does_not_hold() -> None:
+    """As a newcomer met it: three seeds, and only a drop of more than 1 would have been seen."""
+    blind = few([0.5, 0.475, 0.6], [0.3, 0.6, 0.1])
+    found = verdicts(blind, make_record(60, metrics={"accuracy": 0.55, "f1": 0.0}))["quality"]
+    assert found.outcome == "not applicable"
+    assert found.grounds[0] == "too few seeds: record more, or compare more new ones (--seeds)"
+    assert "accuracy: too few seeds to see any drop that is possible, 0.0250 at most" in found.grounds
+    assert "f1: too few seeds to see any drop that is possible, 0.3333 at most" in found.grounds
+    lines = list(baseline_lines(blind))
+    assert lines[-1].endswith("detect: none that is possible, none that is possible, none that is possible")
+
+
+def test_one_metric_may_see_what_the_other_cannot() -> None:
+    half = few([0.93, 0.94, 0.935], [0.3, 0.6, 0.1])
+    found = verdicts(half, make_record(60, metrics={"accuracy": 0.93, "f1": 0.3}))["quality"]
+    assert found.outcome == "holds"
+    assert [ground.partition(":")[0] for ground in found.grounds if "too few seeds" in ground] == ["f1"]
+
+
+def test_a_gain_that_few_seeds_do_not_explain_still_fails() -> None:
+    guessing = few([0.500, 0.502, 0.504], [0.010, 0.012, 0.014])
+    good = make_record(60, metrics={"accuracy": 1.0, "f1": 1.0})
+    assert verdicts(guessing, good)["quality"].outcome == "fails"
+    same = make_record(60, metrics={"accuracy": 0.502, "f1": 0.012})
+    assert verdicts(guessing, same)["quality"].outcome == "not applicable"
+
+
+@pytest.mark.parametrize(("seeds", "outcome"), [(2, "not applicable"), (4, "holds")])
+def test_more_seeds_see_what_two_do_not(seeds: int, outcome: str) -> None:
+    recorded = [0.90, 0.85, 0.93, 0.88][:seeds]
+    new = make_record(60, metrics={"accuracy": 0.89, "f1": 0.89})
+    assert verdicts(few(recorded, recorded), new)["quality"].outcome == outcome
+
+
 def test_where_the_data_is_read_from_does_not_matter(baseline: Baseline) -> None:
     assert verdicts(baseline, make_record(recipe={"data": "elsewhere"}))["exact"].outcome == "holds"
 
