@@ -48,7 +48,7 @@ class Band:
 
     def at(self, update: int) -> float:
         """The greatest relative distance at an update, counted from 1."""
-        return min(self.ceiling, self.floor * max(1.0, update / self.level) ** self.power)
+        return min(self.ceiling, self.floor * math.pow(max(1.0, update / self.level), self.power))
 
     def taken(self, recorded: Sequence[float], found: Sequence[float]) -> list[float]:
         """How much of the band each update takes: more than 1 is outside, and so is a loss that is no number."""
@@ -62,7 +62,7 @@ def relative(recorded: float, found: float) -> float:
     return abs(found - recorded) / max(abs(recorded), TINY)
 
 
-MEASURED = {"tiny": Band(floor=4e-6, level=50, power=2.5, ceiling=2e-3)}
+MEASURED = {"tiny": Band(floor=2.5e-6, level=50, power=2.5, ceiling=6e-4)}
 
 EARLY = Band(floor=1e-3, level=1, power=0, ceiling=1e-3, updates=20)
 """For recipes whose rounding nobody measured: far more than rounding comes to in so few updates."""
