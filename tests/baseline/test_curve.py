@@ -27,7 +27,7 @@ ELSEWHERE = json.loads(Path(__file__).with_name("curves_elsewhere.json").read_te
 """Runs of recorded seeds on another CPU, with other kernels, threads and versions: losses in steps of float32 from the
 recorded ones."""
 
-SAFETY = 8
+SAFETY = 10
 """How many times the measured distances the band has, at least."""
 
 SHORT = 60
