@@ -295,6 +295,7 @@ def test_what_a_seed_draws_does_not_depend_on_threads_and_draws_nothing() -> Non
     assert fingerprint("cpu")["draws"] in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "first"), [("nothing", None), ("learning rate 1 % off", 2), ("one skipped update", SKIPPED + 1)]
 )
