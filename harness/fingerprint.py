@@ -99,9 +99,24 @@ def fingerprint(device: str | None = None) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
+        "draws": draws() if device == "cpu" else None,
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "fp32_precision": fp32_precision(),
     }
+
+
+def draws() -> str:
+    """What a seed draws on this CPU, as the start of a SHA-256: masks of dropout and orders of rows.
+
+    They depend on the architecture and on how torch was built (with MKL or without). No generator's state is changed.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        mask = torch.nn.functional.dropout(torch.ones(4096), 0.1) != 0
+        order = torch.randperm(1000)
+    return hashlib.sha256(mask.numpy().tobytes() + order.numpy().tobytes()).hexdigest()[:16]
 
 
 def _gpu() -> dict[str, Any]:

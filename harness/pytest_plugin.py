@@ -40,7 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--harness-data", "harness_data", "read the corpus from this folder"),
         ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
         ("--harness-loop", "harness_loop", "train with this loop: plain, accelerate or trainer"),
-        ("--harness-baselines", "harness_baselines", "the folder of the baselines (default: baselines)"),
+        (
+            "--harness-baselines",
+            "harness_baselines",
+            "the folder of the baselines (default: baselines, and the shipped)",
+        ),
     ):
         group.addoption(option, dest=ini, metavar="VALUE", help=f"{help_} (ini: {ini})")
         parser.addini(ini, help_)
@@ -199,16 +203,19 @@ def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
     def must_be_as_good(record: RunRecord) -> None:
         __tracebackhide__ = True
         from harness.baseline.compare import compared
+        from harness.baseline.files import shipped_folder
         from harness.baseline.stored import add
         from harness.errors import CannotTry
         from harness.report.baseline import verdict_lines
 
-        folder = baselines_folder(pytestconfig)
+        folder, fallback = baselines_folder(pytestconfig), None
+        if not _option(pytestconfig, "harness_baselines"):
+            fallback = shipped_folder()
         try:
             if pytestconfig.getoption("harness_update"):
                 path = add(folder, record)
                 pytest.skip(f"added to {path}; accept it with harness baseline accept {path.stem}")
-            reasons = compared(folder, record)
+            reasons = compared(folder, record, fallback=fallback)
         except CannotTry as error:
             raise _failure(error) from None
         if reasons:

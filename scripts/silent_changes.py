@@ -9,9 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import click
+from torch.optim import Optimizer
 from transformers import get_scheduler, set_seed
 
 from harness.baseline.compare import compare
@@ -24,11 +26,29 @@ from harness.stages import STAGES, Run
 from harness.stages.chain import without_datasets_cache
 
 NOISE = 0.05
+SKIPPED = 30
+"""The update that is skipped."""
 
 
 def lower_lr(run: Run) -> None:
     for group in run.optimizer.param_groups:
         group["lr"] = group["initial_lr"] = run.recipe.lr / 10
+
+
+def slightly_higher_lr(run: Run) -> None:
+    for group in run.optimizer.param_groups:
+        group["lr"] = run.recipe.lr * 1.01
+
+
+def skipped_update(run: Run) -> None:
+    """One optimizer step changes nothing; the scheduler goes on."""
+    number = count(1)
+
+    def forget(optimizer: Optimizer, *_: object) -> None:
+        if next(number) == SKIPPED:
+            optimizer.zero_grad()
+
+    run.optimizer.register_step_pre_hook(forget)
 
 
 def no_scheduler(run: Run) -> None:
@@ -56,6 +76,8 @@ def nothing(run: Run) -> None:
 
 CHANGES: dict[str, tuple[str, Callable[[Run], None]]] = {
     "learning rate a tenth": ("optimizer", lower_lr),
+    "learning rate 1 % off": ("optimizer", slightly_higher_lr),
+    "one skipped update": ("schedule", skipped_update),
     "no scheduler": ("schedule", no_scheduler),
     "frozen backbone": ("model", frozen_backbone),
     "5 % label noise": ("load", label_noise),
@@ -64,11 +86,11 @@ CHANGES: dict[str, tuple[str, Callable[[Run], None]]] = {
 """By name: the stage after which the change is made, and the change."""
 
 
-def changed_run(recipe: Recipe, name: str) -> RunRecord:
-    """A run with the change: all steps, no checks."""
+def changed_run(recipe: Recipe, name: str, updates: int | None = None) -> RunRecord:
+    """A run with the change, of all updates or the first ones: all steps, no checks."""
     after, change = CHANGES[name]
     set_seed(recipe.seed)
-    run, started = Run(recipe), datetime.now(UTC).isoformat(timespec="seconds")
+    run, started = Run(recipe, updates), datetime.now(UTC).isoformat(timespec="seconds")
     with without_datasets_cache():
         for stage in STAGES:
             if stage.name != "equivalence":

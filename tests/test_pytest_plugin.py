@@ -167,7 +167,9 @@ def test_baseline_fixture(project: pytest.Pytester) -> None:
     arguments = ("--recipe", "mine.py:small", "-rs")
     missing = run(project, *arguments)
     missing.assert_outcomes(failed=1)
-    missing.stdout.fnmatch_lines(["harness: no baseline *small-plain-cpu.json"])
+    missing.stdout.fnmatch_lines(
+        ["harness: no baseline *small-plain-cpu.json; record one with harness baseline record"]
+    )
     updated = run(project, *arguments, "--harness-update")
     updated.assert_outcomes(skipped=1)
     updated.stdout.fnmatch_lines(

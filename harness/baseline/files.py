@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -17,6 +18,8 @@ from harness.files import StrictModel, read_model, write_atomically
 
 SCHEMA: Literal[1] = 1
 CANDIDATES = "candidates"
+FOLDER = Path("baselines")
+"""Where baselines are recorded, if nobody says."""
 
 
 def finite(value: float) -> float:
@@ -89,6 +92,13 @@ def baseline_path(folder: Path, name: str) -> Path:
     if Path(name).name != name:
         raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {name!r}")
     return folder / f"{name}.json"
+
+
+def shipped_folder() -> Path:
+    """The baselines and the matrix that come with the package: inside a wheel, beside the package in a checkout."""
+    package = Path(str(resources.files("harness")))
+    inside = package / "assets" / "baselines"
+    return inside if inside.is_dir() else package.parent / "baselines"
 
 
 def candidate_path(folder: Path, name: str) -> Path:

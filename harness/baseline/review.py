@@ -6,13 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from harness.baseline import compare, throughput
-from harness.baseline.files import baseline_path, candidate_path, locked
+from harness.baseline.curve import differences
+from harness.baseline.files import CANDIDATES, baseline_path, candidate_path, hardware_class, locked
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
-from harness.recipe import RECIPES
+from harness.recipe import RECIPES, Recipe
 from harness.record import Verdict
 
 NO_BASELINES = ("documented.json", "detection.json", "matrix.json")
@@ -52,14 +54,41 @@ def is_baseline(path: Path) -> bool:
     return isinstance(content, dict) and "runs" in content
 
 
-def candidate_verdicts(folder: Path, path: Path) -> list[Verdict]:
+def candidates(folder: Path) -> list[Path]:
+    """The candidates of a folder, in order."""
+    return sorted((folder / CANDIDATES).glob("*.json"))
+
+
+def named(folder: Path, name: str, fallback: Path | None = None) -> list[Path]:
+    """The baseline of that name, in the folder or else in ``fallback``, and its candidate: those that there are.
+
+    Raises:
+        CannotTry: there is neither.
+    """
+    places = [baseline_path(each, name) for each in (folder, fallback) if each is not None]
+    found = [path for path in places if path.exists()][:1]
+    found += [path for path in (candidate_path(folder, name),) if path.exists()]
+    if not found:
+        raise CannotTry(
+            f"baseline {places[0]} not found, and no candidate of that name; record one with harness baseline record, "
+            "or choose a folder with --baselines"
+        )
+    return found
+
+
+def candidate_verdicts(folder: Path, path: Path, *, fallback: Path | None = None) -> list[Verdict]:
     """Compare a candidate with the baseline that it would replace.
 
     Raises:
         CannotTry: either is broken, there is no such baseline, or the candidate is of something else.
     """
     candidate = read(path)
-    replaced = baseline_path(folder, candidate.name)
+    replaced = named(folder, candidate.name, fallback)[0]
+    if replaced == candidate_path(folder, candidate.name):
+        raise CannotTry(
+            f"candidate {path} would be the first baseline of its name, there is none to compare it with; look at it "
+            f"with harness baseline show {candidate.name}"
+        )
     if isinstance(candidate, Throughput):
         return throughput.compare_candidate(Throughput.read(replaced), candidate)
     return compare.compare_candidate(Baseline.read(replaced), candidate)
@@ -70,21 +99,29 @@ def stale(folder: Path) -> dict[Path, str]:
 
     A baseline of somebody's own recipe cannot be held against it here; it counts as right.
     """
-    wrong = {}
-    for path in stored_files(folder):
-        try:
-            baseline = read(path)
-        except CannotTry as error:
-            wrong[path] = str(error)
-            continue
-        if path.stem != baseline.name:
-            wrong[path] = f"baseline {path}: it is {baseline.name} by its contents; rename the file"
-        elif isinstance(baseline, Baseline) and (sentence := _other_recipe(baseline)):
-            wrong[path] = f"baseline {path}: {sentence}"
-    return wrong
+    return {path: sentence for path in stored_files(folder) if (sentence := _wrong(path))}
+
+
+def shown(folder: Path, fallback: Path | None = None) -> Iterator[tuple[Path, str | None]]:
+    """The baselines of the folder, those of ``fallback`` that it lacks, its candidates; what is wrong with each."""
+    files = {path.name: path for each in (fallback, folder) if each is not None for path in stored_files(each)}
+    for path in (*(files[name] for name in sorted(files)), *candidates(folder)):
+        yield path, _wrong(path)
+
+
+def _wrong(path: Path) -> str | None:
+    try:
+        baseline = read(path)
+    except CannotTry as error:
+        return str(error)
+    if path.stem != baseline.name:
+        return f"baseline {path}: it is {baseline.name} by its contents; rename the file"
+    sentence = _other_recipe(baseline) if isinstance(baseline, Baseline) else None
+    return sentence and f"baseline {path}: {sentence}"
 
 
 def _other_recipe(baseline: Baseline) -> str | None:
+    """Why no run is compared with it any more, where the recipe of that name has other values."""
     if (recipe := RECIPES.get(baseline.recipe["name"])) is None:
         return None
     now = without_seed(recipe.as_dict())
@@ -93,7 +130,7 @@ def _other_recipe(baseline: Baseline) -> str | None:
         if key not in ways and now.get(key) != baseline.recipe.get(key):
             return (
                 f"recipe.{key} is {baseline.recipe.get(key)!r} there and {now.get(key)!r} now; no run is compared with "
-                "it any more; record it anew or delete it"
+                "it any more; delete it and record it anew"
             )
     return None
 
@@ -102,7 +139,8 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     """Make the candidate the baseline. The old one's hash and the reason go into the new file.
 
     Raises:
-        CannotTry: no such candidate, or no reason.
+        CannotTry: no such candidate or no reason; or it is of another name, recipe or hardware class than the file or
+            its own runs: every key is named.
     """
     candidate, path = candidate_path(folder, name), baseline_path(folder, name)
     if not reason.strip():
@@ -110,14 +148,86 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     read(candidate)  # before a lock is left beside nothing
     with locked(candidate):
         new, old = read(candidate), read(path) if path.exists() else None
-        for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
-            if (found := new.counts.get(what, 0)) < before:
-                raise CannotTry(
-                    f"candidate {candidate} has {found} {what}, expected {before} or more"
-                    + (", as many as the baseline that it would replace" if old else ", which have a spread")
-                )
+        if wrong := [*_not_itself(new, name), *_other_subject(old, new)]:
+            raise CannotTry(
+                f"candidate {candidate} is not what it would be accepted as: {'; '.join(wrong)}; record it anew, or "
+                f"delete {path} first if it is meant to be of something else"
+            )
+        if lacking := few(new, old):
+            raise CannotTry(f"candidate {candidate} has {lacking}")
         new.reason = reason.strip()
         new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
         new.write(path)
         candidate.unlink()
     return path
+
+
+def changes(folder: Path, name: str) -> list[str]:
+    """What a candidate has otherwise than the baseline that it would replace, one sentence for each key.
+
+    Data, weights, versions, machine, numbers of runs and updates, learning rates; not what was measured.
+
+    Raises:
+        CannotTry: either is broken, or there is no such candidate.
+    """
+    new, path = read(candidate_path(folder, name)), baseline_path(folder, name)
+    return differences(_about(read(path)), _about(new)) if path.exists() else []
+
+
+def acceptable(folder: Path, candidate: Path) -> str | None:
+    """Why a candidate has too few runs to be accepted; None where they are enough.
+
+    Raises:
+        CannotTry: it, or the baseline that it would replace, is broken.
+    """
+    new = read(candidate)
+    path = baseline_path(folder, new.name)
+    return few(new, read(path) if path.exists() else None)
+
+
+def few(new: Baseline | Throughput, old: Baseline | Throughput | None) -> str | None:
+    """How many runs of what a candidate has, where they are fewer than the old baseline's, or have no spread."""
+    for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
+        if (found := new.counts.get(what, 0)) < before:
+            why = ", as many as the baseline that it would replace" if old else ", which have a spread"
+            return f"{found} {what}, expected {before} or more{why}"
+    return None
+
+
+def _not_itself(new: Baseline | Throughput, name: str) -> Iterator[str]:
+    """Where a candidate's name, hardware class or recipe is not what its file and its runs say."""
+    if new.name != name:
+        yield f"name is {new.name} by its contents and {name} by its file"
+    classes = {hardware_class({"device": None, "device_name": None} | run.fingerprint) for run in new.runs}
+    if classes != {new.hardware}:
+        yield f"hardware is {new.hardware} there and {', '.join(sorted(classes))} in its runs"
+    if not isinstance(new, Baseline):
+        return
+    try:
+        whole = without_seed(Recipe(**new.recipe).as_dict())
+    except (TypeError, ValueError) as error:
+        yield f"recipe cannot be one: {error}"
+        return
+    yield from differences({"recipe": whole}, {"recipe": new.recipe})
+    if sentence := _other_recipe(new):
+        yield sentence
+
+
+def _other_subject(old: Baseline | Throughput | None, new: Baseline | Throughput) -> Iterator[str]:
+    if old is None:
+        return
+    if type(old) is not type(new):
+        yield "one is of seeds and the other of benchmarks"
+    elif isinstance(old, Baseline) and isinstance(new, Baseline):
+        yield from differences(
+            {"recipe": old.recipe, "hardware": old.hardware}, {"recipe": new.recipe, "hardware": new.hardware}
+        )
+
+
+def _about(baseline: Baseline | Throughput) -> dict[str, Any]:
+    about: dict[str, Any] = {"fingerprint": baseline.runs[0].fingerprint, **baseline.counts}
+    if isinstance(baseline, Baseline):
+        lr = baseline.lr and hashlib.sha256(repr(baseline.lr).encode()).hexdigest()[:12]
+        updates = len(baseline.runs[0].curve)
+        about |= {"inputs": baseline.inputs, "rows": baseline.rows, "updates": updates, "learning rates": lr}
+    return about

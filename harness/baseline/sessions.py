@@ -6,21 +6,26 @@ from pathlib import Path
 
 from harness import launch
 from harness.baseline.compare import baseline_of, comparable
-from harness.baseline.stored import Baseline, add, recorded_already, seed_run
+from harness.baseline.files import candidate_path, hardware_class
+from harness.baseline.stored import Baseline, add, name_of, recorded_already, seed_run
 from harness.errors import CannotTry
 from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import preflight, quiet_libraries, run_recipe
 
 
-def seeds_to_record(recipe: Recipe, count: int, folder: Path, *, timeout: float) -> list[tuple[Recipe, bool]]:
-    """The recipe with each of ``count`` seeds from its own on, and whether the candidate has that seed already.
+def seeds_to_record(
+    recipe: Recipe, count: int, folder: Path, *, timeout: float
+) -> tuple[list[tuple[Recipe, bool]], Path]:
+    """The recipe with each of ``count`` seeds from its own on and whether the candidate has it already; the candidate.
 
     Raises:
         CannotTry: the recipe fails before the first update, or the candidate is of something else.
     """
-    there = recorded_already(folder, _begun("record", recipe, timeout))
-    return [(recipe.with_(seed=seed), seed in there) for seed in range(recipe.seed, recipe.seed + count)]
+    start = _begun("record", recipe, timeout)
+    there = recorded_already(folder, start)
+    path = candidate_path(folder, name_of(start.recipe, hardware_class(start.fingerprint)))
+    return [(recipe.with_(seed=seed), seed in there) for seed in range(recipe.seed, recipe.seed + count)], path
 
 
 def record_seed(recipe: Recipe, folder: Path, *, timeout: float) -> tuple[RunRecord, Path]:
@@ -31,18 +36,22 @@ def record_seed(recipe: Recipe, folder: Path, *, timeout: float) -> tuple[RunRec
     """
     record = run_recipe(recipe, timeout=timeout)
     if record.interrupted:
-        raise CannotTry(f"interrupted; the seeds before {recipe.seed} are in the candidate")
+        raise CannotTry(
+            f"interrupted at seed {recipe.seed}; the candidate keeps the seeds that were recorded before it"
+        )
     return record, add(folder, record)
 
 
-def seeds_to_compare(recipe: Recipe, count: int, folder: Path, *, timeout: float) -> list[Recipe]:
+def seeds_to_compare(
+    recipe: Recipe, count: int, folder: Path, *, timeout: float, fallback: Path | None = None
+) -> list[Recipe]:
     """The recipe with each of the first ``count`` seeds from its own on that the baseline does not have.
 
     Raises:
         CannotTry: the recipe fails before the first update, there is no baseline, or it is of something else.
     """
     start = _begun("compare", recipe, timeout)
-    baseline = Baseline.read(baseline_of(folder, start))
+    baseline = Baseline.read(baseline_of(folder, start, fallback=fallback))
     comparable(baseline, start)
     return [recipe.with_(seed=seed) for seed in baseline.new_seeds(recipe.seed, count)]
 

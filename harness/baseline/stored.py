@@ -54,6 +54,8 @@ class Baseline(Stored):
     """What data and checkpoint hold, as SHA-256."""
     rows: int = Field(ge=1)
     """Of the validation set: the metrics are told apart by steps of one row."""
+    lr: list[Finite] | None = None
+    """The learning rate of every update, which all seeds share; None in files of before it was kept."""
     runs: list[SeedRun] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -66,6 +68,8 @@ class Baseline(Stored):
             raise ValueError("a seed is there twice")
         if len({len(run.curve) for run in self.runs}) != 1 or not self.runs[0].curve:
             raise ValueError("the curves are empty, or not equally long")
+        if self.lr is not None and len(self.lr) != len(self.runs[0].curve):
+            raise ValueError(f"lr has {len(self.lr)} values for {len(self.runs[0].curve)} updates")
         return self
 
     @property
@@ -103,6 +107,12 @@ def name_of(recipe: dict[str, Any], hardware: str) -> str:
     )
 
 
+def as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The recipe as the plain loop's, where it makes the same bits: Accelerate's in one process."""
+    alike = recipe["loop"] == "accelerate" and recipe.get("processes", 1) == 1
+    return {**recipe, "loop": "plain", "split_batches": False} if alike else recipe
+
+
 def without_seed(recipe: dict[str, Any]) -> dict[str, Any]:
     """What a baseline keeps of a recipe, as it is read back from JSON."""
     kept = {name: value for name, value in recipe.items() if name not in ("seed", *SOURCES)}
@@ -121,6 +131,11 @@ def seed_run(record: RunRecord) -> SeedRun:
         raise CannotTry(
             f"{what} made {record.updates} of {record.updates_planned} updates; only whole runs are recorded"
         )
+    for name in ("loss", "lr"):
+        if (found := len(getattr(record.curves, name))) != record.updates:
+            raise CannotTry(
+                f"{what} has {found} values of {name} for {record.updates} updates; the record is not whole"
+            )
     # A seed outside the documents' ball park is a seed: without it the spread would be too small.
     of_the_run = {check.check for check in record.checks if check.claim not in (RESULT.id, TRAINER_RESULT.id)}
     failed = sorted({each.check for each in record.findings if each.severity == "error" and each.check in of_the_run})
@@ -155,11 +170,14 @@ def of_records(records: Sequence[RunRecord]) -> Baseline:
         CannotTry: one of them cannot be recorded.
     """
     first = records[0]
+    if other := [record.recipe["seed"] for record in records if record.curves.lr != first.curves.lr]:
+        raise CannotTry(f"seed {other[0]} has other learning rates than seed {first.recipe['seed']} of the same recipe")
     return Baseline(
         recipe=without_seed(first.recipe),
         hardware=hardware_class(first.fingerprint),
         inputs=first.inputs,
         rows=first.rows["validation"],
+        lr=first.curves.lr,
         runs=[seed_run(record) for record in records],
     )
 
@@ -178,6 +196,11 @@ def add(folder: Path, record: RunRecord) -> Path:
         if path.exists():
             old = Baseline.read(path)
             _of_one_thing(path, old, new.recipe, new.inputs)
+            if old.lr not in (None, new.lr):
+                raise CannotTry(
+                    f"candidate {path} has other learning rates than seed {record.recipe['seed']} of the same recipe; "
+                    "look at the schedule, or accept or delete it first"
+                )
             new.runs += [each for each in old.runs if each.seed != record.recipe["seed"]]
         new.write(path)
     return path

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from harness.baseline.compare import SAME_KERNELS
 from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
@@ -146,7 +145,7 @@ def compare(
     # One run on a machine like this has no spread, and no other machine's will do; for what all of them share it must.
     compared = {name: values for name, values in recorded.items() if len(values) > 1 or name == RELATIVE}
     found = {**figures, **ratios}
-    findings = []
+    findings, seeing = [], False
     grounds = [
         f"{benchmark}: {name} not compared: no recorded run has this CPU or GPU, its threads and precision"
         for name in recorded
@@ -158,10 +157,15 @@ def compare(
         spread = Spread(tuple(values), step=ROUNDING * math.sqrt(12) * abs(fmean(values)))
         alpha = 2 * ALPHA / len(compared)  # of two ends, of which only the lower one is looked at
         limit, observed = spread.interval(runs, alpha)[0], found.get(name, math.nan)
+        drop = spread.smallest_drop(runs, alpha) / spread.mean
         grounds.append(
             f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
-            f"runs; smallest detectable loss {spread.smallest_drop(runs, alpha) / spread.mean:.1%} ({POWER:.0%} power)"
+            f"runs; smallest detectable loss {drop:.1%} ({POWER:.0%} power)"
         )
+        if drop > 1:
+            grounds.append(f"{benchmark}: {name} not compared: too few runs to see any loss that is possible")
+        else:
+            seeing = True
         if not observed >= limit:  # nothing measured, or NaN, fails too
             findings.append(
                 Finding(
@@ -172,7 +176,7 @@ def compare(
                     "what changed in this part.",
                 )
             )
-    outcome: Outcome = "fails" if findings else "holds" if compared else "not applicable"
+    outcome: Outcome = "fails" if findings else "holds" if seeing else "not applicable"
     return Verdict("throughput", outcome, tuple(grounds), tuple(findings))
 
 
@@ -215,5 +219,5 @@ def _means(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _alike(recorded: dict[str, Any], found: dict[str, Any]) -> bool:
-    keys = (*SAME_KERNELS, "threads", "fp32_precision")
+    keys = ("device", "device_name", "machine", "cpu", "threads", "fp32_precision")
     return all(recorded.get(key) == found.get(key) for key in keys)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.options import FOUND, baselines_option, chosen_recipe, echo, folder_of, recipe_options
+from harness.cli.options import (
+    FOUND,
+    baseline_folders,
+    baselines_option,
+    chosen_recipe,
+    echo,
+    folder_of,
+    recipe_options,
+)
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ def baseline() -> None:
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
 @baselines_option
-def record(timeout: float, seeds: int, baselines: Path, **options: Any) -> None:
+def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -> None:
     """Train K seeds, from the recipe's own on, and add them to a candidate.
 
     Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
@@ -33,15 +41,20 @@ def record(timeout: float, seeds: int, baselines: Path, **options: Any) -> None:
     recipe = chosen_recipe(**options)
 
     from harness.baseline import sessions
+    from harness.baseline.review import acceptable
+    from harness.report.baseline import next_lines
     from harness.report.terminal import metrics, recipe_line
 
-    for each, recorded in sessions.seeds_to_record(recipe, seeds, baselines, timeout=timeout):
+    folder, _ = baseline_folders(baselines)
+    to_record, candidate = sessions.seeds_to_record(recipe, seeds, folder, timeout=timeout)
+    for each, recorded in to_record:
         click.echo(recipe_line(each))
         if recorded:
             click.echo("  is in the candidate")
             continue
-        found, path = sessions.record_seed(each, baselines, timeout=timeout)
+        found, path = sessions.record_seed(each, folder, timeout=timeout)
         click.echo(f"  {metrics(found)}, added to {path}")
+    echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 
 
 @baseline.command()
@@ -49,7 +62,7 @@ def record(timeout: float, seeds: int, baselines: Path, **options: Any) -> None:
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
 @recipe_options
 @baselines_option
-def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path, **options: Any) -> None:
+def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path | None, **options: Any) -> None:
     """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
 
     With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
@@ -67,25 +80,27 @@ def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines
     from harness.record import RunRecord
     from harness.report.baseline import verdict_lines
 
+    folder, fallback = baseline_folders(baselines)
     if len(runs) == 1 and is_baseline(runs[0]):
-        verdicts = candidate_verdicts(baselines, runs[0])
+        verdicts = candidate_verdicts(folder, runs[0], fallback=fallback)
     else:
         records = (
             _new_runs(chosen_recipe(**options), seeds, baselines, timeout)
             if seeds
             else [RunRecord.read(path) for path in runs]
         )
-        verdicts = compare(Baseline.read(baseline_of(baselines, records[0])), records)
+        verdicts = compare(Baseline.read(baseline_of(folder, records[0], fallback=fallback)), records)
     echo(verdict_lines(verdicts))
     sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
 
 
-def _new_runs(recipe: Recipe, count: int, baselines: Path, timeout: float) -> list[RunRecord]:
+def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float) -> list[RunRecord]:
     from harness.baseline import sessions
     from harness.report.terminal import metrics, recipe_line
 
     records = []
-    for each in sessions.seeds_to_compare(recipe, count, baselines, timeout=timeout):
+    folder, fallback = baseline_folders(baselines)
+    for each in sessions.seeds_to_compare(recipe, count, folder, timeout=timeout, fallback=fallback):
         output = folder_of(each)
         click.echo(recipe_line(each))
         records.append(sessions.train_seed(each, output, timeout=timeout))
@@ -96,23 +111,25 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path, timeout: float) -> li
 @baseline.command()
 @click.argument("name", required=False)
 @baselines_option
-def show(name: str | None, baselines: Path) -> None:
-    """Show a baseline: its seeds, its spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
+def show(name: str | None, baselines: Path | None) -> None:
+    """Show a baseline and its candidate: seeds, spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
 
     Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
     """
-    from harness.baseline.files import baseline_path
-    from harness.baseline.review import read, stale, stored_files
+    from harness.baseline.review import named, read, shown
     from harness.report.baseline import baseline_lines
 
+    folder, fallback = baseline_folders(baselines)
     if name is not None:
-        echo(baseline_lines(read(baseline_path(baselines, name))))
+        for path in named(folder, name, fallback):
+            echo(baseline_lines(read(path)))
         return
-    if not baselines.is_dir():
-        raise CannotTry(f"folder of baselines {baselines} not found; choose another with --baselines")
-    wrong = stale(baselines)
-    for path in stored_files(baselines):
-        echo([wrong[path]] if path in wrong else baseline_lines(read(path)))
+    if baselines is not None and not folder.is_dir():
+        raise CannotTry(f"folder of baselines {folder} not found; choose another with --baselines")
+    wrong = False
+    for path, sentence in shown(folder, fallback):
+        echo([sentence] if sentence else baseline_lines(read(path)))
+        wrong |= sentence is not None
     sys.exit(FOUND if wrong else 0)
 
 
@@ -120,8 +137,15 @@ def show(name: str | None, baselines: Path) -> None:
 @click.argument("name")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it becomes the baseline; kept in the file.")
 @baselines_option
-def accept(name: str, reason: str, baselines: Path) -> None:
-    """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces."""
-    from harness.baseline.review import accept
+def accept(name: str, reason: str, baselines: Path | None) -> None:
+    """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces.
 
-    click.echo(f"accepted as {accept(baselines, name, reason)}")
+    What it is must be what it replaces: name, recipe and hardware class. Other data, weights or versions are said.
+    """
+    from harness.baseline.review import accept, changes
+
+    folder, _ = baseline_folders(baselines)
+    changed = changes(folder, name)
+    path = accept(folder, name, reason)
+    echo(f"  {each}" for each in changed)
+    click.echo(f"accepted as {path}")

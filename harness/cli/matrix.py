@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, baselines_option, check_json, echo, json_option
+from harness.cli.options import FOUND, baseline_folders, baselines_option, check_json, echo, json_option
 
 
 @click.command()
@@ -22,7 +22,7 @@ from harness.cli.options import FOUND, baselines_option, check_json, echo, json_
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
 @baselines_option
 def matrix(
-    runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path
+    runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path | None
 ) -> None:
     """Lay run records of several library versions side by side: claims and checks, and the documents' code.
 
@@ -39,8 +39,9 @@ def matrix(
     if json_file is not None and json_file.exists():
         Matrix.read(json_file)  # anything else is not overwritten
     found = matrix_of(records_below(runs), sentences())
-    path = baselines / "matrix.json"
-    comparison = found.against(Matrix.read(path)) if path.exists() else None
+    recorded = [folder / "matrix.json" for folder in baseline_folders(baselines) if folder is not None]
+    path = next((each for each in recorded if each.exists()), None)
+    comparison = found.against(Matrix.read(path)) if path else None
     changes = comparison.changes if comparison else ()
     echo(matrix_lines(found, comparison, everything=everything))
     if annotations.running_in_github_actions():

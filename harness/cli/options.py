@@ -72,11 +72,16 @@ recipe_options = _all(RECIPE_OPTIONS)
 baselines_option = click.option(
     "--baselines",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("baselines"),
-    show_default=True,
     metavar="DIR",
-    help="The folder of the baselines.",
+    help="The folder of the baselines. [default: baselines, and what comes with the package]",
 )
+
+
+def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
+    """The folder of ``--baselines``, and where else a baseline is looked for: nowhere, if one was given."""
+    from harness.baseline.files import FOLDER, shipped_folder
+
+    return (given, None) if given else (FOLDER, shipped_folder())
 
 
 def json_option(help_: str) -> Option[Any]:

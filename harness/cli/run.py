@@ -11,6 +11,7 @@ import click
 from harness import launch
 from harness.cli.options import (
     FOUND,
+    baseline_folders,
     baselines_option,
     check_json,
     chosen_recipe,
@@ -42,7 +43,12 @@ if TYPE_CHECKING:
 @json_option("Also write the run record to this file.")
 @baselines_option
 def run(
-    timeout: float, updates: int | None, output: Path | None, json_file: Path | None, baselines: Path, **options: Any
+    timeout: float,
+    updates: int | None,
+    output: Path | None,
+    json_file: Path | None,
+    baselines: Path | None,
+    **options: Any,
 ) -> None:
     """Run the documented steps, each with its checks, and train.
 
@@ -71,7 +77,8 @@ def run(
         if annotations.running_in_github_actions():
             echo(annotations.of_findings(record.findings))
         try:
-            echo(compared(baselines, record))
+            folder, fallback = baseline_folders(baselines)
+            echo(compared(folder, record, fallback=fallback))
             echo(verdict_lines(record.comparison))
             record.write(output / FILE_NAME)
         finally:

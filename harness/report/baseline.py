@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import median
 
-from harness.baseline.compare import alpha, spread_of
+from harness.baseline.compare import alpha, by_chance, spread_of
 from harness.baseline.stored import METRICS, Baseline
 from harness.baseline.throughput import Throughput
 from harness.record import Verdict
@@ -26,6 +28,17 @@ def baseline_lines(baseline: Baseline | Throughput) -> Iterator[str]:
     return _throughput_lines(baseline) if isinstance(baseline, Throughput) else _seed_lines(baseline)
 
 
+def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> Iterator[str]:
+    """What to do with a candidate. ``few``: why it cannot be accepted yet; ``baselines``: as the option was given."""
+    name = candidate.stem
+    option = f" --baselines {shlex.quote(str(baselines))}" if baselines else ""
+    yield f"look at it   harness baseline show {name}{option}"
+    if few:
+        yield f"not accepted yet: it has {few}; record more with --seeds"
+    else:
+        yield f'accept it    harness baseline accept {name}{option} --reason "..."'
+
+
 def _seed_lines(baseline: Baseline) -> Iterator[str]:
     yield f"{baseline.name}: {len(baseline.runs)} seeds, {baseline.reason or 'a candidate'}"
     rows = [("seed", "accuracy", "f1", "loss", "commit", "started")]
@@ -35,8 +48,10 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
     yield from table(rows)
     for name in METRICS if len(baseline.runs) > 1 else ():
         spread = spread_of(baseline, name)
-        drops = ", ".join(f"{spread.smallest_drop(runs, alpha()):.4f}" for runs in (1, 3, 5))
-        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {drops}"
+        possible = spread.mean - by_chance(baseline, name)
+        drops = [spread.smallest_drop(runs, alpha()) for runs in (1, 3, 5)]
+        listed = ", ".join(f"{drop:.4f}" if drop <= possible else "none that is possible" for drop in drops)
+        yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {listed}"
 
 
 def _throughput_lines(baseline: Throughput) -> Iterator[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.baseline.review import stale
+from harness.baseline import stored
+from harness.baseline.review import acceptable, stale
 from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.recipe import Recipe
 from harness.record import RunRecord
+from harness.report.baseline import next_lines
 from tests.baseline.conftest import make_record
 
 
@@ -34,6 +38,9 @@ def recorded(mine: Path) -> Path:
     folder = mine.parent / "baselines"
     first = harness("baseline", "record", "--recipe", f"{mine}:small", "--seeds", "2", "--baselines", folder)
     assert first.exit_code == 0, first.output
+    assert first.stdout.endswith(
+        f'harness baseline accept small-plain-cpu --baselines {shlex.quote(str(folder))} --reason "..."\n'
+    )
     again = harness("baseline", "record", "--recipe", f"{mine}:small", "--seeds", "3", "--baselines", folder)
     assert again.output.count("is in the candidate") + again.output.count("added to") == 3
     clean = not Baseline.read(folder / "candidates" / "small-plain-cpu.json").runs[0].dirty
@@ -152,12 +159,131 @@ def test_a_worse_run_exits_with_1(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_candidate_is_shown_before_it_is_accepted(folder: Path) -> None:
-    from harness.baseline import stored
-
     path = stored.add(folder, make_record(42, metrics={"accuracy": 0.9, "f1": 0.93}))
     done = harness("baseline", "compare", path, "--baselines", folder)
     assert done.exit_code == 1
     assert "tiny-plain-cpu.json, seed 42, accuracy" in done.output
+
+
+def test_the_first_candidate_can_be_looked_at(folder: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    path = stored.add(new, make_record())
+    option = ("--baselines", new)
+    for arguments in (("show",), ("show", "tiny-plain-cpu")):
+        shown = harness("baseline", *arguments, *option)
+        assert shown.exit_code == 0, shown.output
+        assert shown.output.startswith("tiny-plain-cpu: 1 seeds, a candidate\n")
+    compared = harness("baseline", "compare", path, *option)
+    assert compared.exit_code == 2
+    assert "would be the first baseline of its name" in compared.output
+    accepted = harness("baseline", "accept", "tiny-plain-cpu", "--reason", "one", *option)
+    assert accepted.exit_code == 2
+    assert "has 1 seeds, expected 2 or more" in accepted.output
+
+
+def test_a_baseline_and_its_candidate_are_both_shown(folder: Path) -> None:
+    stored.add(folder, make_record(60))
+    for arguments in ((), ("tiny-plain-cpu",)):
+        shown = harness("baseline", "show", *arguments, "--baselines", folder)
+        assert shown.exit_code == 0, shown.output
+        assert "tiny-plain-cpu: 10 seeds, the first one\n" in shown.output
+        assert "tiny-plain-cpu: 1 seeds, a candidate\n" in shown.output
+    (folder / "candidates" / "tiny-plain-cpu.json").write_text("{")
+    broken = harness("baseline", "show", "--baselines", folder)
+    assert broken.exit_code == 1
+    assert "candidates/tiny-plain-cpu.json: the file: Invalid JSON" in broken.output
+
+
+def test_what_to_do_with_too_few_seeds_is_said(tmp_path: Path) -> None:
+    path = stored.add(tmp_path, make_record())
+    few = list(next_lines(path, few=acceptable(tmp_path, path), baselines=None))
+    assert few == [
+        "look at it   harness baseline show tiny-plain-cpu",
+        "not accepted yet: it has 1 seeds, expected 2 or more, which have a spread; record more with --seeds",
+    ]
+    stored.add(tmp_path, make_record(43))
+    assert list(next_lines(path, few=acceptable(tmp_path, path), baselines=None))[1:] == [
+        'accept it    harness baseline accept tiny-plain-cpu --reason "..."'
+    ]
+
+
+def candidate(folder: Path, **changes: Any) -> Path:
+    """A candidate of ten other seeds in the file of tiny, with these keys changed, and those of its ``recipe``."""
+    for seed in range(60, 70):
+        path = stored.add(folder, make_record(seed))
+    content = json.loads(path.read_text())
+    content["recipe"] |= changes.pop("recipe", {})
+    path.write_text(json.dumps(content | changes))
+    return path
+
+
+def test_a_candidate_of_the_same_thing_is_accepted_and_what_is_new_is_said(folder: Path) -> None:
+    candidate(folder, inputs={"data": "e" * 64, "checkpoint": "c" * 64})
+    done = harness("baseline", "accept", "tiny-plain-cpu", "--reason", "another corpus", "--baselines", folder)
+    assert done.exit_code == 0, done.output
+    first, last = done.output.splitlines()
+    assert first == f"  inputs.data {'d' * 64} there, {'e' * 64} here"
+    assert last == f"accepted as {folder / 'tiny-plain-cpu.json'}"
+    assert Baseline.read(folder / "tiny-plain-cpu.json").reason == "another corpus"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"recipe": {"lr": 9.0, "epochs": 4}}, ["recipe.epochs 3 there, 4 here", "recipe.lr 5e-05 there, 9.0 here"]),
+        (
+            {"recipe": {"name": "other", "lr": 9.0}},
+            ["name is other-plain-cpu by its contents and tiny-plain-cpu by its file", "recipe.name tiny there, other"],
+        ),
+        (
+            {"hardware": "1"},
+            ["name is tiny-plain-1", "hardware is 1 there and cpu in its runs", "hardware cpu there, 1 here"],
+        ),
+        ({"recipe": {"label_names": [1, 2, 3]}}, ["recipe cannot be one: ", "recipe.label_names ["]),
+        ({"recipe": {"surprise": 1}}, ["recipe cannot be one: ", "recipe.surprise None there, 1 here"]),
+        ({"recipe": {"dataset": {}}}, ["recipe.dataset built-in/mrpc-shaped there, {} here"]),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_a_candidate_of_something_else_is_refused(
+    folder: Path, changes: dict[str, Any], says: list[str], first: bool
+) -> None:
+    """And every key is named; also where there is no baseline yet, as far as the candidate itself tells."""
+    baseline = folder / "tiny-plain-cpu.json"
+    path = candidate(folder, **changes)
+    before = path.read_bytes(), baseline.read_bytes()
+    if first:
+        baseline.unlink()
+    done = harness("baseline", "accept", "tiny-plain-cpu", "--reason", "x", "--baselines", folder)
+    assert done.exit_code == 2
+    assert path.read_bytes() == before[0]
+    if first:
+        assert not baseline.exists()
+        assert "is not what it would be accepted as" in done.output
+    else:
+        assert baseline.read_bytes() == before[1]
+        assert [each for each in says if each not in done.output] == []
+
+
+def test_the_shipped_baselines_are_found_where_none_are_recorded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    shipped = harness("baseline", "show", "tiny-plain-cpu")
+    assert shipped.exit_code == 0, shipped.output
+    assert shipped.output.startswith("tiny-plain-cpu: 20 seeds, ")
+    own = empty / "baselines"
+    own.mkdir()
+    (own / "tiny-plain-cpu.json").write_bytes((folder / "tiny-plain-cpu.json").read_bytes())
+    assert harness("baseline", "show", "tiny-plain-cpu").output.startswith("tiny-plain-cpu: 10 seeds, the first one")
+    everything = harness("baseline", "show").output
+    assert "tiny-plain-cpu: 10 seeds" in everything
+    assert "minilm-plain-cpu: 5 seeds" in everything
+    none = harness("baseline", "show", "minilm-plain-cpu", "--baselines", own)
+    assert none.exit_code == 2
+    assert "minilm-plain-cpu.json not found" in none.output
 
 
 def test_broken_baseline_exits_with_2(folder: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def recorded(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Baselin
     ("name", "first"),
     [
         ("learning rate a tenth", 2),
+        ("learning rate 1 % off", 2),
         ("no scheduler", 3),
         ("frozen backbone", 2),
         ("5 % label noise", None),

@@ -55,6 +55,17 @@ def test_as_fast_holds_and_says_what_it_could_see(baseline: Throughput) -> None:
     assert all("(80% power)" in ground for ground in verdict.grounds)
 
 
+def test_what_could_see_no_loss_does_not_hold(baseline: Throughput) -> None:
+    """Two runs far apart: not even a standstill would be below the limit."""
+    baseline.runs = baseline.runs[:2]
+    for run, value in zip(baseline.runs, (0.5, 1.0), strict=True):
+        run.benchmarks["training"].ratios = {RELATIVE: value, ACHIEVED: value}
+    verdict = compare(baseline, "training", {RELATIVE: 0.01, ACHIEVED: 0.01}, {}, CPU)
+    assert verdict.outcome == "not applicable"
+    assert sum("too few runs to see any loss that is possible" in ground for ground in verdict.grounds) == 2
+    assert compare(baseline, "training", {RELATIVE: 0.01, ACHIEVED: math.nan}, {}, CPU).outcome == "fails"
+
+
 @pytest.mark.parametrize(
     ("changes", "observed"),
     [

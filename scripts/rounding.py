@@ -1,0 +1,87 @@
+"""How far rounding takes the losses of recorded seeds apart: the grounds of the band in ``harness/baseline/curve.py``.
+
+``python -m scripts.rounding intel=runs/tiny-plain-42-… threads=…`` lays whole runs that were made on other machines,
+with other kernels, threads or versions beside the baseline, and writes them to
+``tests/baseline/curves_elsewhere.json``, which the tests hold the band to. On one machine the environment variables
+ATEN_CPU_CAPABILITY, MKL_CBWR and ONEDNN_MAX_CPU_ISA choose other kernels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from harness.baseline.compare import baseline_of, comparable
+from harness.baseline.curve import band_of, relative, same_draws
+from harness.baseline.stored import Baseline, SeedRun, seed_run
+from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.record import RunRecord
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "tests" / "baseline" / "curves_elsewhere.json"
+WINDOWS = (50, 100, 200, 400, 800, 1377)
+"""The last update of each window that the largest distance is shown for."""
+
+
+def measured(recorded: SeedRun, run: SeedRun) -> dict[str, Any]:
+    """A run as the tests keep it: its losses as steps of float32 from the recorded ones, and where it was made."""
+    losses = (np.array(each.curve, np.float32).view(np.int32).astype(np.int64) for each in (run, recorded))
+    here = run.fingerprint
+    return {
+        "seed": run.seed,
+        "fingerprint": {key: here[key] for key in sorted(here) if here[key] != recorded.fingerprint.get(key)},
+        "metrics": {"accuracy": run.accuracy, "f1": run.f1},
+        "steps": [int(step) for step in np.subtract(*losses)],
+    }
+
+
+def lines(baseline: Baseline, recorded: SeedRun, run: SeedRun) -> Iterator[str]:
+    distances = [relative(ours, theirs) for ours, theirs in zip(recorded.curve, run.curve, strict=True)]
+    start = 0
+    for end in WINDOWS:
+        if distances[start:end]:
+            yield f"  updates {start + 1} to {end}: at most {max(distances[start:end]):.1e} apart, relatively"
+        start = end
+    if band := band_of(baseline):
+        yield f"  at most {max(band.taken(recorded.curve, run.curve)):.1%} of the band"
+
+
+def read(path: Path) -> tuple[Baseline, SeedRun, SeedRun]:
+    """The baseline of a run, the recorded seed, and the run.
+
+    Raises:
+        CannotTry: it is of another recipe or seed than the recorded ones, or draws other masks.
+    """
+    record = RunRecord.read(path)
+    baseline = Baseline.read(baseline_of(ROOT / "baselines", record))
+    comparable(baseline, record)
+    run, recorded = seed_run(record), baseline.run(record.recipe["seed"])
+    if recorded is None or not same_draws(recorded.fingerprint, run.fingerprint):
+        raise CannotTry(f"{path}: seed {run.seed} was not recorded, or this machine draws other masks")
+    return baseline, recorded, run
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="NAME=RUN…")
+def main(runs: tuple[str, ...]) -> None:
+    """Print how far each run is from the recorded one, and keep them for the tests."""
+    kept = {}
+    for name, _, path in (each.partition("=") for each in runs):
+        baseline, recorded, run = read(Path(path))
+        click.echo(name)
+        for line in lines(baseline, recorded, run):
+            click.echo(line)
+        kept[name] = measured(recorded, run)
+    # One run a line: the steps are read by no one.
+    listed = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in kept.items())
+    write_atomically(FILE, f'{{"runs": {{\n{listed}\n}}}}\n')
+
+
+if __name__ == "__main__":
+    main()
