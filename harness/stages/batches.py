@@ -13,6 +13,7 @@ from harness.claims import (
     DYNAMIC_PADDING,
     MRPC_ONLY,
     MRPC_SHAPE,
+    OF_SST2,
     PREPARING,
     VOCABULARY,
     WITH_ACCELERATE,
@@ -60,6 +61,8 @@ FIRST_EIGHT_BATCH = Claim(
     DYNAMIC_PADDING,
     expected={"attention_mask": [8, 67], "input_ids": [8, 67], "token_type_ids": [8, 67], "labels": [8]},
     only=MRPC_ONLY | VOCABULARY,
+    words='"attention_mask": torch.Size([8, 67]), "input_ids": torch.Size([8, 67]), … '
+    '"token_type_ids": torch.Size([8, 67]), "labels": torch.Size([8]),',
 )
 
 
@@ -78,7 +81,15 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("batch-keys", "A batch has attention_mask, input_ids, labels and token_type_ids.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "batch-keys",
+        "A batch has attention_mask, input_ids, labels and token_type_ids.",
+        ALL,
+        PREPARING,
+        words="{'attention_mask': … 'input_ids': … 'labels': … 'token_type_ids':",
+    )
+)
 def batch_keys(run: Run) -> Iterator[Finding]:
     """A batch has exactly the columns of the model's data."""
     expected = set(run.model_datasets["train"].column_names)
@@ -100,6 +111,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         only=as_documented("batch_size"),
+        words="'input_ids': torch.Size([8, 65]), 'labels': torch.Size([8])",
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -126,6 +138,8 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
         "The collator pads each batch to its own longest row; attention_mask is 0 exactly on the padding.",
         ("001",),
         DYNAMIC_PADDING,
+        words="将所有实例填充到该batch中最长元素的长度",
+        derived="that attention_mask is 0 on the padding",
     )
 )
 def padding_is_marked(run: Run) -> Iterator[Finding]:
@@ -181,6 +195,8 @@ FIXED_LENGTH_BATCHES = Claim(
     ("002", "004"),
     WITH_ACCELERATE,
     expected=128,
+    words="padding your samples to a fixed length with the",
+    derived="128 is our choice of max_length",
 )
 
 
@@ -220,6 +236,8 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
         ALL,
         PREPARING,
         only=as_documented("shuffle"),
+        words='tokenized_datasets["train"], shuffle=True',
+        derived="anew for every epoch: what DataLoader does with shuffle=True",
     )
 )
 def train_shuffled(run: Run) -> Iterator[Finding]:
@@ -237,7 +255,15 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("eval-in-order", "The validation data is not shuffled.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "eval-in-order",
+        "The validation data is not shuffled.",
+        ALL,
+        PREPARING,
+        words='tokenized_datasets["validation"], batch_size=8, collate_fn=data_collator',
+    )
+)
 def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
@@ -255,10 +281,16 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
 BATCHES_PER_EPOCH = Claim(
     "batches-per-epoch",
     "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included (SST-2: 8419).",
-    ("002", "003"),
+    ("002", "003", "004"),
     PREPARING,
     expected=by_corpus(459, 8419),
     only=MRPC_SHAPE | as_documented("batch_size"),
+    words={
+        "002": "print(num_training_steps) … 1377",
+        "003": "print(num_training_steps) … 1377",
+        "004": "len(train_dataloader) # 1377",
+    },
+    derived="459 is 1377 updates / 3 epochs, and the rows / 8 rounded up; " + OF_SST2,
 )
 
 

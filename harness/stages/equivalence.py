@@ -137,9 +137,11 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
     Claim(
         "accelerate-same-training",
         "The loop under Accelerate is the plain loop with just a few adjustments.",
-        ("002", "003"),
+        ("002", "004"),
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="with just a few adjustments we can enable distributed training",
+        derived="that the few adjustments leave the training as it is",
     )
 )
 def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
@@ -229,9 +231,11 @@ def require_replay(run: Run, replay: str) -> dict[str, Replay]:
         "trainer-same-defaults",
         'The loop by hand uses "the same defaults" as Trainer (so it is once the differences that are listed are '
         "switched off).",
-        ("002", "004"),
+        ("002",),
         PREPARING,
         only=WITH_TRAINER,
+        words="we will use the same defaults",
+        derived="how Trainer differs all the same, and that nothing else does",
     )
 )
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:

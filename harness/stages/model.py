@@ -98,6 +98,7 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
         "The pretraining head is discarded and a new classification head is initialised at random.",
         ("001",),
         TRAINER_API,
+        words="对应的head被丢弃 … 有些权重被随机初始化",
     )
 )
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
@@ -126,7 +127,14 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("backbone-from-checkpoint", "Everything below the head comes from the checkpoint.", ("001",), TRAINER_API)
+    Claim(
+        "backbone-from-checkpoint",
+        "Everything below the head comes from the checkpoint.",
+        ("001",),
+        TRAINER_API,
+        words="一些权重没有使用 … from_pretrained(checkpoint, num_labels=2)",
+        derived="that the warning names everything that does not come from the checkpoint",
+    )
 )
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
@@ -158,7 +166,15 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("num-labels", "The model is created with num_labels=2.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "num-labels",
+        "The model is created with num_labels=2.",
+        ALL,
+        PREPARING,
+        words="from_pretrained(checkpoint, num_labels=2)",
+    )
+)
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
     if run.model.config.num_labels != run.recipe.num_labels:
@@ -170,7 +186,15 @@ def num_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("loss-with-labels", "The model returns the loss when labels are given.", ("002", "003"), PREPARING))
+@STAGE.check(
+    Claim(
+        "loss-with-labels",
+        "The model returns the loss when labels are given.",
+        ("002", "003"),
+        PREPARING,
+        words="will return the loss when labels are provided",
+    )
+)
 def loss_with_labels(run: Run) -> Iterator[Finding]:
     """The model returns a scalar loss when labels are given, and none without."""
     batch = example_batch(run)
@@ -203,9 +227,10 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
     Claim(
         "logits-shape",
         "There are two logits for each input of the batch: 8 x 2.",
-        ALL,
+        ("001", "002", "003", "004"),
         PREPARING,
         only=as_documented("batch_size"),
+        words="outputs.logits.shape) … torch.Size([8, 2])",
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -226,9 +251,11 @@ def logits_shape(run: Run) -> Iterator[Finding]:
     Claim(
         "first-loss",
         "The loss of the first batch is near ln 2 (the documents' one unseeded sample: 0.5441).",
-        ALL,
+        ("001", "002", "003", "004"),
         PREPARING,
         kind="ball park",
+        words="print(outputs.loss, … tensor(0.5441",
+        derived="ln 2, the loss of guessing, and how near is near",
     )
 )
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
@@ -252,6 +279,7 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         only=as_documented("loop"),
+        words='torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu") model.to(device)',
     )
 )
 def everything_on_the_device(run: Run) -> Iterator[Finding]:

@@ -31,9 +31,10 @@ def prepare(run: Run) -> None:
     Claim(
         "accelerate-any-setup",
         "Accelerator() looks at the environment and initialises the proper distributed setup.",
-        ("002", "003"),
+        ("002", "004"),
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="will look at the environment and initialize the proper distributed setup",
     )
 )
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
@@ -69,6 +70,7 @@ ACCELERATE_PREPARE = Claim(
     ALL,
     WITH_ACCELERATE,
     only=UNDER_ACCELERATE,
+    words="train_dataloader, eval_dataloader, model, optimizer = accelerator.prepare(",
 )
 
 
@@ -114,6 +116,7 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="- model.to(device)",
     )
 )
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
@@ -135,6 +138,7 @@ def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="- batch = {k: v.to(device) for k, v in batch.items()}",
     )
 )
 def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
@@ -158,6 +162,8 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words=dict.fromkeys(ALL, "accelerator.prepare( … num_epochs * len(train_dl)")
+        | {"000": "accelerator.prepare( … num_epochs * len(train_dataloader)"},
     )
 )
 def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
@@ -183,6 +189,7 @@ ACCELERATE_LR = Claim(
     WITH_ACCELERATE,
     expected=3e-5,
     only=UNDER_ACCELERATE | {"lr": (3e-5,)},
+    words="AdamW(model.parameters(), lr=3e-5)",
 )
 
 

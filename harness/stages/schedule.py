@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
-from harness.claims import ALL, MRPC_SHAPE, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
+from harness.claims import ALL, MRPC_SHAPE, OF_SST2, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
@@ -73,8 +73,9 @@ def rehearsed_lrs(run: Run) -> list[float]:
     Claim(
         "updates-planned",
         "The number of training steps is the number of epochs times the length of the training dataloader.",
-        ("001", "002", "003"),
+        ALL,
         PREPARING,
+        words="num_training_steps = num_epochs * len(train_dataloader)",
     )
 )
 def updates_planned(run: Run) -> Iterator[Finding]:
@@ -96,6 +97,12 @@ NUM_TRAINING_STEPS = Claim(
     PREPARING,
     expected=by_corpus(1377, 25257),
     only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
+    words={
+        "002": "print(num_training_steps) … 1377",
+        "003": "print(num_training_steps) … 1377",
+        "004": "len(train_dataloader) # 1377",
+    },
+    derived=OF_SST2,
 )
 
 
@@ -119,6 +126,7 @@ def documented_number_of_updates(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         only=as_documented("warmup_updates"),
+        words="num_warmup_steps=0",
     )
 )
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
@@ -141,6 +149,7 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
         ("002", "003"),
         PREPARING,
         only=as_documented("schedule"),
+        words={"002": "just a linear decay from the maximum value (5e-5)", "003": "*llinear decay* desde un valor"},
     )
 )
 def decays_linearly(run: Run) -> Iterator[Finding]:
@@ -165,6 +174,7 @@ DECAY_TO_ZERO = Claim(
     PREPARING,
     expected=0.0,
     only=as_documented("schedule"),
+    words={"002": "linear decay from the maximum value (5e-5) to 0", "003": "de 5e-5 a 0"},
 )
 
 

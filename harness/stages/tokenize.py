@@ -75,6 +75,7 @@ DOCUMENTED_PAIR_IDS = Claim(
     PREPROCESSING,
     expected=[101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102],
     only=VOCABULARY,
+    words="101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102,",
 )
 
 
@@ -95,6 +96,8 @@ DOCUMENTED_PAIR_TOKENS = Claim(
     PREPROCESSING,
     expected="[CLS] this is the first sentence . [SEP] this is the second one . [SEP]".split(),
     only=VOCABULARY,
+    words='"[CLS]", "this", "is", "the", "first", "sentence", ".", "[SEP]", '
+    '"this", "is", "the", "second", "one", ".", "[SEP]",',
 )
 
 
@@ -115,6 +118,7 @@ DOCUMENTED_PAIR_TOKEN_TYPE_IDS = Claim(
     PREPROCESSING,
     expected=[0] * 8 + [1] * 7,
     only=VOCABULARY,
+    words='"token_type_ids": [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]',
 )
 
 
@@ -136,6 +140,7 @@ DOCUMENTED_PAIR_ATTENTION_MASK = Claim(
     PREPROCESSING,
     expected=[1] * 15,
     only=VOCABULARY,
+    words='"attention_mask": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]',
 )
 
 
@@ -174,6 +179,7 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
         ("001",),
         PREPROCESSING,
         only=as_documented("text_columns"),
+        words="需要token_type_ids来区分 … inputs = tokenizer(",
     )
 )
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
@@ -208,6 +214,8 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
         "(given the column as a list: from datasets 4.0 on tokenizers refuse the documents' own Column).",
         ("001",),
         PREPROCESSING,
+        words="其值是对应值的列表",
+        derived="that the column is given as a list, which later versions of datasets ask for",
     )
 )
 def plain_lists(run: Run) -> Iterator[Finding]:
@@ -231,6 +239,8 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         "map(batched=True) keeps a DatasetDict with every row and column, and adds what the tokenizer returns.",
         ("001",),
         PREPROCESSING,
+        words="raw_datasets.map(tokenize_function, batched=True) … features: ['attention_mask', 'idx', 'input_ids', "
+        "'label', 'sentence1', 'sentence2', 'token_type_ids'], num_rows: 3668",
     )
 )
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
@@ -254,6 +264,7 @@ def map_keeps_dataset(run: Run) -> Iterator[Finding]:
         "Rows are not padded when they are tokenized; that is left to the batch.",
         ("001",),
         PREPROCESSING,
+        words="这里的tokenizer省略了padding参数",
     )
 )
 def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
@@ -270,7 +281,16 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("truncation", "truncation=True: no row is longer than the model takes.", ALL, PREPROCESSING))
+@STAGE.check(
+    Claim(
+        "truncation",
+        "truncation=True: no row is longer than the model takes.",
+        ALL,
+        PREPROCESSING,
+        words='example["sentence2"], truncation=True)',
+        derived="to which length: what the model takes",
+    )
+)
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run), "max_position_embeddings", None)
@@ -302,6 +322,7 @@ FIRST_EIGHT_LENGTHS = Claim(
     DYNAMIC_PADDING,
     expected=[50, 59, 47, 67, 59, 50, 62, 32],
     only=MRPC_ONLY | VOCABULARY,
+    words="[50, 59, 47, 67, 59, 50, 62, 32]",
 )
 
 
@@ -325,6 +346,7 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
         'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
         ("002", "004"),
         WITH_ACCELERATE,
+        words="padding your samples to a fixed length with the",
     )
 )
 def fixed_length_padding(run: Run) -> Iterator[Finding]:
