@@ -24,12 +24,15 @@ from harness.claims import (
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
-from harness.stages.tokenize import model_config
+from harness.stages.tokenize import load_tokenizer, model_config
 
 STAGE = Stage("batches")
 
 ENOUGH_ROWS = 10
 """Smallest number of rows of which two random orders are never the same (1 in 3.6 million)."""
+
+FIXED_LENGTH = 128
+"""To how many tokens rows are padded where every row has one length, as the documents recommend for TPUs."""
 
 
 @STAGE.step
@@ -166,15 +169,47 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
+@STAGE.check(
+    Claim(
+        "padding-token",
+        "The collator is given the tokenizer, which says with which token it pads, and on which side.",
+        ("001",),
+        DYNAMIC_PADDING,
+        words="其需要传入tokenizer参数 … 以确定应该用什么token进行填充",
+        derived="the side, of which no document speaks",
+    )
+)
+def pads_as_the_checkpoints_tokenizer(run: Run) -> Iterator[Finding]:
+    """Padding is the pad token of the checkpoint's tokenizer, on the side on which that tokenizer pads."""
+    tokenizer = load_tokenizer(run)
+    side, token = tokenizer.padding_side, tokenizer.pad_token_id
+    for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
+        batch = next(iter(loader))
+        padding = batch["attention_mask"] == 0
+        sides = {"left" if row[0] else "right" if row[-1] else "middle" for row in padding if row.any()}
+        tokens = set(batch["input_ids"][padding].tolist())
+        if not (sides <= {side} and tokens <= {token}):
+            yield Finding(
+                expected=f"token {token} on the {side}",
+                observed=f"{_listed(tokens)} on the {_listed(sides)}",
+                where=f"{name} dataloader",
+                hint="Give DataCollatorWithPadding the checkpoint's own tokenizer, with its padding_side.",
+            )
+
+
+def _listed(found: set[Any]) -> str:
+    return " and ".join(map(str, sorted(found)))
+
+
 def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]:
-    """The rows of a split as the collator gets them, each padded to the length documented for TPUs.
+    """The rows of a split as the collator gets them, each padded to :data:`FIXED_LENGTH`.
 
     ``config`` is the model's.
 
     Raises:
         NotApplicable: the model does not take so many tokens, or there are longer rows, which would be cut.
     """
-    length = FIXED_LENGTH_BATCHES.expected
+    length = FIXED_LENGTH
     takes = getattr(config, "max_position_embeddings", -1)
     if 0 < takes < length:
         raise NotApplicable(f"the model takes {takes} tokens")
@@ -189,22 +224,20 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     ]
 
 
-FIXED_LENGTH_BATCHES = Claim(
-    "fixed-length-batches",
-    'For TPUs: with padding="max_length" and max_length=128 every batch is 8 x 128.',
-    ("002", "004"),
-    WITH_ACCELERATE,
-    expected=128,
-    words="padding your samples to a fixed length with the",
-    derived="128 is our choice of max_length",
+@STAGE.check(
+    Claim(
+        "fixed-length-batches",
+        'For TPUs: with padding="max_length" and one max_length every batch has that width.',
+        ("002", "004"),
+        WITH_ACCELERATE,
+        words="padding your samples to a fixed length with the",
+        derived="the width, 128, is ours: no document names one",
+    )
 )
-
-
-@STAGE.check(FIXED_LENGTH_BATCHES)
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
     rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
-    expected = {FIXED_LENGTH_BATCHES.expected}
+    expected = {FIXED_LENGTH}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}
     if observed != expected:

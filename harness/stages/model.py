@@ -14,7 +14,7 @@ from harness.claims import ALL, PREPARING, TRAINER_API, TRAINING_LOOP, Claim, In
 from harness.compat import without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
-from harness.stages.batches import FIXED_LENGTH_BATCHES
+from harness.stages.batches import FIXED_LENGTH
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.tokenize import two_segments_only
 
@@ -332,7 +332,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
     takes = getattr(run.model.config, "max_position_embeddings", 0)
-    wanted = max(width + 8, FIXED_LENGTH_BATCHES.expected)
+    wanted = max(width + 8, FIXED_LENGTH)
     more = (min(wanted, takes) if takes > 0 else wanted) - width
     if more < 1:
         raise NotApplicable("the batch is already as long as the model takes")

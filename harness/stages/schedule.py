@@ -6,6 +6,8 @@ import math
 import warnings
 from collections.abc import Iterator
 
+import torch
+from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
@@ -140,6 +142,51 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
             update=1,
             hint="Set num_warmup_steps=0, and do not step the scheduler before the first update.",
         )
+
+
+@STAGE.check(
+    Claim(
+        "warmup",
+        "Warmup: over num_warmup_steps updates the learning rate rises linearly to its maximum.",
+        ("001",),
+        PREPARING,
+        only=as_documented("schedule"),
+        words="指让学习率在num_warmup_steps内线性增加到初始学习率",
+    )
+)
+def warms_up_linearly(run: Run) -> Iterator[Finding]:
+    """With a warmup the learning rate rises linearly from 0 to its maximum, and falls from there.
+
+    A recipe without one, as the documents', is looked at with a warmup of a tenth of its updates, on another optimizer.
+    """
+    warmup = run.recipe.warmup_updates or max(2, run.num_training_steps // 10)
+    recipe = run.recipe.with_(warmup_updates=warmup)
+    lrs = rehearsed_lrs(run) if run.recipe.warmup_updates else warmed_up_lrs(recipe, run.num_training_steps)
+    for made, observed in enumerate(lrs[: warmup + 2]):
+        expected = linear_lr(recipe, made, run.num_training_steps)
+        if not math.isclose(observed, expected, rel_tol=1e-9, abs_tol=1e-15):
+            yield Finding(
+                expected=f"{expected:.6g}",
+                observed=f"{observed:.6g}",
+                where=f"after {made} updates of a warmup of {warmup}",
+                update=made,
+                hint="Give get_scheduler num_warmup_steps, in updates, and step it once for each update.",
+            )
+            return
+
+
+def warmed_up_lrs(recipe: Recipe, planned: int) -> list[float]:
+    """The learning rates of the recipe's schedule with its warmup, up to the second update behind it."""
+    stepped = SGD([torch.zeros(1)], lr=recipe.lr)
+    scheduler = get_scheduler(
+        recipe.schedule, stepped, num_warmup_steps=recipe.warmup_updates, num_training_steps=planned
+    )
+    lrs = [stepped.param_groups[0]["lr"]]
+    for _ in range(recipe.warmup_updates + 1):
+        stepped.step()
+        scheduler.step()
+        lrs.append(stepped.param_groups[0]["lr"])
+    return lrs
 
 
 @STAGE.check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, PreTrainedTokenizerBase
 
 from harness.claims import (
     ALL,
@@ -31,9 +31,7 @@ FIRST, SECOND = "This is the first sentence.", "This is the second one."
 
 @STAGE.step
 def tokenize(run: Run) -> None:
-    checkpoint = find_checkpoint(run.recipe, weights=False)
-    with loading(f"the tokenizer of {checkpoint}"):
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    tokenizer = load_tokenizer(run)
 
     def tokenize_function(example: dict[str, Any]) -> Any:
         return tokenizer(*(example[name] for name in run.recipe.text_columns), truncation=True)
@@ -41,6 +39,14 @@ def tokenize(run: Run) -> None:
     run.tokenizer, run.tokenize_function = tokenizer, tokenize_function
     run.tokenized_datasets = run.raw_datasets.map(tokenize_function, batched=True)
     run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
+
+
+def load_tokenizer(run: Run) -> PreTrainedTokenizerBase:
+    """The tokenizer of the recipe's checkpoint, as it is there."""
+    checkpoint = find_checkpoint(run.recipe, weights=False)
+    with loading(f"the tokenizer of {checkpoint}"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint)
+    return tokenizer
 
 
 def model_config(run: Run) -> Any:
