@@ -53,6 +53,8 @@ class Run:
     train_dataloader: DataLoader[Any] = field(init=False)
     eval_dataloader: DataLoader[Any] = field(init=False)
     checkpoint: str = field(init=False)
+    loading_messages: list[str] = field(default_factory=list)
+    """What transformers logged while it loaded the model."""
     model: PreTrainedModel = field(init=False)
     device: torch.device = field(init=False)
     scratch: TemporaryDirectory[str] = field(init=False)

@@ -52,7 +52,7 @@ def measure_graphs(run: Run) -> None:
     if len(own) < 2:
         run.costs.missing["graphs"] = "all whole batches of the validation data have one width"
         return
-    module = getattr(run.model.base_model, "embeddings", run.model.get_input_embeddings())
+    module = getattr(run.model.base_model, "embeddings", None) or run.model.get_input_embeddings()
     try:
         run.costs.graphs = {
             "one width": compiled.graphs(module, fixed),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from harness.claims import ALL, PREPARING, TRAINER_API, TRAINING_LOOP, Claim, Invariant, as_documented
-from harness.compat import without_position_ids
+from harness.compat import told_of_weights, without_numbers, without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
 from harness.stages.batches import FIXED_LENGTH
@@ -37,10 +40,39 @@ def model(run: Run) -> None:
 def created(run: Run) -> None:
     """Accelerate and Trainer place the model themselves."""
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
-    with loading(f"the weights of {run.checkpoint}"):
+    with loading(f"the weights of {run.checkpoint}"), logged("transformers") as run.loading_messages:
         model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
     run.model = run.prepared_model = model
     run.device = model.device
+
+
+@contextmanager
+def logged(name: str) -> Iterator[list[str]]:
+    """What a logger is told meanwhile from INFO on; what it shows stays what it showed before."""
+    logger, messages = logging.getLogger(name), []
+    level, shown = logger.level, logger.getEffectiveLevel()
+    handlers, propagates = {handler: handler.level for handler in logger.handlers}, logger.propagate
+
+    class Keeps(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+            if propagates and logger.parent and record.levelno >= shown:
+                logger.parent.handle(record)
+
+    for handler in handlers:
+        handler.setLevel(max(shown, handler.level))
+    keeps = Keeps(logging.INFO)
+    logger.addHandler(keeps)
+    logger.setLevel(min(shown, logging.INFO))
+    logger.propagate = False
+    try:
+        yield messages
+    finally:
+        logger.propagate = propagates
+        logger.setLevel(level)
+        logger.removeHandler(keeps)
+        for handler, before in handlers.items():
+            handler.setLevel(before)
 
 
 def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
@@ -163,6 +195,59 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
             observed=f"{len(wrong)} of them differ or are missing there, the first is {wrong[0] if wrong else None}",
             where=wrong[0] if wrong else None,
             hint="Load with from_pretrained, not from_config, and compare the tensor names with the checkpoint's.",
+        )
+
+
+NEW_OR_UNUSED = Claim(
+    "new-and-unused-weights",
+    "from_pretrained says which weights of the checkpoint are not used, and which of the model's are new and random.",
+    ("001",),
+    TRAINER_API,
+    words="警告一些权重没有使用 … 有些权重被随机初始化",
+    derived="that it names each of them; and that it still warns: see compat.told_of_weights",
+)
+
+
+@STAGE.check(NEW_OR_UNUSED)
+def new_weights_are_named(run: Run) -> Iterator[Finding]:
+    """from_pretrained names the weights that are not in the checkpoint, and no others, as newly initialised."""
+    told, _ = told_of_weights(run.loading_messages)
+    model, stored = names_of_weights(run)
+    yield from otherwise_named(run, told, model - stored, "new")
+
+
+@STAGE.check(NEW_OR_UNUSED)
+def unused_weights_are_named(run: Run) -> Iterator[Finding]:
+    """from_pretrained names the weights of the checkpoint that the model has not, and no others, as unused."""
+    _, told = told_of_weights(run.loading_messages)
+    model, stored = names_of_weights(run)
+    passed_over = getattr(run.model, "_keys_to_ignore_on_load_unexpected", None) or ()
+    unused = {name for name in stored - model if not any(re.search(pattern, name) for pattern in passed_over)}
+    yield from otherwise_named(run, told, unused, "unused")
+
+
+def names_of_weights(run: Run) -> tuple[set[str], set[str]]:
+    """The names of the model's tensors and of the checkpoint's, without prefix, and without the numbers of layers."""
+
+    def plain(tensors: Mapping[str, torch.Tensor]) -> set[str]:
+        return {without_numbers(name) for name in without_position_ids(tensors)}
+
+    head, backbone = head_and_backbone(run)
+    prefix = f"{run.model.base_model_prefix}."
+    stored = checkpoint_tensors(run.checkpoint)
+    return plain(head | backbone), plain({name.removeprefix(prefix): tensor for name, tensor in stored.items()})
+
+
+def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Iterator[Finding]:
+    """Where transformers named other tensors than there are."""
+    prefix = f"{run.model.base_model_prefix}."
+    named = {name.removeprefix(prefix) for name in told}
+    if named != there:
+        yield Finding(
+            expected=f"as {what}: {', '.join(sorted(there)) or 'none'}",
+            observed=f"{', '.join(sorted(named)) or 'none'}",
+            where="from_pretrained",
+            hint="Compare the tensors yourself: the loading message names others, or nothing, on these versions.",
         )
 
 

@@ -210,7 +210,7 @@ ACCUMULATED_OVER = 4
 
 @STAGE.check("accelerate-backward-scales")
 def backward_divides_by_the_micro_batches(run: Run) -> Iterator[Finding]:
-    """With gradient_accumulation_steps=4, accelerator.backward(loss) leaves a quarter of loss.backward()'s gradients."""
+    """With gradient_accumulation_steps=4 accelerator.backward(loss) leaves a quarter of the gradients."""
     accelerator = run.accelerator
     whole = gradients(run, lambda loss: loss.backward())
     expected = {name: gradient / ACCUMULATED_OVER for name, gradient in whole.items()}
