@@ -127,6 +127,15 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class LookedUp:
+    """A claim's citation, and the line of the document in which its words begin: from 1, None where they are not."""
+
+    claim: str
+    citation: Citation
+    line: int | None
+
+
+@dataclass(frozen=True)
 class Invariant:
     """What must hold for a reason of our own."""
 

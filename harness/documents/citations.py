@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from harness.claims import ALL, PARTS, Citation, Claim
+from harness.claims import ALL, PARTS, Citation, Claim, LookedUp
 from harness.errors import CannotTry
 
 
-@dataclass(frozen=True)
-class Looked:
-    """What looking a citation up came to."""
-
-    claim: str
-    """The claim's id."""
-    citation: Citation
-    line: int | None
-    """Where its words begin, from 1; None where the section does not have them."""
-
-
-def looked_up(claims: Iterable[Claim], folder: Path) -> Iterator[Looked]:
+def looked_up(claims: Iterable[Claim], folder: Path) -> Iterator[LookedUp]:
     """Look the citations of all claims up in the documents that lie in a folder as ``000….txt`` to ``004….txt``.
 
     Raises:
@@ -31,7 +19,7 @@ def looked_up(claims: Iterable[Claim], folder: Path) -> Iterator[Looked]:
     texts = {name: _text(folder, name) for name in ALL}
     for claim in claims:
         for citation in claim.citations:
-            yield Looked(claim.id, citation, line_of(citation, texts[citation.document]))
+            yield LookedUp(claim.id, citation, line_of(citation, texts[citation.document]))
 
 
 def line_of(citation: Citation, text: str) -> int | None:

@@ -157,7 +157,11 @@ def _divides_by_itself(run: Run) -> None:
 
 _SAME, _SCALED = "prepare::backward-gives-the-same-gradients", "prepare::backward-divides-by-the-micro-batches"
 
-mutant(_SAME, clean=_divides_by_itself, **ACCELERATE)(launched_with(accelerate_gradient_accumulation_steps="4"))
+
+@mutant(_SAME, clean=_divides_by_itself, **ACCELERATE)
+def divides_by_micro_batches_that_are_not_there(run: Run) -> None:
+    prepare.prepare(run)
+    run.accelerator.gradient_accumulation_steps = 4
 
 
 @mutant(_SAME, clean=_divides_by_itself, **ACCELERATE)
