@@ -199,7 +199,7 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
 )
 def backward_gives_the_same_gradients(run: Run) -> Iterator[Finding]:
     """accelerator.backward(loss) leaves the gradients that loss.backward() leaves."""
-    expected = gradients(run, lambda loss: loss.backward())
+    expected = gradients(run, torch.Tensor.backward)
     observed = gradients(run, run.accelerator.backward)
     yield from other_gradients(observed, expected, "accelerator.backward(loss)", "loss.backward()")
 
@@ -212,7 +212,7 @@ ACCUMULATED_OVER = 4
 def backward_divides_by_the_micro_batches(run: Run) -> Iterator[Finding]:
     """With gradient_accumulation_steps=4 accelerator.backward(loss) leaves a quarter of the gradients."""
     accelerator = run.accelerator
-    whole = gradients(run, lambda loss: loss.backward())
+    whole = gradients(run, torch.Tensor.backward)
     expected = {name: gradient / ACCUMULATED_OVER for name, gradient in whole.items()}
     steps = accelerator.gradient_accumulation_steps
     accelerator.gradient_accumulation_steps = ACCUMULATED_OVER
