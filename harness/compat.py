@@ -110,8 +110,8 @@ def told_of_weights(messages: Iterable[str]) -> tuple[set[str], set[str]]:
     """The weights that transformers calls new, and those that it calls unused, in what it logs of loading a model.
 
     A sentence with a list of names for each until 4.57; a table from 5.0 on, which says ``layer.{0, 1}.bias``, so the
-    numbers of layers are "*" here. The sentence on unused weights is a warning in 4.30, as in the documents, and at INFO
-    in 4.49 and 4.57 where the checkpoint is of another class; the table is a warning.
+    numbers of layers are "*" here. The sentence on unused weights is a warning in 4.30, as in the documents, and at
+    INFO in 4.49 and 4.57 where the checkpoint is of another class; the table is a warning.
     """
     new: set[str] = set()
     unused: set[str] = set()
