@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import timedelta
@@ -103,6 +104,31 @@ def without_position_ids(tensors: Mapping[str, Any]) -> dict[str, Any]:
     transformers kept them in the state until 4.30.
     """
     return {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] != "position_ids"}
+
+
+def told_of_weights(messages: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The weights that transformers calls new, and those that it calls unused, in what it logs of loading a model.
+
+    A sentence with a list of names for each until 4.57; a table from 5.0 on, which says ``layer.{0, 1}.bias``, so the
+    numbers of layers are "*" here. The sentence on unused weights is a warning in 4.30, as in the documents, and at
+    INFO in 4.49 and 4.57 where the checkpoint is of another class; the table is a warning.
+    """
+    new: set[str] = set()
+    unused: set[str] = set()
+    for message in messages:
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
+        for told, row, sentence in (
+            (new, r"^(\S.*?) *\| *MISSING", r"newly initialized: *[\[{](.*?)[\]}]"),
+            (unused, r"^(\S.*?) *\| *UNEXPECTED", r"not used when initializing \w+: *[\[{](.*?)[\]}]"),
+        ):
+            told |= set(re.findall(row, plain, re.MULTILINE))
+            told |= {name for names in re.findall(sentence, plain, re.DOTALL) for name in re.findall(r"'(.*?)'", names)}
+    return set(map(without_numbers, new)), set(map(without_numbers, unused))
+
+
+def without_numbers(name: str) -> str:
+    """A tensor's name with "*" for the number of each layer, or for several that were merged."""
+    return re.sub(r"(?<=\.)(\{[^}]*\}|\d+)(?=\.|$)", "*", name)
 
 
 def adamw_classes() -> tuple[type[Any], ...]:

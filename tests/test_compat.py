@@ -194,3 +194,33 @@ def test_what_accelerators_share_before_and_after(state: Any) -> None:
     assert compat.shared_states() == [{1: 1}, {}]
     state.PartialState = SimpleNamespace(_shared_state={2: 2})
     assert compat.shared_states() == [{1: 1}, {}, {2: 2}]
+
+
+SENTENCES = (
+    "Some weights of the model checkpoint at tiny were not used when initializing BertForSequenceClassification: "
+    "['cls.layer.0.bias', 'cls.layer.1.bias']\n- This IS expected if you are initializing",
+    "Some weights of BertForSequenceClassification were not initialized from the model checkpoint at tiny and are "
+    "newly initialized: ['classifier.bias', 'classifier.weight']\nYou should probably TRAIN this model",
+)
+TABLE = """\x1b[1mBertForSequenceClassification LOAD REPORT\x1b[0m from: tiny
+Key                   | Status     |
+----------------------+------------+-
+cls.layer.{0, 1}.bias | UNEXPECTED |
+classifier.weight     | \x1b[31mMISSING\x1b[0m    |
+classifier.bias       | MISSING    |
+
+Notes:
+- UNEXPECTED:\tcan be ignored when loading from different task/architecture
+- MISSING:\tthose params were newly initialized because missing from the checkpoint.
+"""
+
+
+@pytest.mark.parametrize("messages", [SENTENCES, (TABLE,)], ids=["sentences", "table"])
+def test_new_and_unused_weights_are_read_from_either_form(messages: tuple[str, ...]) -> None:
+    new, unused = compat.told_of_weights(["loading configuration file config.json", *messages])
+    assert new == {"classifier.bias", "classifier.weight"}
+    assert unused == {"cls.layer.*.bias"}
+
+
+def test_nothing_is_told_where_nothing_is_said() -> None:
+    assert compat.told_of_weights(["All the weights were initialized from the model checkpoint"]) == (set(), set())

@@ -1,4 +1,4 @@
-"""The lines of ``harness documents``."""
+"""The lines of ``harness documents``, and of the claims' citations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness.claims import LookedUp
 from harness.findings import shortened
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
+from harness.report.terminal import table
 
 SAYS: dict[BlockOutcome, str] = {
     "runs": "runs",
@@ -64,3 +66,15 @@ def fix_lines(written: int, documents: int, left: Sequence[str]) -> Iterator[str
         yield f"replaced {written} blocks in {documents} documents"
     for place in left:
         yield f"{place}: left as it is: its lines are not those that were executed; write the replacement by hand"
+
+
+def citation_lines(looked: Sequence[LookedUp]) -> Iterator[str]:
+    """Where the documents say what each claim says, a line for each document that it names."""
+    rows = [("CLAIM", "DOCUMENT", "LINE", "SECTION", "WORDS")]
+    for each in looked:
+        line = "NOT FOUND" if each.line is None else f"{each.line}"
+        words = shortened(each.citation.words, 60)
+        rows.append((each.claim, each.citation.document, line, each.citation.section, words))
+    yield from table(rows)
+    missing = sum(each.line is None for each in looked)
+    yield f"{len(looked) - missing} of {len(looked)} citations found"

@@ -93,8 +93,10 @@ def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> 
         else:
             expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
             shown = "-" if expected is None else shortened(f"{expected}", 48)
-            about = (claim.kind, " ".join(claim.documents), shown, " ".join(checks))
-        rows.append((claim.id, stage, *about, claim.sentence))
+            documents = sorted({citation.document for citation in claim.citations})
+            about = (claim.kind, " ".join(documents), shown, " ".join(checks))
+        derived = f" (not in them: {claim.derived})" if isinstance(claim, Claim) and claim.derived else ""
+        rows.append((claim.id, stage, *about, claim.sentence + derived))
     yield from table(rows)
 
 

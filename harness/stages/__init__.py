@@ -8,6 +8,7 @@ from harness.claims import Claim, Invariant
 from harness.stages import (
     batches,
     columns,
+    costs,
     equivalence,
     evaluate,
     load,
@@ -32,6 +33,7 @@ STAGES: tuple[Stage, ...] = (
     prepare.STAGE,
     schedule.STAGE,
     equivalence.STAGE,
+    costs.STAGE,
     train.STAGE,
     evaluate.STAGE,
 )

@@ -13,6 +13,7 @@ from harness.claims import (
     DYNAMIC_PADDING,
     MRPC_ONLY,
     MRPC_SHAPE,
+    OF_SST2,
     PREPARING,
     VOCABULARY,
     WITH_ACCELERATE,
@@ -23,12 +24,15 @@ from harness.claims import (
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
-from harness.stages.tokenize import model_config
+from harness.stages.tokenize import load_tokenizer, model_config
 
 STAGE = Stage("batches")
 
 ENOUGH_ROWS = 10
 """Smallest number of rows of which two random orders are never the same (1 in 3.6 million)."""
+
+FIXED_LENGTH = 128
+"""To how many tokens rows are padded where every row has one length, as the documents recommend for TPUs."""
 
 
 @STAGE.step
@@ -60,6 +64,8 @@ FIRST_EIGHT_BATCH = Claim(
     DYNAMIC_PADDING,
     expected={"attention_mask": [8, 67], "input_ids": [8, 67], "token_type_ids": [8, 67], "labels": [8]},
     only=MRPC_ONLY | VOCABULARY,
+    words='"attention_mask": torch.Size([8, 67]), "input_ids": torch.Size([8, 67]), … '
+    '"token_type_ids": torch.Size([8, 67]), "labels": torch.Size([8]),',
 )
 
 
@@ -78,7 +84,15 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("batch-keys", "A batch has attention_mask, input_ids, labels and token_type_ids.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "batch-keys",
+        "A batch has attention_mask, input_ids, labels and token_type_ids.",
+        ALL,
+        PREPARING,
+        words="{'attention_mask': … 'input_ids': … 'labels': … 'token_type_ids':",
+    )
+)
 def batch_keys(run: Run) -> Iterator[Finding]:
     """A batch has exactly the columns of the model's data."""
     expected = set(run.model_datasets["train"].column_names)
@@ -100,6 +114,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         only=as_documented("batch_size"),
+        words="'input_ids': torch.Size([8, 65]), 'labels': torch.Size([8])",
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -126,6 +141,8 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
         "The collator pads each batch to its own longest row; attention_mask is 0 exactly on the padding.",
         ("001",),
         DYNAMIC_PADDING,
+        words="将所有实例填充到该batch中最长元素的长度",
+        derived="that attention_mask is 0 on the padding",
     )
 )
 def padding_is_marked(run: Run) -> Iterator[Finding]:
@@ -152,15 +169,47 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
+@STAGE.check(
+    Claim(
+        "padding-token",
+        "The collator is given the tokenizer, which says with which token it pads, and on which side.",
+        ("001",),
+        DYNAMIC_PADDING,
+        words="其需要传入tokenizer参数 … 以确定应该用什么token进行填充",
+        derived="the side, of which no document speaks",
+    )
+)
+def pads_as_the_checkpoints_tokenizer(run: Run) -> Iterator[Finding]:
+    """Padding is the pad token of the checkpoint's tokenizer, on the side on which that tokenizer pads."""
+    tokenizer = load_tokenizer(run)
+    side, token = tokenizer.padding_side, tokenizer.pad_token_id
+    for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
+        batch = next(iter(loader))
+        padding = batch["attention_mask"] == 0
+        sides = {"left" if row[0] else "right" if row[-1] else "middle" for row in padding if row.any()}
+        tokens = set(batch["input_ids"][padding].tolist())
+        if not (sides <= {side} and tokens <= {token}):
+            yield Finding(
+                expected=f"token {token} on the {side}",
+                observed=f"{_listed(tokens)} on the {_listed(sides)}",
+                where=f"{name} dataloader",
+                hint="Give DataCollatorWithPadding the checkpoint's own tokenizer, with its padding_side.",
+            )
+
+
+def _listed(found: set[Any]) -> str:
+    return " and ".join(map(str, sorted(found)))
+
+
 def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]:
-    """The rows of a split as the collator gets them, each padded to the length documented for TPUs.
+    """The rows of a split as the collator gets them, each padded to :data:`FIXED_LENGTH`.
 
     ``config`` is the model's.
 
     Raises:
         NotApplicable: the model does not take so many tokens, or there are longer rows, which would be cut.
     """
-    length = FIXED_LENGTH_BATCHES.expected
+    length = FIXED_LENGTH
     takes = getattr(config, "max_position_embeddings", -1)
     if 0 < takes < length:
         raise NotApplicable(f"the model takes {takes} tokens")
@@ -175,20 +224,20 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     ]
 
 
-FIXED_LENGTH_BATCHES = Claim(
-    "fixed-length-batches",
-    'For TPUs: with padding="max_length" and max_length=128 every batch is 8 x 128.',
-    ("002", "004"),
-    WITH_ACCELERATE,
-    expected=128,
+@STAGE.check(
+    Claim(
+        "fixed-length-batches",
+        'For TPUs: with padding="max_length" and one max_length every batch has that width.',
+        ("002", "004"),
+        WITH_ACCELERATE,
+        words="padding your samples to a fixed length with the",
+        derived="the width, 128, is ours: no document names one",
+    )
 )
-
-
-@STAGE.check(FIXED_LENGTH_BATCHES)
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
     rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
-    expected = {FIXED_LENGTH_BATCHES.expected}
+    expected = {FIXED_LENGTH}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}
     if observed != expected:
@@ -220,6 +269,8 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
         ALL,
         PREPARING,
         only=as_documented("shuffle"),
+        words='tokenized_datasets["train"], shuffle=True',
+        derived="anew for every epoch: what DataLoader does with shuffle=True",
     )
 )
 def train_shuffled(run: Run) -> Iterator[Finding]:
@@ -237,7 +288,15 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("eval-in-order", "The validation data is not shuffled.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "eval-in-order",
+        "The validation data is not shuffled.",
+        ALL,
+        PREPARING,
+        words='tokenized_datasets["validation"], batch_size=8, collate_fn=data_collator',
+    )
+)
 def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
@@ -255,10 +314,16 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
 BATCHES_PER_EPOCH = Claim(
     "batches-per-epoch",
     "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included (SST-2: 8419).",
-    ("002", "003"),
+    ("002", "003", "004"),
     PREPARING,
     expected=by_corpus(459, 8419),
     only=MRPC_SHAPE | as_documented("batch_size"),
+    words={
+        "002": "print(num_training_steps) … 1377",
+        "003": "print(num_training_steps) … 1377",
+        "004": "len(train_dataloader) # 1377",
+    },
+    derived="459 is 1377 updates / 3 epochs, and the rows / 8 rounded up; " + OF_SST2,
 )
 
 

@@ -18,6 +18,7 @@ from harness.errors import CannotTry
 from harness.findings import CheckResult, Finding, NotApplicable, Severity, StageCheck
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
+from harness.stages.measures.results import Costs
 from harness.stages.replays.results import Replays
 from harness.torch_objects import unchanged_random_state
 
@@ -52,6 +53,8 @@ class Run:
     train_dataloader: DataLoader[Any] = field(init=False)
     eval_dataloader: DataLoader[Any] = field(init=False)
     checkpoint: str = field(init=False)
+    loading_messages: list[str] = field(default_factory=list)
+    """What transformers logged while it loaded the model."""
     model: PreTrainedModel = field(init=False)
     device: torch.device = field(init=False)
     scratch: TemporaryDirectory[str] = field(init=False)
@@ -72,6 +75,8 @@ class Run:
     """What the schedule gives: before the first update, then after each."""
     replays: Replays = field(default_factory=Replays)
     """Short trainings from one state: what the stage equivalence compares."""
+    costs: Costs = field(default_factory=Costs)
+    """What the stage costs measured."""
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""

@@ -30,6 +30,7 @@ def columns(run: Run) -> None:
         "Columns that the model does not expect (the sentences and idx) are removed.",
         ALL,
         PREPARING,
+        words='["sentence1", "sentence2", "idx"]',
     )
 )
 def text_columns_removed(run: Run) -> Iterator[Finding]:
@@ -45,7 +46,14 @@ def text_columns_removed(run: Run) -> Iterator[Finding]:
             )
 
 
-LABEL_RENAMED = Claim("label-renamed", "The column label is renamed to labels.", ALL, PREPARING, expected="labels")
+LABEL_RENAMED = Claim(
+    "label-renamed",
+    "The column label is renamed to labels.",
+    ALL,
+    PREPARING,
+    expected="labels",
+    words='rename_column("label", "labels")',
+)
 
 
 @STAGE.check(LABEL_RENAMED)
@@ -67,6 +75,8 @@ MODEL_COLUMNS = Claim(
     ALL,
     PREPARING,
     expected={"attention_mask", "input_ids", "labels", "token_type_ids"},
+    words=dict.fromkeys(ALL, '["attention_mask", "input_ids", "labels", "token_type_ids"]')
+    | {"004": "['attention_mask', 'input_ids', 'labels', 'token_type_ids']"},
 )
 
 
@@ -85,7 +95,15 @@ def model_columns(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("torch-format", "Rows come as PyTorch tensors.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "torch-format",
+        "Rows come as PyTorch tensors.",
+        ALL,
+        PREPARING,
+        words='set_format("torch")',
+    )
+)
 def torch_format(run: Run) -> Iterator[Finding]:
     """Every column of a row is a tensor of whole numbers."""
     for name, rows in run.model_datasets.items():

@@ -6,6 +6,7 @@ A *replay* is a short training from the state that the run is in, on copies; the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch.optim import AdamW
@@ -20,6 +21,7 @@ from harness.stages.replays.replays import (
     TRAINERS_BATCH,
     micro_batches,
     one_batch,
+    placed_by_hand,
     replayed,
     replayed_in,
     trainers_update,
@@ -62,6 +64,8 @@ def equivalence(run: Run) -> None:
             by_hand = in_order | {"batch_size": run.recipe.rows_per_update}
             trainings["plain"] = replayed(twin(run, updates, comparable(run), loop="plain", **by_hand))
             trainings["accelerate"] = replayed(twin(run, updates, comparable(run), **in_order))
+        if updates and not several:
+            trainings["placed by hand"] = placed_by_hand(run)
         if not several and has_float64(run):
             trainings |= {"one batch": one_batch(run), "micro-batches": micro_batches(run)}
     if not several:
@@ -102,6 +106,17 @@ def updates_differ(ours: Replay, theirs: Replay, tolerance: float, hint: str) ->
             return
 
 
+def losses_differ(ours: Replay, theirs: Replay, tolerance: float, hint: str) -> Iterator[Finding]:
+    """The first update whose loss, or else whose gradients or number, differ by more than the tolerance."""
+    for update, (one, other) in enumerate(zip(ours.losses, theirs.losses, strict=False), start=1):
+        if not abs(one - other) <= tolerance * abs(one):
+            yield Finding(
+                expected=f"the loss {one!r}{tolerance_text(tolerance)}", observed=f"{other!r}", update=update, hint=hint
+            )
+            return
+    yield from updates_differ(ours, theirs, tolerance, hint)
+
+
 def check_same_updates(run: Run) -> Iterator[Finding]:
     """Where this loop's replay and the plain loop's differ by more than their arithmetic allows."""
     trainings = run.replays.trainings
@@ -109,16 +124,7 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
         raise NotApplicable(f"fewer training rows than the {run.recipe.rows_per_update} of an update")
     ours, theirs, tolerance = trainings["plain"], trainings[run.recipe.loop], tolerance_of(run)
     hint = "From here on this loop is another computation: compare the two line by line."
-    for update, (one, other) in enumerate(zip(ours.losses, theirs.losses, strict=False), start=1):
-        if not abs(one - other) <= tolerance * abs(one):
-            yield Finding(
-                expected=f"the plain loop's loss {one!r}{tolerance_text(tolerance)}",
-                observed=f"{other!r}",
-                update=update,
-                hint=hint,
-            )
-            return
-    if found := list(updates_differ(ours, theirs, tolerance, hint)):
+    if found := list(losses_differ(ours, theirs, tolerance, hint)):
         yield from found
         return
     # Adam divides by the size of the gradient plus epsilon, so a rounding error weighs most where there is no gradient.
@@ -137,9 +143,11 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
     Claim(
         "accelerate-same-training",
         "The loop under Accelerate is the plain loop with just a few adjustments.",
-        ("002", "003"),
+        ("002", "004"),
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="with just a few adjustments we can enable distributed training",
+        derived="that the few adjustments leave the training as it is",
     )
 )
 def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
@@ -148,6 +156,30 @@ def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     With several processes, and on GPUs, both are compared in float64, without dropout, at the same rows an update.
     """
     yield from check_same_updates(run)
+
+
+@STAGE.check(
+    Claim(
+        "accelerate-device-by-hand",
+        "The lines that put model and batches on the device may stay, with accelerator.device instead of device.",
+        ("002", "004"),
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+        words={
+            "002": "change them to use accelerator.device instead of device … you can just change it to use",
+            "004": "change them to use __accelerator.device__ instead of __device__ … you can just change it to use",
+        },
+    )
+)
+def placing_by_hand_is_the_same_training(run: Run) -> Iterator[Finding]:
+    """With model and batches put on accelerator.device by hand the updates are those of the loop without that."""
+    trainings = require_replay(run, "placed by hand")
+    theirs = trainings["placed by hand"]
+    made = len(theirs.grad_norms)
+    ours = trainings["accelerate"]
+    first = replace(ours, losses=ours.losses[:made], grad_norms=ours.grad_norms[:made])
+    hint = "Keep every key of the batch, and put it on accelerator.device: {k: v.to(device) for k, v in batch.items()}."
+    yield from losses_differ(first, theirs, tolerance_of(run), hint)
 
 
 ACCUMULATION = Invariant(
@@ -229,9 +261,11 @@ def require_replay(run: Run, replay: str) -> dict[str, Replay]:
         "trainer-same-defaults",
         'The loop by hand uses "the same defaults" as Trainer (so it is once the differences that are listed are '
         "switched off).",
-        ("002", "004"),
+        ("002",),
         PREPARING,
         only=WITH_TRAINER,
+        words="we will use the same defaults",
+        derived="how Trainer differs all the same, and that nothing else does",
     )
 )
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:

@@ -64,7 +64,15 @@ def labels(run: Run) -> list[int]:
     return list(run.raw_datasets["validation"][run.recipe.label_column])
 
 
-@STAGE.check(Claim("eval-mode", "The model is evaluated in eval mode: model.eval().", ALL, EVALUATION_LOOP))
+@STAGE.check(
+    Claim(
+        "eval-mode",
+        "The model is evaluated in eval mode: model.eval().",
+        ALL,
+        EVALUATION_LOOP,
+        words="model.eval()",
+    )
+)
 def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
     """Every module is in eval mode in every forward of the evaluation."""
     wrong = [forward for forward in run.evaluation.forwards if not forward.evaluating]
@@ -76,7 +84,15 @@ def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("no-grad", "No gradients are computed in evaluation: torch.no_grad().", ALL, EVALUATION_LOOP))
+@STAGE.check(
+    Claim(
+        "no-grad",
+        "No gradients are computed in evaluation: torch.no_grad().",
+        ALL,
+        EVALUATION_LOOP,
+        words="with torch.no_grad():",
+    )
+)
 def computes_no_gradients(run: Run) -> Iterator[Finding]:
     """No forward of the evaluation builds a graph for gradients."""
     wrong = [forward for forward in run.evaluation.forwards if forward.gradients]
@@ -89,7 +105,13 @@ def computes_no_gradients(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("whole-validation-set", "The evaluation goes through the whole evaluation dataloader.", ALL, EVALUATION_LOOP)
+    Claim(
+        "whole-validation-set",
+        "The evaluation goes through the whole evaluation dataloader.",
+        ALL,
+        EVALUATION_LOOP,
+        words="for batch in eval_dataloader:",
+    )
 )
 def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
     """The model is shown each validation row once, in order, with its own label.
@@ -110,7 +132,15 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("argmax", "The prediction is the argmax of the logits.", ALL, EVALUATION_LOOP))
+@STAGE.check(
+    Claim(
+        "argmax",
+        "The prediction is the argmax of the logits.",
+        ALL,
+        EVALUATION_LOOP,
+        words="torch.argmax(logits, dim=-1)",
+    )
+)
 def predicts_the_argmax(run: Run) -> Iterator[Finding]:
     """What the metric gets as predictions is the argmax of the model's logits."""
     expected = predictions_seen(run)
@@ -124,7 +154,15 @@ def predicts_the_argmax(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("add-batch", "add_batch collects the predictions and labels of every batch.", ALL, EVALUATION_LOOP))
+@STAGE.check(
+    Claim(
+        "add-batch",
+        "add_batch collects the predictions and labels of every batch.",
+        ALL,
+        EVALUATION_LOOP,
+        words='metric.add_batch(predictions=predictions, references=batch["labels"])',
+    )
+)
 def adds_every_batch(run: Run) -> Iterator[Finding]:
     """The metric gets as many predictions and labels as there are validation rows."""
     expected = len(labels(run))
@@ -153,7 +191,13 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("metric-values", "metric.compute() gives accuracy and F1 of everything that was added.", ALL, EVALUATION_LOOP)
+    Claim(
+        "metric-values",
+        "metric.compute() gives accuracy and F1 of everything that was added.",
+        ALL,
+        EVALUATION_LOOP,
+        words="metric.compute() … {'accuracy': … 'f1':",
+    )
 )
 def metric_is_right(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are those of the model's own predictions on the raw labels, and there is no other score."""
@@ -234,6 +278,7 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
         ("001",),
         TRAINER_EVALUATION,
         only=WITH_TRAINER,
+        words="trainer.predict( … (408, 2) (408,) … predictions label_ids 和 metrics",
     )
 )
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
@@ -262,6 +307,7 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
         ("001",),
         TRAINER_EVALUATION,
         only=WITH_TRAINER,
+        words="logits形式通过softmax转化为概率 … np.argmax(predictions.predictions, axis=-1)",
     )
 )
 def predictions_are_logits(run: Run) -> Iterator[Finding]:

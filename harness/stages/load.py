@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, Claim, as_documented, by_corpus
+from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, OF_SST2, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.sources import load_raw_datasets
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -25,6 +25,8 @@ SPLIT_SIZES = Claim(
     LOADING,
     expected=by_corpus(MRPC_ROWS, {"train": 67349, "validation": 872, "test": 1821}),
     only=MRPC_SHAPE,
+    words="num_rows: 3668 … num_rows: 408 … num_rows: 1725",
+    derived=OF_SST2,
 )
 
 
@@ -48,6 +50,7 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         ("001",),
         LOADING,
         only=as_documented("text_columns", "label_column"),
+        words="features: ['sentence1', 'sentence2', 'label', 'idx']",
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -70,6 +73,7 @@ RAW_FEATURES = Claim(
     ("001",),
     LOADING,
     expected={"sentence": "string", "label": "ClassLabel", "idx": "int32"},
+    words='"sentence1": Value(dtype="string" … "label": ClassLabel( … "idx": Value(dtype="int32"',
 )
 
 
@@ -101,6 +105,7 @@ def raw_features(run: Run) -> Iterator[Finding]:
         ("001",),
         LOADING,
         only=as_documented("label_names"),
+        words='num_classes=2, names=["not_equivalent", "equivalent"]',
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -124,6 +129,8 @@ FIRST_TRAINING_ROW = Claim(
     LOADING,
     expected={"idx": 0, "label": 1, "sha256": "405bc0b3e669e29da1cdc4df9d345a3ef3a2f90221f009171fceb6a744ed9e61"},
     only=MRPC_ONLY,
+    words='"idx": 0, "label": 1, "sentence1": \'Amrozi',
+    derived="the SHA-256, which is ours",
 )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,10 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from harness.claims import ALL, PREPARING, TRAINER_API, TRAINING_LOOP, Claim, Invariant, as_documented
-from harness.compat import without_position_ids
+from harness.compat import told_of_weights, without_numbers, without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
-from harness.stages.batches import FIXED_LENGTH_BATCHES
+from harness.stages.batches import FIXED_LENGTH
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.tokenize import two_segments_only
 
@@ -37,10 +40,39 @@ def model(run: Run) -> None:
 def created(run: Run) -> None:
     """Accelerate and Trainer place the model themselves."""
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
-    with loading(f"the weights of {run.checkpoint}"):
+    with loading(f"the weights of {run.checkpoint}"), logged("transformers") as run.loading_messages:
         model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
     run.model = run.prepared_model = model
     run.device = model.device
+
+
+@contextmanager
+def logged(name: str) -> Iterator[list[str]]:
+    """What a logger is told meanwhile from INFO on; what it shows stays what it showed before."""
+    logger, messages = logging.getLogger(name), []
+    level, shown = logger.level, logger.getEffectiveLevel()
+    handlers, propagates = {handler: handler.level for handler in logger.handlers}, logger.propagate
+
+    class Keeps(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+            if propagates and logger.parent and record.levelno >= shown:
+                logger.parent.handle(record)
+
+    for handler in handlers:
+        handler.setLevel(max(shown, handler.level))
+    keeps = Keeps(logging.INFO)
+    logger.addHandler(keeps)
+    logger.setLevel(min(shown, logging.INFO))
+    logger.propagate = False
+    try:
+        yield messages
+    finally:
+        logger.propagate = propagates
+        logger.setLevel(level)
+        logger.removeHandler(keeps)
+        for handler, before in handlers.items():
+            handler.setLevel(before)
 
 
 def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
@@ -98,6 +130,7 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
         "The pretraining head is discarded and a new classification head is initialised at random.",
         ("001",),
         TRAINER_API,
+        words="对应的head被丢弃 … 有些权重被随机初始化",
     )
 )
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
@@ -126,7 +159,14 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("backbone-from-checkpoint", "Everything below the head comes from the checkpoint.", ("001",), TRAINER_API)
+    Claim(
+        "backbone-from-checkpoint",
+        "Everything below the head comes from the checkpoint.",
+        ("001",),
+        TRAINER_API,
+        words="一些权重没有使用 … from_pretrained(checkpoint, num_labels=2)",
+        derived="that the warning names everything that does not come from the checkpoint",
+    )
 )
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
@@ -158,7 +198,68 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("num-labels", "The model is created with num_labels=2.", ALL, PREPARING))
+NEW_OR_UNUSED = Claim(
+    "new-and-unused-weights",
+    "from_pretrained says which weights of the checkpoint are not used, and which of the model's are new and random.",
+    ("001",),
+    TRAINER_API,
+    words="警告一些权重没有使用 … 有些权重被随机初始化",
+    derived="that it names each of them; and that it still warns: see compat.told_of_weights",
+)
+
+
+@STAGE.check(NEW_OR_UNUSED)
+def new_weights_are_named(run: Run) -> Iterator[Finding]:
+    """from_pretrained names the weights that are not in the checkpoint, and no others, as newly initialised."""
+    told, _ = told_of_weights(run.loading_messages)
+    model, stored = names_of_weights(run)
+    yield from otherwise_named(run, told, model - stored, "new")
+
+
+@STAGE.check(NEW_OR_UNUSED)
+def unused_weights_are_named(run: Run) -> Iterator[Finding]:
+    """from_pretrained names the weights of the checkpoint that the model has not, and no others, as unused."""
+    _, told = told_of_weights(run.loading_messages)
+    model, stored = names_of_weights(run)
+    passed_over = getattr(run.model, "_keys_to_ignore_on_load_unexpected", None) or ()
+    unused = {name for name in stored - model if not any(re.search(pattern, name) for pattern in passed_over)}
+    yield from otherwise_named(run, told, unused, "unused")
+
+
+def names_of_weights(run: Run) -> tuple[set[str], set[str]]:
+    """The names of the model's tensors and of the checkpoint's, without prefix, and without the numbers of layers."""
+
+    def plain(tensors: Mapping[str, torch.Tensor]) -> set[str]:
+        return {without_numbers(name) for name in without_position_ids(tensors)}
+
+    head, backbone = head_and_backbone(run)
+    prefix = f"{run.model.base_model_prefix}."
+    stored = checkpoint_tensors(run.checkpoint)
+    return plain(head | backbone), plain({name.removeprefix(prefix): tensor for name, tensor in stored.items()})
+
+
+def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Iterator[Finding]:
+    """Where transformers named other tensors than there are."""
+    prefix = f"{run.model.base_model_prefix}."
+    named = {name.removeprefix(prefix) for name in told}
+    if named != there:
+        yield Finding(
+            expected=f"as {what}: {', '.join(sorted(there)) or 'none'}",
+            observed=f"{', '.join(sorted(named)) or 'none'}",
+            where="from_pretrained",
+            hint="Compare the tensors yourself: the loading message names others, or nothing, on these versions.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "num-labels",
+        "The model is created with num_labels=2.",
+        ALL,
+        PREPARING,
+        words="from_pretrained(checkpoint, num_labels=2)",
+    )
+)
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
     if run.model.config.num_labels != run.recipe.num_labels:
@@ -170,7 +271,15 @@ def num_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(Claim("loss-with-labels", "The model returns the loss when labels are given.", ("002", "003"), PREPARING))
+@STAGE.check(
+    Claim(
+        "loss-with-labels",
+        "The model returns the loss when labels are given.",
+        ("002", "003"),
+        PREPARING,
+        words="will return the loss when labels are provided",
+    )
+)
 def loss_with_labels(run: Run) -> Iterator[Finding]:
     """The model returns a scalar loss when labels are given, and none without."""
     batch = example_batch(run)
@@ -203,9 +312,10 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
     Claim(
         "logits-shape",
         "There are two logits for each input of the batch: 8 x 2.",
-        ALL,
+        ("001", "002", "003", "004"),
         PREPARING,
         only=as_documented("batch_size"),
+        words="outputs.logits.shape) … torch.Size([8, 2])",
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -226,9 +336,11 @@ def logits_shape(run: Run) -> Iterator[Finding]:
     Claim(
         "first-loss",
         "The loss of the first batch is near ln 2 (the documents' one unseeded sample: 0.5441).",
-        ALL,
+        ("001", "002", "003", "004"),
         PREPARING,
         kind="ball park",
+        words="print(outputs.loss, … tensor(0.5441",
+        derived="ln 2, the loss of guessing, and how near is near",
     )
 )
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
@@ -252,6 +364,7 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         only=as_documented("loop"),
+        words='torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu") model.to(device)',
     )
 )
 def everything_on_the_device(run: Run) -> Iterator[Finding]:
@@ -304,7 +417,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
     batch = example_batch(run)
     rows, width = batch["input_ids"].shape
     takes = getattr(run.model.config, "max_position_embeddings", 0)
-    wanted = max(width + 8, FIXED_LENGTH_BATCHES.expected)
+    wanted = max(width + 8, FIXED_LENGTH)
     more = (min(wanted, takes) if takes > 0 else wanted) - width
     if more < 1:
         raise NotApplicable("the batch is already as long as the model takes")

@@ -30,7 +30,15 @@ def trainers_optimizer(run: Run) -> None:
     run.optimizer = run.trainer.create_optimizer()
 
 
-@STAGE.check(Claim("adamw", "The optimizer is AdamW.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "adamw",
+        "The optimizer is AdamW.",
+        ALL,
+        PREPARING,
+        words="AdamW(model.parameters()",
+    )
+)
 def is_adamw(run: Run) -> Iterator[Finding]:
     """The optimizer is AdamW: Adam with decoupled weight decay."""
     if not isinstance(run.optimizer, adamw_classes()):
@@ -42,7 +50,14 @@ def is_adamw(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim("lr", "The learning rate is 5e-5.", ALL, PREPARING, only=as_documented("lr")),
+    Claim(
+        "lr",
+        "The learning rate is 5e-5.",
+        ALL,
+        PREPARING,
+        only=as_documented("lr"),
+        words="AdamW(model.parameters(), lr=5e-5)",
+    ),
     fallback_invariant=RECIPE_RESPECTED,
 )
 def learning_rate(run: Run) -> Iterator[Finding]:
@@ -64,6 +79,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         only=BY_HAND,
+        words="AdamW(model.parameters(), lr=5e-5)",
     )
 )
 def other_values_are_defaults(run: Run) -> Iterator[Finding]:
@@ -90,8 +106,10 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
         "AdamW is Adam with a twist for weight decay: the decay is decoupled from the gradient (the documents' "
         "transformers.AdamW: betas 0.9 and 0.999, epsilon 1e-6, weight decay 0, bias correction; torch's: eps 1e-8, "
         "weight decay 0.01).",
-        ALL,
+        ("002",),
         PREPARING,
+        words="the same as Adam, but with a twist for weight decay regularization",
+        derived="the values of transformers' and torch's AdamW, which are the libraries' own",
     )
 )
 def updates_as_adamw(run: Run) -> Iterator[Finding]:
@@ -125,7 +143,15 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("all-parameters", "The optimizer gets model.parameters(): all of them.", ALL, PREPARING))
+@STAGE.check(
+    Claim(
+        "all-parameters",
+        "The optimizer gets model.parameters(): all of them.",
+        ALL,
+        PREPARING,
+        words="AdamW(model.parameters()",
+    )
+)
 def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
     held = [id(parameter) for parameter in held_by(run.optimizer)]

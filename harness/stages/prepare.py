@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -16,6 +18,9 @@ from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.torch_objects import held_by, raw_optimizer
 
 STAGE = Stage("prepare", loops=("accelerate",))
+
+GRADIENT_ROUNDING = 1e-5
+"""How far two backward passes over one batch may be apart, relative to the largest gradient: nothing on a CPU."""
 
 
 @STAGE.step
@@ -31,9 +36,10 @@ def prepare(run: Run) -> None:
     Claim(
         "accelerate-any-setup",
         "Accelerator() looks at the environment and initialises the proper distributed setup.",
-        ("002", "003"),
+        ("002", "004"),
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="will look at the environment and initialize the proper distributed setup",
     )
 )
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
@@ -69,6 +75,7 @@ ACCELERATE_PREPARE = Claim(
     ALL,
     WITH_ACCELERATE,
     only=UNDER_ACCELERATE,
+    words="train_dataloader, eval_dataloader, model, optimizer = accelerator.prepare(",
 )
 
 
@@ -114,6 +121,7 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="- model.to(device)",
     )
 )
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
@@ -135,6 +143,7 @@ def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words="- batch = {k: v.to(device) for k, v in batch.items()}",
     )
 )
 def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
@@ -158,6 +167,8 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
+        words=dict.fromkeys(ALL, "accelerator.prepare( … num_epochs * len(train_dl)")
+        | {"000": "accelerator.prepare( … num_epochs * len(train_dataloader)"},
     )
 )
 def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
@@ -176,6 +187,84 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
             )
 
 
+@STAGE.check(
+    Claim(
+        "accelerate-backward",
+        "accelerator.backward(loss) takes the place of loss.backward().",
+        ALL,
+        WITH_ACCELERATE,
+        only=UNDER_ACCELERATE,
+        words="- loss.backward() + accelerator.backward(loss)",
+    )
+)
+def backward_gives_the_same_gradients(run: Run) -> Iterator[Finding]:
+    """accelerator.backward(loss) leaves the gradients that loss.backward() leaves."""
+    expected = gradients(run, torch.Tensor.backward)
+    observed = gradients(run, run.accelerator.backward)
+    yield from other_gradients(observed, expected, "accelerator.backward(loss)", "loss.backward()")
+
+
+ACCUMULATED_OVER = 4
+"""Micro-batches of a window in which the scaled loss is looked at; a power of 2, so that dividing rounds nothing."""
+
+
+@STAGE.check("accelerate-backward-scales")
+def backward_divides_by_the_micro_batches(run: Run) -> Iterator[Finding]:
+    """With gradient_accumulation_steps=4 accelerator.backward(loss) leaves a quarter of the gradients."""
+    accelerator = run.accelerator
+    whole = gradients(run, torch.Tensor.backward)
+    expected = {name: gradient / ACCUMULATED_OVER for name, gradient in whole.items()}
+    steps = accelerator.gradient_accumulation_steps
+    accelerator.gradient_accumulation_steps = ACCUMULATED_OVER
+    try:
+        observed = gradients(run, accelerator.backward)
+    finally:
+        accelerator.gradient_accumulation_steps = steps
+    yield from other_gradients(
+        observed, expected, f"accelerator.backward(loss), {ACCUMULATED_OVER} micro-batches", "a quarter of them"
+    )
+
+
+def gradients(run: Run, backward: Callable[[torch.Tensor], Any]) -> dict[str, torch.Tensor]:
+    """What a backward pass of the first validation batch leaves, by parameter; the run has none again afterwards.
+
+    With several processes every rank must ask for them.
+    """
+    model = run.prepared_model
+    modes = {module: module.training for module in model.modules()}
+    model.eval()  # no dropout
+    try:
+        backward(model(**next(iter(run.eval_dl))).loss)
+        return {name: p.grad.detach().clone() for name, p in run.model.named_parameters() if p.grad is not None}
+    finally:
+        run.model.zero_grad(set_to_none=True)
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def other_gradients(
+    observed: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], where: str, whose: str
+) -> Iterator[Finding]:
+    """Gradients that are further apart than the order of their sums on a GPU can bring them."""
+    largest = max((gradient.abs().max().item() for gradient in expected.values()), default=0.0)
+    apart = {
+        name: (observed[name] - gradient).abs().max().item() if name in observed else largest
+        for name, gradient in expected.items()
+    }
+    wrong = [name for name, difference in apart.items() if not difference <= GRADIENT_ROUNDING * largest]
+    if wrong or observed.keys() != expected.keys():
+        norms = [
+            math.sqrt(sum(gradient.double().square().sum().item() for gradient in each.values()))
+            for each in (observed, expected)
+        ]
+        yield Finding(
+            expected=f"the gradients of {whose}, norm {norms[1]:.6g}",
+            observed=f"norm {norms[0]:.6g}, {len(wrong)} of {len(expected)} tensors differ",
+            where=f"{where}, {wrong[0]}" if wrong else where,
+            hint="Call accelerator.backward(loss) once, on the loss itself; it alone divides by the micro-batches.",
+        )
+
+
 ACCELERATE_LR = Claim(
     "accelerate-lr",
     "The script under Accelerate has the learning rate 3e-5.",
@@ -183,6 +272,7 @@ ACCELERATE_LR = Claim(
     WITH_ACCELERATE,
     expected=3e-5,
     only=UNDER_ACCELERATE | {"lr": (3e-5,)},
+    words="AdamW(model.parameters(), lr=3e-5)",
 )
 
 

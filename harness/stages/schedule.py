@@ -6,10 +6,12 @@ import math
 import warnings
 from collections.abc import Iterator
 
+import torch
+from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
-from harness.claims import ALL, MRPC_SHAPE, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
+from harness.claims import ALL, MRPC_SHAPE, OF_SST2, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
@@ -73,8 +75,9 @@ def rehearsed_lrs(run: Run) -> list[float]:
     Claim(
         "updates-planned",
         "The number of training steps is the number of epochs times the length of the training dataloader.",
-        ("001", "002", "003"),
+        ALL,
         PREPARING,
+        words="num_training_steps = num_epochs * len(train_dataloader)",
     )
 )
 def updates_planned(run: Run) -> Iterator[Finding]:
@@ -96,6 +99,12 @@ NUM_TRAINING_STEPS = Claim(
     PREPARING,
     expected=by_corpus(1377, 25257),
     only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
+    words={
+        "002": "print(num_training_steps) … 1377",
+        "003": "print(num_training_steps) … 1377",
+        "004": "len(train_dataloader) # 1377",
+    },
+    derived=OF_SST2,
 )
 
 
@@ -119,6 +128,7 @@ def documented_number_of_updates(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         only=as_documented("warmup_updates"),
+        words="num_warmup_steps=0",
     )
 )
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
@@ -136,11 +146,57 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
 
 @STAGE.check(
     Claim(
+        "warmup",
+        "Warmup: over num_warmup_steps updates the learning rate rises linearly to its maximum.",
+        ("001",),
+        PREPARING,
+        only=as_documented("schedule"),
+        words="指让学习率在num_warmup_steps内线性增加到初始学习率",
+    )
+)
+def warms_up_linearly(run: Run) -> Iterator[Finding]:
+    """With a warmup the learning rate rises linearly from 0 to its maximum, and falls from there.
+
+    A recipe without one, as the documents', is looked at with a warmup of a tenth of its updates, on another optimizer.
+    """
+    warmup = run.recipe.warmup_updates or max(2, run.num_training_steps // 10)
+    recipe = run.recipe.with_(warmup_updates=warmup)
+    lrs = rehearsed_lrs(run) if run.recipe.warmup_updates else warmed_up_lrs(recipe, run.num_training_steps)
+    for made, observed in enumerate(lrs[: warmup + 2]):
+        expected = linear_lr(recipe, made, run.num_training_steps)
+        if not math.isclose(observed, expected, rel_tol=1e-9, abs_tol=1e-15):
+            yield Finding(
+                expected=f"{expected:.6g}",
+                observed=f"{observed:.6g}",
+                where=f"after {made} updates of a warmup of {warmup}",
+                update=made,
+                hint="Give get_scheduler num_warmup_steps, in updates, and step it once for each update.",
+            )
+            return
+
+
+def warmed_up_lrs(recipe: Recipe, planned: int) -> list[float]:
+    """The learning rates of the recipe's schedule with its warmup, up to the second update behind it."""
+    stepped = SGD([torch.zeros(1)], lr=recipe.lr)
+    scheduler = get_scheduler(
+        recipe.schedule, stepped, num_warmup_steps=recipe.warmup_updates, num_training_steps=planned
+    )
+    lrs = [stepped.param_groups[0]["lr"]]
+    for _ in range(recipe.warmup_updates + 1):
+        stepped.step()
+        scheduler.step()
+        lrs.append(stepped.param_groups[0]["lr"])
+    return lrs
+
+
+@STAGE.check(
+    Claim(
         "linear-decay",
         "The learning rate falls linearly from its maximum.",
         ("002", "003"),
         PREPARING,
         only=as_documented("schedule"),
+        words={"002": "just a linear decay from the maximum value (5e-5)", "003": "*llinear decay* desde un valor"},
     )
 )
 def decays_linearly(run: Run) -> Iterator[Finding]:
@@ -165,6 +221,7 @@ DECAY_TO_ZERO = Claim(
     PREPARING,
     expected=0.0,
     only=as_documented("schedule"),
+    words={"002": "linear decay from the maximum value (5e-5) to 0", "003": "de 5e-5 a 0"},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, PreTrainedTokenizerBase
 
 from harness.claims import (
     ALL,
@@ -31,9 +31,7 @@ FIRST, SECOND = "This is the first sentence.", "This is the second one."
 
 @STAGE.step
 def tokenize(run: Run) -> None:
-    checkpoint = find_checkpoint(run.recipe, weights=False)
-    with loading(f"the tokenizer of {checkpoint}"):
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    tokenizer = load_tokenizer(run)
 
     def tokenize_function(example: dict[str, Any]) -> Any:
         return tokenizer(*(example[name] for name in run.recipe.text_columns), truncation=True)
@@ -41,6 +39,14 @@ def tokenize(run: Run) -> None:
     run.tokenizer, run.tokenize_function = tokenizer, tokenize_function
     run.tokenized_datasets = run.raw_datasets.map(tokenize_function, batched=True)
     run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
+
+
+def load_tokenizer(run: Run) -> PreTrainedTokenizerBase:
+    """The tokenizer of the recipe's checkpoint, as it is there."""
+    checkpoint = find_checkpoint(run.recipe, weights=False)
+    with loading(f"the tokenizer of {checkpoint}"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint)
+    return tokenizer
 
 
 def model_config(run: Run) -> Any:
@@ -75,6 +81,7 @@ DOCUMENTED_PAIR_IDS = Claim(
     PREPROCESSING,
     expected=[101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102],
     only=VOCABULARY,
+    words="101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102,",
 )
 
 
@@ -95,6 +102,8 @@ DOCUMENTED_PAIR_TOKENS = Claim(
     PREPROCESSING,
     expected="[CLS] this is the first sentence . [SEP] this is the second one . [SEP]".split(),
     only=VOCABULARY,
+    words='"[CLS]", "this", "is", "the", "first", "sentence", ".", "[SEP]", '
+    '"this", "is", "the", "second", "one", ".", "[SEP]",',
 )
 
 
@@ -115,6 +124,7 @@ DOCUMENTED_PAIR_TOKEN_TYPE_IDS = Claim(
     PREPROCESSING,
     expected=[0] * 8 + [1] * 7,
     only=VOCABULARY,
+    words='"token_type_ids": [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]',
 )
 
 
@@ -136,6 +146,7 @@ DOCUMENTED_PAIR_ATTENTION_MASK = Claim(
     PREPROCESSING,
     expected=[1] * 15,
     only=VOCABULARY,
+    words='"attention_mask": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]',
 )
 
 
@@ -174,6 +185,7 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
         ("001",),
         PREPROCESSING,
         only=as_documented("text_columns"),
+        words="需要token_type_ids来区分 … inputs = tokenizer(",
     )
 )
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
@@ -208,6 +220,8 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
         "(given the column as a list: from datasets 4.0 on tokenizers refuse the documents' own Column).",
         ("001",),
         PREPROCESSING,
+        words="其值是对应值的列表",
+        derived="that the column is given as a list, which later versions of datasets ask for",
     )
 )
 def plain_lists(run: Run) -> Iterator[Finding]:
@@ -231,6 +245,8 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         "map(batched=True) keeps a DatasetDict with every row and column, and adds what the tokenizer returns.",
         ("001",),
         PREPROCESSING,
+        words="raw_datasets.map(tokenize_function, batched=True) … features: ['attention_mask', 'idx', 'input_ids', "
+        "'label', 'sentence1', 'sentence2', 'token_type_ids'], num_rows: 3668",
     )
 )
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
@@ -254,6 +270,7 @@ def map_keeps_dataset(run: Run) -> Iterator[Finding]:
         "Rows are not padded when they are tokenized; that is left to the batch.",
         ("001",),
         PREPROCESSING,
+        words="这里的tokenizer省略了padding参数",
     )
 )
 def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
@@ -270,7 +287,16 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(Claim("truncation", "truncation=True: no row is longer than the model takes.", ALL, PREPROCESSING))
+@STAGE.check(
+    Claim(
+        "truncation",
+        "truncation=True: no row is longer than the model takes.",
+        ALL,
+        PREPROCESSING,
+        words='example["sentence2"], truncation=True)',
+        derived="to which length: what the model takes",
+    )
+)
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run), "max_position_embeddings", None)
@@ -302,6 +328,7 @@ FIRST_EIGHT_LENGTHS = Claim(
     DYNAMIC_PADDING,
     expected=[50, 59, 47, 67, 59, 50, 62, 32],
     only=MRPC_ONLY | VOCABULARY,
+    words="[50, 59, 47, 67, 59, 50, 62, 32]",
 )
 
 
@@ -325,6 +352,7 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
         'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
         ("002", "004"),
         WITH_ACCELERATE,
+        words="padding your samples to a fixed length with the",
     )
 )
 def fixed_length_padding(run: Run) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datasets import DatasetDict
 from transformers import TrainingArguments
 
-from harness.claims import PREPARING, TRAINER_API, WITH_TRAINER, Claim
+from harness.claims import PREPARING, TRAINER_API, WITH_TRAINER, Citation, Claim
 from harness.compat import processing_class
 from harness.findings import Finding
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
@@ -59,7 +59,7 @@ TRAINER_DEFAULTS = Claim(
     "trainer-defaults",
     'TrainingArguments("test-trainer") alone: three epochs, batches of 8, linear decay from 5e-5, no warmup, the '
     "loss every 500 updates.",
-    ("001", "002", "003"),
+    ("001",),
     TRAINER_API,
     expected={
         "num_train_epochs": 3,
@@ -71,6 +71,13 @@ TRAINER_DEFAULTS = Claim(
         "logging_steps": 500,
     },
     only=WITH_TRAINER,
+    words='TrainingArguments("test-trainer") … 每500步告诉一次损失',
+    besides=(
+        Citation("001", PREPARING, "Trainer一般默认3个epochs"),
+        Citation("002", PREPARING, "linear decay from the maximum value (5e-5) to 0 … uses three epochs by default"),
+        Citation("003", PREPARING, "de 5e-5 a 0 … El Trainer usa 3"),
+    ),
+    derived="batches of 8 and no warmup: the loop by hand has them, and 002 says that it has the same defaults",
 )
 
 
@@ -118,6 +125,7 @@ TRAINER_COLLATOR = Claim(
     TRAINER_API,
     expected="DataCollatorWithPadding",
     only=WITH_TRAINER,
+    words="data_collator=data_collator,#默认为DataCollatorWithPadding",
 )
 
 
@@ -138,9 +146,14 @@ def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
     Claim(
         "trainer-postprocessing",
         "Trainer removes the unused columns, names the labels and makes tensors by itself.",
-        ("002", "004"),
+        ("002", "003", "004"),
         PREPARING,
         only=WITH_TRAINER,
+        words={
+            "002": "some things that the Trainer did for us automatically",
+            "003": "cosas que *Trainer*",
+            "004": "some things that the Trainer did for us automatically",
+        },
     )
 )
 def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
@@ -171,6 +184,7 @@ TRAINER_NO_METRIC = Claim(
     TRAINER_API,
     expected="loss",
     only=WITH_TRAINER,
+    words="compute_metrics() … 否则评估将只会输出 loss",
 )
 
 

@@ -6,6 +6,7 @@ Those of several processes are run in two.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,38 @@ def forgets_to_split(run: Run) -> None:
     recipe, run.recipe = run.recipe, run.recipe.with_(split_batches=False)
     prepare.prepare(run)
     run.recipe = recipe
+
+
+def _backward(run: Run, backward: Callable[[torch.Tensor], Any]) -> None:
+    prepare.prepare(run)
+    run.accelerator.backward = backward
+
+
+def _divides_by_itself(run: Run) -> None:
+    _backward(run, lambda loss: (loss / run.accelerator.gradient_accumulation_steps).backward())
+
+
+_SAME, _SCALED = "prepare::backward-gives-the-same-gradients", "prepare::backward-divides-by-the-micro-batches"
+
+
+@mutant(_SAME, clean=_divides_by_itself, **ACCELERATE)
+def divides_by_micro_batches_that_are_not_there(run: Run) -> None:
+    prepare.prepare(run)
+    run.accelerator.gradient_accumulation_steps = 4
+
+
+@mutant(_SAME, clean=_divides_by_itself, **ACCELERATE)
+def loses_the_heads_gradient(run: Run) -> None:
+    def backward(loss: torch.Tensor) -> None:
+        loss.backward()
+        run.model.classifier.weight.grad = None
+
+    _backward(run, backward)
+
+
+@mutant(_SCALED, clean=_divides_by_itself, **ACCELERATE)
+def divides_by_nothing(run: Run) -> None:
+    _backward(run, lambda loss: loss.backward())
 
 
 def documented_lr(recipe: Recipe) -> Recipe:
@@ -291,6 +324,21 @@ def calls_the_bare_model_in_the_replay(run: Run) -> None:
 
 
 mutant("equivalence::accelerate-trains-as-the-plain-loop", **_SPLIT)(calls_the_bare_model_in_the_replay)
+
+
+class _Forgetful(replays.Placed):
+    """Puts on the device what comes to mind."""
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        for batch in self.loader:
+            yield {k: batch[k].to(self.device) for k in ("input_ids", "labels")}
+
+
+@mutant("equivalence::placing-by-hand-is-the-same-training", **_ACCELERATE)
+def forgets_the_attention_mask(run: Run) -> None:
+    _replays(run)
+    with accelerated.separate_state():
+        run.replays.trainings["placed by hand"] = replays.placed_by_hand(run, _Forgetful)
 
 
 def accumulating(**options: Any) -> Any:

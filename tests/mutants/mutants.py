@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from accelerate.utils import patch_environment
 from datasets import ClassLabel, Dataset, DatasetDict, concatenate_datasets
 from torch.optim import Adam, AdamW
 from torch.utils.data import DataLoader
@@ -27,8 +28,11 @@ from transformers import (
 from harness.loops import plain
 from harness.metrics import load_metric
 from harness.recipe import MINILM, RECIPES, Recipe
-from harness.stages import batches, columns, evaluate, load, model, schedule, tokenize, train
+from harness.sources import find_checkpoint
+from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
+from harness.stages.measures import memory
+from harness.stages.measures.results import Costs
 from harness.stages.trace import Trace
 
 Change = Callable[[Recipe], Recipe]
@@ -85,7 +89,18 @@ def _crashes(run: Run) -> None:
     raise RuntimeError("a library changed")
 
 
-for _stage in ("load", "tokenize", "columns", "batches", "model", "optimizer", "schedule", "train", "evaluate"):
+for _stage in (
+    "load",
+    "tokenize",
+    "columns",
+    "batches",
+    "model",
+    "optimizer",
+    "schedule",
+    "costs",
+    "train",
+    "evaluate",
+):
     mutant(f"{_stage}::completes")(_crashes)
 
 
@@ -439,6 +454,28 @@ def collator_trims_the_padding(run: Run) -> None:
     run.data_collator = trims
 
 
+def padded_by(run: Run, **changes: Any) -> None:
+    """The documented dataloaders with a collator whose tokenizer is changed."""
+    tokenizer = copy.deepcopy(run.tokenizer)
+    for name, value in changes.items():
+        setattr(tokenizer, name, value)
+    run.tokenizer, run.data_collator = tokenizer, DataCollatorWithPadding(tokenizer)
+    batches.batches(run)
+
+
+_PADDING = "batches::pads-as-the-checkpoints-tokenizer"
+
+
+@mutant(_PADDING, clean=_pads_to_a_multiple)
+def collates_on_the_left(run: Run) -> None:
+    padded_by(run, padding_side="left")
+
+
+@mutant(_PADDING, clean=_pads_to_a_multiple)
+def pads_with_separators(run: Run) -> None:
+    padded_by(run, pad_token=run.tokenizer.sep_token)
+
+
 class _SeededAnew(torch.utils.data.RandomSampler):
     def __iter__(self) -> Any:
         self.generator = torch.Generator().manual_seed(0)
@@ -481,6 +518,36 @@ def head_of_zeros(run: Run) -> None:
 def random_backbone(run: Run) -> None:
     model.model(run)
     _on_the_device(run, AutoModelForSequenceClassification.from_config(run.model.config))
+
+
+def _loads_with_its_own_class(run: Run) -> None:
+    run.checkpoint = find_checkpoint(run.recipe, weights=True)
+    with model.logged("transformers") as run.loading_messages:
+        run.model = BertForSequenceClassification.from_pretrained(run.checkpoint, num_labels=2)
+    run.device = run.model.device
+
+
+def loads_by_hand(run: Run) -> None:
+    """The same tensors, and nobody says what was left out."""
+    model.model(run)
+    with model.logged("transformers") as run.loading_messages:
+        loaded = AutoModelForSequenceClassification.from_config(run.model.config)
+        loaded.load_state_dict(model.checkpoint_tensors(run.checkpoint), strict=False)
+    _on_the_device(run, loaded)
+
+
+for _check in ("new-weights-are-named", "unused-weights-are-named"):
+    mutant(f"model::{_check}", clean=_loads_with_its_own_class)(loads_by_hand)
+
+
+@mutant("model::new-weights-are-named", clean=_loads_with_its_own_class)
+def is_silent_about_the_head(run: Run) -> None:
+    class Silent(BertForSequenceClassification):
+        _keys_to_ignore_on_load_missing = ("classifier",)
+
+    model.model(run)
+    with model.logged("transformers") as run.loading_messages:
+        _on_the_device(run, Silent.from_pretrained(run.checkpoint, num_labels=2))
 
 
 @mutant("model::num-labels")
@@ -643,6 +710,27 @@ def warms_up(run: Run) -> None:
     planned(run, all_updates(run), warmup=2)
 
 
+def _with_a_warmup(recipe: Recipe) -> Recipe:
+    return recipe.with_(warmup_updates=4)
+
+
+def _plans_the_warmup(run: Run) -> None:
+    planned(run, all_updates(run), warmup=4)
+
+
+_WARMUP = {"recipe": _with_a_warmup, "clean_recipe": _with_a_warmup, "clean": _plans_the_warmup}
+
+
+@mutant("schedule::warms-up-linearly", **_WARMUP)
+def warms_up_too_fast(run: Run) -> None:
+    planned(run, all_updates(run), warmup=2)
+
+
+@mutant("schedule::warms-up-linearly", **_WARMUP)
+def forgets_the_warmup(run: Run) -> None:
+    planned(run, all_updates(run))
+
+
 @mutant("schedule::decays-linearly")
 def decays_by_cosine(run: Run) -> None:
     planned(run, all_updates(run), name="cosine")
@@ -658,6 +746,82 @@ def plans_one_epoch_too_many(run: Run) -> None:
 def schedules_another_optimizer(run: Run) -> None:
     schedule.schedule(run)
     run.optimizer = AdamW(run.model.parameters(), lr=run.recipe.lr)
+
+
+# --------------------------------------------------------------------------------------------------------------- costs
+
+
+_measured: dict[Recipe, Costs] = {}
+
+
+def _costs(run: Run) -> None:
+    """The documented step; every mutant starts from the same state, so it is done once for all of them."""
+    if run.recipe not in _measured:
+        costs.costs(run)
+        _measured[run.recipe] = copy.deepcopy(run.costs)
+    run.costs = copy.deepcopy(_measured[run.recipe])
+
+
+_ARROW, _NO_GRAD, _ONE_WIDTH = (
+    f"costs::{name}"
+    for name in ("only-the-rows-read-are-in-memory", "no-grad-keeps-nothing", "one-width-is-compiled-once")
+)
+
+
+@mutant(_ARROW, clean=_costs)
+def keeps_datasets_in_memory(run: Run) -> None:
+    """By the user's own setting."""
+    _costs(run)
+    with patch_environment(hf_datasets_in_memory_max_size=str(2**40)), memory.readers() as readers:
+        run.costs.resident = readers.resident()
+
+
+@mutant(_ARROW, clean=_costs)
+def counts_mapped_rows_as_those_in_memory(run: Run) -> None:
+    _costs(run)
+    run.costs.resident["in memory"] = run.costs.resident["mapped"]
+
+
+def _under_inference_mode(run: Run) -> None:
+    _costs(run)
+    run.costs.kept["no_grad"] = memory.kept(run.model, model.example_batch(run), torch.inference_mode())
+
+
+@mutant(_NO_GRAD, clean=_under_inference_mode)
+def switches_gradients_on_again(run: Run) -> None:
+    class Differentiates(BertForSequenceClassification):
+        def forward(self, **batch: Any) -> Any:
+            with torch.enable_grad():
+                return super().forward(**batch)
+
+    _costs(run)
+    run.model.__class__ = Differentiates
+    run.costs.kept["no_grad"] = memory.kept(run.model, model.example_batch(run), torch.no_grad())
+
+
+class _Counts(torch.nn.Module):
+    """Embeddings that do something else in every call."""
+
+    def __init__(self, embeddings: torch.nn.Module) -> None:
+        super().__init__()
+        self.embeddings, self.calls = embeddings, 0
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.embeddings(ids) * self.calls
+
+
+@mutant(_ONE_WIDTH, clean=_costs)
+def compiles_for_each_call(run: Run) -> None:
+    _costs(run)
+    run.model.base_model.embeddings = _Counts(run.model.base_model.embeddings)
+    costs.measure_graphs(run)
+
+
+@mutant(_ONE_WIDTH, clean=_costs)
+def pads_every_batch_alike(run: Run) -> None:
+    _costs(run)
+    run.costs.graphs["own widths"] = run.costs.graphs["one width"]
 
 
 # --------------------------------------------------------------------------------------------------------------- train

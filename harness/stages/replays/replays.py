@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -21,6 +22,7 @@ from harness.stages import train
 from harness.stages.chain import Run
 from harness.stages.replays.results import Replay
 from harness.stages.replays.twins import (
+    comparable,
     copied,
     planned,
     to_float64_without_dropout,
@@ -47,6 +49,9 @@ section "Fine-tuning a model with the Trainer API": 4 times 4 is 16)."""
 
 BF16_UPDATES = 8
 
+PLACED_UPDATES = 4
+"""For which model and batches are placed by hand: more show nothing else."""
+
 
 def replayed(other: Run) -> Replay:
     """What the twin's loop does."""
@@ -72,6 +77,26 @@ def replayed_in(run: Run, precision: str) -> Replay:
     with unchanged_random_state(), accelerated.separate_state():
         Accelerator(mixed_precision=precision)  # the state that the twin's own shares
         return replayed(twin(run, min(BF16_UPDATES, planned(run)), without_dropout))
+
+
+@dataclass
+class Placed:
+    """A dataloader whose batches are put on a device, by the line that Accelerate makes unnecessary."""
+
+    loader: DataLoader[Any]
+    device: torch.device
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        for batch in self.loader:
+            yield {k: v.to(self.device) for k, v in batch.items()}
+
+
+def placed_by_hand(run: Run, loader: Callable[..., Any] = Placed) -> Replay:
+    """Some updates under Accelerate with the lines kept that place model and batches, on ``accelerator.device``."""
+    other = twin(run, min(PLACED_UPDATES, planned(run)), comparable(run))
+    other.model.to(other.accelerator.device)
+    other.train_dl = loader(other.train_dl, other.accelerator.device)
+    return replayed(other)
 
 
 def first_rows(run: Run, batch_size: int) -> DataLoader[Any]:

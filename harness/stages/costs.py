@@ -1,0 +1,176 @@
+"""Costs: what the documents say saves memory and time, measured by what can be counted.
+
+Like equivalence it is no step of the documents: it measures beside the run, and leaves the run as it was.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+
+import torch
+
+from harness.claims import EVALUATION_LOOP, PREPROCESSING, WITH_ACCELERATE, Citation, Claim
+from harness.findings import Finding, NotApplicable
+from harness.stages.chain import Run, Stage
+from harness.stages.measures import compiled, memory
+from harness.stages.measures.results import Costs
+from harness.stages.model import example_batch
+from harness.torch_objects import unchanged_random_state
+
+STAGE = Stage("costs")
+
+WIDTHS = 3
+"""Batches of so many different widths are compiled for."""
+
+
+@STAGE.step
+def costs(run: Run) -> None:
+    run.costs = Costs()
+    if run.recipe.processes > 1:
+        run.costs.missing |= dict.fromkeys(("resident", "kept", "graphs"), "measured in one process")
+        return
+    with memory.readers() as readers, unchanged_random_state():
+        run.costs.corpus = readers.corpus
+        batch = example_batch(run)
+        run.costs.kept = {
+            "with gradients": memory.kept(run.model, batch, nullcontext()),
+            "no_grad": memory.kept(run.model, batch, torch.no_grad()),
+        }
+        measure_graphs(run)
+        try:
+            run.costs.resident = readers.resident()
+        except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
+            run.costs.missing["resident"] = f"{error}"
+
+
+def measure_graphs(run: Run) -> None:
+    """How often the model's embeddings, the first module that a batch goes through, are compiled."""
+    own, fixed = batches_of_own_widths(run)
+    if len(own) < 2:
+        run.costs.missing["graphs"] = "all whole batches of the validation data have one width"
+        return
+    module = getattr(run.model.base_model, "embeddings", None) or run.model.get_input_embeddings()
+    try:
+        run.costs.graphs = {
+            "one width": compiled.graphs(module, fixed),
+            "own widths": compiled.graphs(module, own),
+        }
+    except Exception as error:  # noqa: BLE001 - a torch, Python or model that compiles nothing; no recipe asks for it
+        run.costs.missing["graphs"] = f"torch.compile: {type(error).__name__}: {error}".partition("\n")[0]
+
+
+def batches_of_own_widths(run: Run) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The ids of the first whole validation batches of different widths, and the same as wide as the widest."""
+    found: dict[int, torch.Tensor] = {}
+    for batch in run.eval_dataloader:
+        ids = batch["input_ids"]
+        if len(ids) == run.recipe.batch_size:
+            found.setdefault(ids.shape[1], ids.to(run.device))
+        if len(found) == WIDTHS:
+            break
+    widest = max(found, default=0)
+    pad = run.tokenizer.pad_token_id
+    fixed = [torch.nn.functional.pad(ids, (0, widest - width), value=pad) for width, ids in found.items()]
+    return list(found.values()), fixed
+
+
+def require_measured(run: Run, name: str) -> None:
+    """For checks of one of the costs.
+
+    Raises:
+        NotApplicable: it was not measured, with the reason.
+    """
+    if reason := run.costs.missing.get(name):
+        raise NotApplicable(reason)
+
+
+def as_mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
+
+
+@STAGE.check(
+    Claim(
+        "arrow-on-disk",
+        "The datasets are Apache Arrow: only the rows that are needed next are in memory, not the whole data set.",
+        ("001",),
+        PREPROCESSING,
+        words="按照Apache Arrow格式存储 … 而不用加载全部数据集",
+        derived="the measure: a process opens 64 MiB, reads some batches, and grows by less than half of that",
+    )
+)
+def only_the_rows_read_are_in_memory(run: Run) -> Iterator[Finding]:
+    """A process that opens a corpus and reads some batches grows by less than half of it; in memory by all of it."""
+    require_measured(run, "resident")
+    resident, size = run.costs.resident, run.costs.corpus
+    whole = as_mib(size)
+    if not resident["mapped"] < size / 2:
+        yield Finding(
+            expected=f"less than half of {whole} in memory",
+            observed=as_mib(resident["mapped"]),
+            where="load_from_disk",
+            hint="datasets copies data sets into memory: unset HF_DATASETS_IN_MEMORY_MAX_SIZE.",
+        )
+    # A tenth of it may take the place of what was freed before.
+    if not resident["in memory"] > 0.9 * size:
+        yield Finding(
+            expected=f"all of {whole} in memory",
+            observed=as_mib(resident["in memory"]),
+            where="load_from_disk(keep_in_memory=True)",
+            hint="The two are told apart by resident memory, which is not counted here as elsewhere.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "no-grad-saves",
+        "torch.no_grad() saves: gradients are not needed in evaluation and nothing is kept for them.",
+        ("001",),
+        EVALUATION_LOOP,
+        words="禁用梯度 … 可节省时间",
+        derived="the document says time; counted are the bytes that are kept for a backward pass",
+    )
+)
+def no_grad_keeps_nothing(run: Run) -> Iterator[Finding]:
+    """A forward pass of a batch keeps tensors for the backward pass, and under torch.no_grad() none."""
+    require_measured(run, "kept")
+    kept = run.costs.kept
+    if kept["no_grad"] or not kept["with gradients"]:
+        yield Finding(
+            expected="bytes kept with gradients, 0 under torch.no_grad()",
+            observed=f"{kept['with gradients']} and {kept['no_grad']} bytes",
+            where="the first validation batch",
+            hint="Something in the model switches gradients on (torch.enable_grad) or off.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "fixed-shapes",
+        "TPUs profit from one fixed shape of all batches.",
+        ("002", "004"),
+        WITH_ACCELERATE,
+        words="In order to benefit from the speed-up offered by Cloud TPUs",
+        besides=(Citation("004", WITH_ACCELERATE, "전체 데이터셋이 직사각형 shape일 때 성능이 더 좋습니다"),),
+        derived="the reason, shown without a TPU: a compiler makes one graph for each shape",
+    )
+)
+def one_width_is_compiled_once(run: Run) -> Iterator[Finding]:
+    """Batches of one width are compiled for once, batches of their own widths anew for each width.
+
+    By torch.compile(dynamic=False) with a backend that only counts, for the model's embeddings; a TPU's compiler knows
+    no other shapes than fixed ones either.
+    """
+    require_measured(run, "graphs")
+    one, own = run.costs.graphs["one width"], run.costs.graphs["own widths"]
+    once = one[0] > 0 and one[-1] == one[0]
+    anew = all(later > earlier for earlier, later in pairwise(own))
+    if not (once and anew):
+        yield Finding(
+            expected=f"one compilation for {len(one)} batches of one width, {len(own)} for as many widths",
+            observed=f"graphs after each batch: {one} and {own}",
+            where="torch.compile(dynamic=False)",
+            hint="What the embeddings do depends on more than the shape, or shapes are kept symbolic.",
+        )
