@@ -39,10 +39,21 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]",
 )
+@click.option(
+    "--launchers",
+    is_flag=True,
+    help="Also start train.py by python, accelerate launch, torchrun and notebook_launcher (--loop accelerate; a minute).",
+)
 @json_option("Also write the run record to this file.")
 @baselines_option
 def run(
-    timeout: float, updates: int | None, output: Path | None, json_file: Path | None, baselines: Path, **options: Any
+    timeout: float,
+    updates: int | None,
+    output: Path | None,
+    launchers: bool,
+    json_file: Path | None,
+    baselines: Path,
+    **options: Any,
 ) -> None:
     """Run the documented steps, each with its checks, and train.
 
@@ -65,7 +76,9 @@ def run(
         check_json(json_file)
     if main_process:
         click.echo(recipe_line(recipe))
-    record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
+    record = run_recipe(
+        recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout, launchers=launchers
+    )
     if main_process:
         echo(outcome_lines(record, output))
         if annotations.running_in_github_actions():

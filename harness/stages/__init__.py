@@ -10,6 +10,7 @@ from harness.stages import (
     columns,
     equivalence,
     evaluate,
+    launch,
     load,
     model,
     optimizer,
@@ -34,6 +35,7 @@ STAGES: tuple[Stage, ...] = (
     equivalence.STAGE,
     train.STAGE,
     evaluate.STAGE,
+    launch.STAGE,
 )
 
 CHECKS = {check.id: check for stage in STAGES for check in (stage.completes, *stage.checks)}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, Trainer
     from transformers.trainer_utils import PredictionOutput
 
+    from harness.stages.launch import Launched
     from harness.stages.trace import Forward, Trace
 
 
@@ -41,6 +43,8 @@ class Run:
     recipe: Recipe
     updates: int | None = None
     """Stop after this number of updates; the schedule stays planned for all of them."""
+    launchers: bool = False
+    """Whether the stage launch starts train.py in processes of its own."""
 
     raw_datasets: DatasetDict = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)
@@ -83,6 +87,10 @@ class Run:
     """What ``Trainer.predict`` gave for the validation set."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the evaluation loop's metric computed: accuracy and F1, as fractions."""
+    configured: Path | None = None
+    """The file in which ``accelerate config`` kept its answers; None where there is none."""
+    launched: dict[str, Launched] = field(default_factory=dict)
+    """How train.py ended, by what started it."""
 
     @cached_property
     def training_forwards(self) -> list[list[Forward]]:

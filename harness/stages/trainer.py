@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset, DatasetDict
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
@@ -460,5 +459,5 @@ def takes_a_new_model(run: Run) -> Iterator[Finding]:
             expected="a second training that starts from the weights the first one left",
             observed="other weights after an update with learning rate 0",
             where="Trainer(trained_model, ...).train()",
-            hint="This version of Trainer makes the model anew; compare it with the checkpoint before you rely on that.",
+            hint="This version of Trainer makes the model anew: compare its weights with the checkpoint.",
         )
