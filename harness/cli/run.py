@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--launchers",
     is_flag=True,
-    help="Also start train.py by python, accelerate launch, torchrun and notebook_launcher (--loop accelerate; a minute).",
+    help="Under --loop accelerate, also start train.py by python, accelerate launch, torchrun and notebook_launcher.",
 )
 @json_option("Also write the run record to this file.")
 @baselines_option

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,9 +98,12 @@ STARTERS = {
     "python": Starter(lambda script, data: [sys.executable, *_script(script, data)]),
     "accelerate launch": Starter(lambda script, data: [*_ACCELERATE, "launch", *_script(script, data)]),
     "torchrun": Starter(
-        lambda script, data: (
-            [*_TORCHRUN, "--nproc-per-node", "2", "--master-port", _free_port()] + _script(script, data)
-        ),
+        lambda script, data: [
+            *_TORCHRUN,
+            "--nproc-per-node=2",
+            f"--master-port={_free_port()}",
+            *_script(script, data),
+        ],
         processes=2,
     ),
     "notebook_launcher": Starter(lambda script, data: [sys.executable, "-c", _cell(script, data)], processes=2),
@@ -158,9 +162,8 @@ def started(command: Sequence[str], home: Path, *, on_cpus: bool = False, timeou
         )
         status = None
         try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(timeout)
         finally:
             _end(process)
         for file in (stdout, stderr):
@@ -220,19 +223,13 @@ def answered(command: Sequence[str], home: Path) -> Path | None:
             elif asked:
                 os.write(ours, b"0\r" if b"([0]" in asked else b"\r")
                 asked, answers = b"", answers + 1
-        _wait_a_little(process)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
     finally:
         _end(process)
         os.close(ours)
     file = home / CONFIGURATION
     return file if answers and process.returncode == 0 and file.is_file() else None
-
-
-def _wait_a_little(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        pass
 
 
 def asked_for(run: Run) -> None:
@@ -341,7 +338,7 @@ def _trains(run: Run, name: str) -> Iterator[Finding]:
             expected=f"{_said(expected)}, and accuracy and F1 as fractions",
             observed=_said(counted),
             where=name,
-            hint="The processes did not share the work, or did not train to the end: look at what the launcher passes on.",
+            hint="The processes did not share the work, or did not finish it: look at what the launcher passes on.",
         )
 
 
