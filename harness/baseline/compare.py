@@ -90,11 +90,19 @@ def baseline_of(folder: Path, record: RunRecord) -> Path:
     """The file of the baseline that a run is compared with.
 
     Accelerate in one process makes the plain loop's updates, which every run shows before they are spent. So it shares
-    the plain loop's baseline where it has none of its own.
+    the plain loop's baseline where it has none of its own, or where the plain one has the run's seed or more of them.
     """
     hardware = hardware_class(record.fingerprint)
-    own = baseline_path(folder, name_of(record.recipe, hardware))
-    return own if own.exists() else baseline_path(folder, name_of(_as_plain(record.recipe), hardware))
+    own, plain = (baseline_path(folder, name_of(each, hardware)) for each in (record.recipe, _as_plain(record.recipe)))
+    there = [path for path in dict.fromkeys((own, plain)) if path.exists()]
+    if len(there) < 2:
+        return there[0] if there else plain
+
+    def tells(path: Path) -> tuple[bool, int]:
+        baseline = Baseline.read(path)
+        return baseline.run(record.recipe["seed"]) is not None, len(baseline.runs)
+
+    return max(there, key=tells)
 
 
 def _as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
