@@ -1,6 +1,6 @@
 """Launch: train.py, started in each of the ways that the documents name (document "Supercharge your training loop").
 
-Each start trains two updates of the built-in recipe in processes of its own. That takes a minute of CPU, and says
+Each start trains two updates of the built-in recipe in processes of its own. That takes about a minute of CPU, and says
 something of the installation and nothing of the run: it is done where it is asked for (``harness run --launchers``).
 """
 

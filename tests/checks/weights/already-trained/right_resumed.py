@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     trainer = Trainer(
         model_init=lambda: BertForSequenceClassification(config),  # a new model for each trial
-        args=TrainingArguments(folder, max_steps=3, save_strategy="no", report_to="none", seed=1),
+        args=TrainingArguments(folder, max_steps=9, save_strategy="no", report_to="none", seed=1),
         train_dataset=rows,
     )
     trainer.train()
