@@ -60,6 +60,8 @@ def run(
     Stops at the first step whose checks fail: before the updates are spent.
     """
     recipe = chosen_recipe(**options)
+    if launchers and (recipe.loop, recipe.processes) != ("accelerate", 1):
+        raise click.UsageError("--launchers goes with --loop accelerate, in one process: they start their own.")
     output = output or folder_of(recipe)
 
     from harness.baseline.compare import compared

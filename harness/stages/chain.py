@@ -139,12 +139,20 @@ class StageResult:
 class Stage:
     """One documented step: it does the step, and carries the checks of what must hold after it.
 
-    ``loops`` are those that have the step; in a run of another loop it is passed over, its checks not applicable.
+    ``loops`` are those that have the step; in a run of another loop it is passed over, its checks not applicable. So it
+    is where ``passed_over`` gives a reason.
     """
 
-    def __init__(self, name: str, *, loops: tuple[str, ...] = LOOPS) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        loops: tuple[str, ...] = LOOPS,
+        passed_over: Callable[[Run], str | None] = lambda run: None,
+    ) -> None:
         self.name = name
         self.loops = loops
+        self.passed_over = passed_over
         self.steps: dict[str, Step] = {}
         self.checks: list[StageCheck[Run]] = []
         self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
@@ -168,9 +176,15 @@ class Stage:
         return register
 
     def do(self, run: Run) -> None:
-        """The step as the run's loop does it; nothing where its loop has none."""
-        if run.recipe.loop in self.loops:
+        """The step as the run's loop does it; nothing where the run passes it over."""
+        if self.not_for(run) is None:
             self.steps[run.recipe.loop](run)
+
+    def not_for(self, run: Run, step: Step | None = None) -> str | None:
+        """Why the run passes the stage over; None where it does not. A step that stands in is always done."""
+        if run.recipe.loop not in self.loops:
+            return f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
+        return self.passed_over(run) if step is None else None
 
     def check(
         self,
@@ -215,8 +229,7 @@ class Stage:
                 others wait for it.
         """
         began = time.perf_counter()
-        if run.recipe.loop not in self.loops:
-            reason = f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
+        if reason := self.not_for(run, step):
             skipped = [check.result("not applicable", reason=reason) for check in (self.completes, *self.checks)]
             return StageResult(self.name, 0.0, tuple(skipped))
         try:

@@ -29,7 +29,15 @@ from harness.findings import Finding, NotApplicable
 from harness.sources import builtin
 from harness.stages.chain import Run, Stage
 
-STAGE = Stage("launch", loops=("accelerate",))
+
+def not_asked_for(run: Run) -> str | None:
+    """Why the stage is passed over; None where its starts were asked for."""
+    if run.launchers and run.recipe.processes == 1:
+        return None
+    return "starts processes, a minute of CPU; harness run --loop accelerate --launchers does"
+
+
+STAGE = Stage("launch", loops=("accelerate",), passed_over=not_asked_for)
 
 UPDATES = 2
 """Of each start."""
@@ -117,12 +125,7 @@ def _free_port() -> str:
 
 
 @STAGE.step
-def launch(run: Run) -> None:
-    if run.launchers and run.recipe.processes == 1:
-        launch_all(run)
-
-
-def launch_all(
+def launch(
     run: Run, script: Path = Path(train.__file__), starters: Sequence[str] = (*STARTERS,), *, configured: bool = True
 ) -> None:
     """Answer ``accelerate config``, and start the script in each of the ways, one after the other."""
@@ -232,16 +235,6 @@ def answered(command: Sequence[str], home: Path) -> Path | None:
     return file if answers and process.returncode == 0 and file.is_file() else None
 
 
-def asked_for(run: Run) -> None:
-    """For all checks of the stage.
-
-    Raises:
-        NotApplicable: nobody asked for the starts.
-    """
-    if not run.launchers:
-        raise NotApplicable("starts processes, a minute of CPU; harness run --loop accelerate --launchers does")
-
-
 _ONE_PROCESS = UNDER_ACCELERATE | as_documented("processes")
 
 ANYWHERE = Claim(
@@ -276,7 +269,6 @@ def torchrun_trains(run: Run) -> Iterator[Finding]:
 )
 def the_answers_are_kept_and_used(run: Run) -> Iterator[Finding]:
     """accelerate config leaves its file, and accelerate launch then takes no defaults of its own."""
-    asked_for(run)
     if sys.platform == "win32":
         raise NotApplicable("accelerate config is answered at a pseudo-terminal")
     launched = run.launched.get("accelerate launch")
@@ -318,7 +310,6 @@ def notebook_launcher_trains(run: Run) -> Iterator[Finding]:
 
 
 def _trains(run: Run, name: str) -> Iterator[Finding]:
-    asked_for(run)
     launched = run.launched[name]
     expected = {"processes": STARTERS[name].processes, "updates": UPDATES, "lr": 0.0}
     if launched.status != 0 or launched.counted is None:

@@ -12,25 +12,24 @@ from tests.mutants.distributed_and_trainer_mutants import ACCELERATE, _crashes
 from tests.mutants.mutants import mutant
 
 
-def _all_are_started(run: Run) -> None:
-    run.launchers = True
+def _is_started(run: Run) -> None:
+    """A step that stands in is done unasked."""
     launch.launch(run)
 
 
-STARTED = {"clean": _all_are_started, "slow": True, **ACCELERATE}
+STARTED = {"clean": _is_started, "slow": True, **ACCELERATE}
 
 mutant("launch::completes", **STARTED)(_crashes)
 
 
 def _starts_edited(run: Run, starter: str, old: str, new: str) -> None:
     """Start train.py with one passage changed."""
-    run.launchers = True
     source = Path(train.__file__).read_text(encoding="utf-8")
     assert source.count(old) == 1, f"train.py has {source.count(old)} passages {old!r}"
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "edited_train.py")
         script.write_text(source.replace(old, new), encoding="utf-8")
-        launch.launch_all(run, script, (starter,), configured=False)
+        launch.launch(run, script, (starter,), configured=False)
 
 
 @mutant("launch::python-trains", **STARTED)
@@ -61,12 +60,10 @@ def leaves_the_epoch_after_one_update(run: Run) -> None:
 
 @mutant("launch::the-answers-are-kept-and-used", **STARTED)
 def asks_nothing(run: Run) -> None:
-    run.launchers = True
-    launch.launch_all(run, starters=(), configured=False)
+    launch.launch(run, starters=(), configured=False)
 
 
 @mutant("launch::the-answers-are-kept-and-used", **STARTED)
 def keeps_the_answers_elsewhere(run: Run) -> None:
-    run.launchers = True
-    launch.launch_all(run, starters=("accelerate launch",), configured=False)
+    launch.launch(run, starters=("accelerate launch",), configured=False)
     run.configured = Path(launch.CONFIGURATION)

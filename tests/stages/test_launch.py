@@ -8,28 +8,40 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from harness.recipe import RECIPES
+from harness.cli import main
+from harness.recipe import RECIPES, Recipe
 from harness.stages import launch
 from harness.stages.chain import Run
 
 UNDER_ACCELERATE = RECIPES["tiny"].with_(loop="accelerate")
 
 
-def test_nothing_is_started_unasked() -> None:
-    run = Run(UNDER_ACCELERATE)
+@pytest.mark.parametrize(
+    "run",
+    [Run(UNDER_ACCELERATE), Run(UNDER_ACCELERATE.with_(processes=2), launchers=True)],
+    ids=["unasked", "in one of several processes"],
+)
+def test_nothing_is_started(run: Run) -> None:
     result = launch.STAGE.run(run)
+    launch.STAGE.do(run)
     assert run.launched == {}
-    assert {check.outcome for check in result.checks[1:]} == {"not applicable"}
-    assert {check.reason for check in result.checks[1:]} == {
-        "starts processes, a minute of CPU; harness run --loop accelerate --launchers does"
+    assert {(check.outcome, check.reason) for check in result.checks} == {
+        ("not applicable", "starts processes, a minute of CPU; harness run --loop accelerate --launchers does")
     }
 
 
-def test_several_processes_start_nothing() -> None:
-    run = Run(UNDER_ACCELERATE.with_(processes=2), launchers=True)
-    launch.launch(run)
-    assert run.launched == {}
+def test_another_loop_starts_nothing(small: Recipe) -> None:
+    """Not even where it is asked for, which the command line refuses."""
+    run = Run(small, launchers=True)
+    assert launch.STAGE.run(run).checks[0].reason == "about loop accelerate; this recipe has plain"
+
+
+def test_the_command_line_refuses_launchers_of_other_loops() -> None:
+    result = CliRunner().invoke(main, ["run", "--launchers"])
+    assert result.exit_code == 2
+    assert "--launchers goes with --loop accelerate, in one process" in result.output
 
 
 def test_a_hung_start_is_ended(tmp_path: Path) -> None:
