@@ -61,7 +61,7 @@ class AlreadyTrained(Check):
 
     id = "weights::already-trained"
     severity = "warning"
-    needs = "second Trainer of one model"
+    needs = "second Trainer"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -94,19 +94,17 @@ class AlreadyTrained(Check):
         if training is None:
             return
         self.now = ref(event.optimizer), training
-        if self.before is not None and _goes_on(self.before, training):
-            self.looked = True
-            if self.before.left and _all_equal(self.before.left, _beginnings(trainer.model)):
-                self._report(event, trainer)
-
-    def _report(self, event: StepBegins, trainer: Any) -> None:
-        assert self.before is not None
-        self.found(
-            expected="a model that no other Trainer has trained on these rows",
-            observed=f"the model of another Trainer, with the weights that its {self.before.updates} updates left",
-            where=self.where.get(id(trainer)),
-            update=event.update,
-        )
+        before = self.before
+        if before is None or before.trainer() is trainer:
+            return
+        self.looked = True
+        if _goes_on(before, training) and before.left and _all_equal(before.left, _beginnings(trainer.model)):
+            self.found(
+                expected="a model that no other Trainer has trained on these rows",
+                observed=f"the model of another Trainer, with the weights that its {before.updates} updates left",
+                where=self.where.get(id(trainer)),
+                update=event.update,
+            )
 
     def on_step(self, event: Step) -> None:
         if self.now is None or self.now[0]() is not event.optimizer:
@@ -139,8 +137,7 @@ def _training(trainer: Any, optimizer: Optimizer) -> Training | None:
 def _goes_on(before: Training, now: Training) -> bool:
     """Whether a training is of the tensors and rows of the one before, and not visibly a later stage of it."""
     return (
-        before.trainer() is not now.trainer()
-        and before.kinds == now.kinds
+        before.kinds == now.kinds
         and before.dataset() is now.dataset()
         and before.dataset() is not None
         and before.rows == now.rows
