@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -118,6 +118,7 @@ def test_power_of_equivalence_as_stated(sizes: tuple[int, int]) -> None:
     assert known.power(known.smallest_margin()) == pytest.approx(0.8)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=10),
     st.lists(st.floats(0, 1), min_size=2, max_size=10),
