@@ -21,7 +21,11 @@ FOUND = 1
 def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     options = shlex.split(os.environ.get("HARNESS_RUN_OPTIONS", ""))
-    commands = [["run", *options, "--loop", loop, "--output", str(folder / loop)] for loop in LOOPS]
+    # The launchers are started once for each set of versions: they say nothing of a single run.
+    more = {"accelerate": ["--launchers"]}
+    commands = [
+        ["run", *options, "--loop", loop, *more.get(loop, []), "--output", str(folder / loop)] for loop in LOOPS
+    ]
     if documents := os.environ.get("HARNESS_DOCUMENTS"):
         real = ["--recipe", "bert-base"] if "HARNESS_DATA" in os.environ and "HARNESS_CHECKPOINT" in os.environ else []
         real += ["--checkpoint", os.environ["HARNESS_CHECKPOINT"]] if real else []

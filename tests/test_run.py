@@ -121,8 +121,8 @@ def test_more_updates_than_planned_is_the_whole_run(small: Recipe) -> None:
 
 
 def test_unknown_stage(small: Recipe) -> None:
-    with pytest.raises(CannotTry, match="unknown stage 'launch': expected one of load, tokenize"):
-        run_recipe(small, until="launch")
+    with pytest.raises(CannotTry, match="unknown stage 'start': expected one of load, tokenize"):
+        run_recipe(small, until="start")
 
 
 def test_a_finished_run_is_never_overwritten(finished: Path, small: Recipe) -> None:

@@ -72,12 +72,20 @@ def baseline_of(folder: Path, record: RunRecord, *, fallback: Path | None = None
     """The file of the baseline that a run is compared with: in the folder, else in ``fallback``, else as it would be.
 
     Accelerate in one process makes the plain loop's updates, which every run shows before they are spent. So it shares
-    the plain loop's baseline where it has none of its own.
+    the plain loop's baseline where it has none of its own, or where the plain one has the run's seed or more of them.
     """
     hardware = hardware_class(record.fingerprint)
-    names = [name_of(recipe, hardware) for recipe in (record.recipe, as_plain(record.recipe))]
-    files = [baseline_path(each, name) for each in (folder, fallback) if each is not None for name in names]
-    return next((file for file in files if file.exists()), files[1])
+    names = dict.fromkeys(name_of(recipe, hardware) for recipe in (record.recipe, as_plain(record.recipe)))
+
+    def tells(path: Path) -> tuple[bool, int]:
+        baseline = Baseline.read(path)
+        return baseline.run(record.recipe["seed"]) is not None, len(baseline.runs)
+
+    for each in (folder, fallback):
+        there = [] if each is None else [path for name in names if (path := baseline_path(each, name)).exists()]
+        if there:
+            return there[0] if len(there) == 1 else max(there, key=tells)
+    return baseline_path(folder, list(names)[-1])
 
 
 def comparable(baseline: Baseline, record: RunRecord) -> None:

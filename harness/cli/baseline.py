@@ -1,4 +1,4 @@
-"""``harness baseline record``, ``compare``, ``show`` and ``accept``"""
+"""``harness baseline record``, ``compare``, ``show``, ``same-results`` and ``accept``"""
 
 from __future__ import annotations
 
@@ -131,6 +131,26 @@ def show(name: str | None, baselines: Path | None) -> None:
         echo([sentence] if sentence else baseline_lines(read(path)))
         wrong |= sentence is not None
     sys.exit(FOUND if wrong else 0)
+
+
+@baseline.command("same-results")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@baselines_option
+def same_results(files: tuple[Path, ...], baselines: Path) -> None:
+    """Compare the loops: are the seeds of plain, accelerate and trainer equivalent, within the documents' own margin?
+
+    Without FILES those baselines that differ in their loop alone; candidates can be given as files. Exit status 1
+    where it is not shown.
+    """
+    from harness.baseline.same_results import loops_of, same_results
+    from harness.baseline.stored import Baseline
+    from harness.report.baseline import same_results_lines
+
+    groups = [[Baseline.read(file) for file in files]] if files else loops_of(baselines)
+    found = [same_results(group) for group in groups]
+    for each in found:
+        echo(same_results_lines(each))
+    sys.exit(FOUND if any(each.outcome == "not shown" for each in found) else 0)
 
 
 @baseline.command()

@@ -40,12 +40,18 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]",
 )
+@click.option(
+    "--launchers",
+    is_flag=True,
+    help="Under --loop accelerate, also start train.py by python, accelerate launch, torchrun and notebook_launcher.",
+)
 @json_option("Also write the run record to this file.")
 @baselines_option
 def run(
     timeout: float,
     updates: int | None,
     output: Path | None,
+    launchers: bool,
     json_file: Path | None,
     baselines: Path | None,
     **options: Any,
@@ -55,6 +61,8 @@ def run(
     Stops at the first step whose checks fail: before the updates are spent.
     """
     recipe = chosen_recipe(**options)
+    if launchers and (recipe.loop, recipe.processes) != ("accelerate", 1):
+        raise click.UsageError("--launchers goes with --loop accelerate, in one process: they start their own.")
     output = output or folder_of(recipe)
 
     from harness.baseline.compare import compared
@@ -71,7 +79,9 @@ def run(
         check_json(json_file)
     if main_process:
         click.echo(recipe_line(recipe))
-    record = run_recipe(recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout)
+    record = run_recipe(
+        recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout, launchers=launchers
+    )
     if main_process:
         echo(outcome_lines(record, output))
         if annotations.running_in_github_actions():

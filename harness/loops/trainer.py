@@ -59,10 +59,10 @@ def training_arguments(recipe: Recipe, folder: str, **changes: Any) -> TrainingA
     )
 
 
-def quiet_trainer(*args: Any, **kwargs: Any) -> Trainer:
+def quiet_trainer(*args: Any, kind: type[Trainer] = Trainer, **kwargs: Any) -> Trainer:
     """A Trainer without its own bar, printed logs and experiment trackers."""
     verbosity = logging.get_verbosity()
-    trainer = Trainer(*args, **kwargs)
+    trainer = kind(*args, **kwargs)
     logging.set_verbosity(verbosity)  # which Trainer sets for all of transformers
     for callback in list(trainer.callback_handler.callbacks):
         if not isinstance(callback, DefaultFlowCallback):

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from harness.baseline.compare import alpha, by_chance, spread_of
+from harness.baseline.same_results import SameResults
 from harness.baseline.stored import METRICS, Baseline
 from harness.baseline.throughput import Throughput
 from harness.record import Verdict
@@ -21,6 +22,20 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         yield from (f"  {ground}" for ground in verdict.grounds)
         for finding in verdict.findings:
             yield from finding.lines()[1:]
+
+
+def same_results_lines(found: SameResults) -> Iterator[str]:
+    """How far each two loops are apart, what these seeds show, and what they could show."""
+    seeds = ", ".join(f"{loop} {count}" for loop, count in found.seeds.items())
+    yield f"{found.name} on {found.hardware}, seeds: {seeds}"
+    rows = [("metric", "loops", "difference", "90 % interval", "margin", "p", "margin seen with 80 % power")]
+    for pair in found.pairs:
+        of = pair.equivalence
+        low, high = of.interval
+        figures = (f"{of.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{of.margin:.4f}", f"{of.p:.1e}")
+        rows.append((pair.metric, " - ".join(pair.loops), *figures, f"{of.smallest_margin():.4f}"))
+    yield from table(rows)
+    yield f"the same results: {found.outcome}"
 
 
 def baseline_lines(baseline: Baseline | Throughput) -> Iterator[str]:

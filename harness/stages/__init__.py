@@ -11,6 +11,7 @@ from harness.stages import (
     costs,
     equivalence,
     evaluate,
+    launch,
     load,
     model,
     optimizer,
@@ -36,6 +37,7 @@ STAGES: tuple[Stage, ...] = (
     costs.STAGE,
     train.STAGE,
     evaluate.STAGE,
+    launch.STAGE,
 )
 
 CHECKS = {check.id: check for stage in STAGES for check in (stage.completes, *stage.checks)}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, Trainer
     from transformers.trainer_utils import PredictionOutput
 
+    from harness.stages.launch import Launched
     from harness.stages.trace import Forward, Trace
 
 
@@ -42,6 +44,8 @@ class Run:
     recipe: Recipe
     updates: int | None = None
     """Stop after this number of updates; the schedule stays planned for all of them."""
+    launchers: bool = False
+    """Whether the stage launch starts train.py in processes of its own."""
 
     raw_datasets: DatasetDict = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)
@@ -88,6 +92,10 @@ class Run:
     """What ``Trainer.predict`` gave for the validation set."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the evaluation loop's metric computed: accuracy and F1, as fractions."""
+    configured: Path | None = None
+    """The file in which ``accelerate config`` kept its answers; None where there is none."""
+    launched: dict[str, Launched] = field(default_factory=dict)
+    """How train.py ended, by what started it."""
 
     @cached_property
     def training_forwards(self) -> list[list[Forward]]:
@@ -136,12 +144,20 @@ class StageResult:
 class Stage:
     """One documented step: it does the step, and carries the checks of what must hold after it.
 
-    ``loops`` are those that have the step; in a run of another loop it is passed over, its checks not applicable.
+    ``loops`` are those that have the step; in a run of another loop it is passed over, its checks not applicable. So it
+    is where ``passed_over`` gives a reason.
     """
 
-    def __init__(self, name: str, *, loops: tuple[str, ...] = LOOPS) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        loops: tuple[str, ...] = LOOPS,
+        passed_over: Callable[[Run], str | None] = lambda run: None,
+    ) -> None:
         self.name = name
         self.loops = loops
+        self.passed_over = passed_over
         self.steps: dict[str, Step] = {}
         self.checks: list[StageCheck[Run]] = []
         self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
@@ -165,9 +181,15 @@ class Stage:
         return register
 
     def do(self, run: Run) -> None:
-        """The step as the run's loop does it; nothing where its loop has none."""
-        if run.recipe.loop in self.loops:
+        """The step as the run's loop does it; nothing where the run passes it over."""
+        if self.not_for(run) is None:
             self.steps[run.recipe.loop](run)
+
+    def not_for(self, run: Run, step: Step | None = None) -> str | None:
+        """Why the run passes the stage over; None where it does not. A step that stands in is always done."""
+        if run.recipe.loop not in self.loops:
+            return f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
+        return self.passed_over(run) if step is None else None
 
     def check(
         self,
@@ -212,8 +234,7 @@ class Stage:
                 others wait for it.
         """
         began = time.perf_counter()
-        if run.recipe.loop not in self.loops:
-            reason = f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
+        if reason := self.not_for(run, step):
             skipped = [check.result("not applicable", reason=reason) for check in (self.completes, *self.checks)]
             return StageResult(self.name, 0.0, tuple(skipped))
         try:

@@ -171,6 +171,18 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
     _, backbone = head_and_backbone(run)
+    wrong = not_from_checkpoint(run, backbone)
+    if wrong or not backbone:
+        yield Finding(
+            expected=f"all of the backbone's {len(backbone)} tensors from {run.checkpoint}",
+            observed=f"{len(wrong)} of them differ or are missing there, the first is {wrong[0] if wrong else None}",
+            where=wrong[0] if wrong else None,
+            hint="Load with from_pretrained, not from_config, and compare the tensor names with the checkpoint's.",
+        )
+
+
+def not_from_checkpoint(run: Run, backbone: dict[str, torch.Tensor]) -> list[str]:
+    """The names of the backbone's tensors that the checkpoint does not have, or has with other values."""
     prefix = f"{run.model.base_model_prefix}."
     stored = {name.removeprefix(prefix): tensor for name, tensor in checkpoint_tensors(run.checkpoint).items()}
     # A checkpoint of masked words alone, such as BertForMaskedLM's, has no pooler; it is then part of the new head.
@@ -182,20 +194,13 @@ def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     }
     # A tensor that is shared under two names (tied embeddings) is stored under one of them.
     shared = {tensor.data_ptr() for tensor in right.values()}
-    wrong = [
+    return [
         name
         for name, tensor in backbone.items()
         if name not in right
         and not (name not in stored and tensor.data_ptr() in shared)
         and (pooled or not name.startswith("pooler."))
     ]
-    if wrong or not backbone:
-        yield Finding(
-            expected=f"all of the backbone's {len(backbone)} tensors from {run.checkpoint}",
-            observed=f"{len(wrong)} of them differ or are missing there, the first is {wrong[0] if wrong else None}",
-            where=wrong[0] if wrong else None,
-            hint="Load with from_pretrained, not from_config, and compare the tensor names with the checkpoint's.",
-        )
 
 
 NEW_OR_UNUSED = Claim(

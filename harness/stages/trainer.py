@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import inspect
 import tempfile
+import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from datasets import DatasetDict
-from transformers import TrainingArguments
+from datasets import Dataset, DatasetDict
+from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
-from harness.claims import PREPARING, TRAINER_API, WITH_TRAINER, Citation, Claim
-from harness.compat import processing_class
-from harness.findings import Finding
+from harness.claims import PREPARING, TRAINER_API, TRAINER_EVALUATION, WITH_TRAINER, Citation, Claim, Invariant
+from harness.compat import evaluation_strategy, processing_class
+from harness.findings import Finding, NotApplicable
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
+from harness.stages.model import head_and_backbone, not_from_checkpoint
+from harness.stages.replays.twins import copied
 from harness.stages.trace import row_key, rows_of
+from harness.torch_objects import checksum
 
 STAGE = Stage("trainer", loops=("trainer",))
 
-TIMINGS = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
+TIMINGS = ("runtime", "samples_per_second", "steps_per_second")
+PREPARATION = "model_preparation_time"
+"""A time that Trainer tells of the first evaluation alone, from transformers 4.46 on."""
+
+FEW = 8
+"""Rows that say what Trainer tells of an evaluation."""
+
+SHORT, EVERY = 4, 2
+"""Updates of a short training, and how often it saves or evaluates."""
 
 
 @STAGE.step
@@ -191,14 +206,277 @@ TRAINER_NO_METRIC = Claim(
 @STAGE.check(TRAINER_NO_METRIC)
 def no_metric_without_compute_metrics(run: Run) -> Iterator[Finding]:
     """Without compute_metrics an evaluation gives the loss and timings, and no metric."""
-    rows = run.first_trainer.eval_dataset.select(range(min(8, len(run.first_trainer.eval_dataset))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pin_memory, on by default, warns where there is no GPU
-        measured = {name.removeprefix("eval_") for name in run.first_trainer.evaluate(rows)} - {*TIMINGS, "epoch"}
+    with _without_warnings():
+        told = run.first_trainer.evaluate(few_rows(run.first_trainer.eval_dataset))
+    measured = {name.removeprefix("eval_") for name in told} - {*TIMINGS, PREPARATION, "epoch"}
     if measured != {TRAINER_NO_METRIC.expected}:
         yield Finding(
             expected=TRAINER_NO_METRIC.expected,
             observed=", ".join(sorted(measured)),
             where="Trainer(...).evaluate()",
             hint="Trainer measures by itself now, or was given compute_metrics.",
+        )
+
+
+def few_rows(rows: Dataset, count: int = FEW) -> Dataset:
+    return rows.select(range(min(count, len(rows))))
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pin_memory, on by default, warns where there is no GPU
+        yield
+
+
+@contextmanager
+def short_trainer(
+    run: Run,
+    *,
+    model: PreTrainedModel | None = None,
+    compute_metrics: Callable[[EvalPrediction], dict[str, float]] | None = None,
+    **arguments: Any,
+) -> Iterator[Trainer]:
+    """A Trainer like the document's first, for :data:`SHORT` updates of a copy of the model, in a folder of its own."""
+    first, size = run.first_trainer, run.recipe.batch_size
+    with _without_warnings(), tempfile.TemporaryDirectory(dir=run.scratch.name) as folder:
+        training_args = TrainingArguments(
+            folder,
+            **{
+                "max_steps": SHORT,
+                "per_device_train_batch_size": size,
+                "per_device_eval_batch_size": size,
+                "seed": run.recipe.seed,
+                "save_strategy": "no",
+                "report_to": "none",
+            }
+            | arguments,
+        )
+        yield quiet_trainer(
+            copied(run) if model is None else model,
+            training_args,
+            kind=type(first),
+            train_dataset=few_rows(first.train_dataset, SHORT * size),
+            eval_dataset=few_rows(first.eval_dataset),
+            data_collator=first.data_collator,
+            **processing_class(run.tokenizer),
+            compute_metrics=compute_metrics,
+        )
+
+
+TRAINER_CHECKPOINTS = Claim(
+    "trainer-checkpoints",
+    "The folder that TrainingArguments is given gets the checkpoints along the way.",
+    ("001",),
+    TRAINER_API,
+    words="以及训练中的checkpoin",
+    only=WITH_TRAINER,
+)
+
+SAVED = ("optimizer.pt", "scheduler.pt", "trainer_state.json")
+"""What a checkpoint has beside the weights, by which the training can go on."""
+
+
+@STAGE.check(TRAINER_CHECKPOINTS)
+def keeps_checkpoints(run: Run) -> Iterator[Finding]:
+    """Every save_steps updates Trainer's folder gets a checkpoint: weights, optimizer, schedule and state."""
+    with short_trainer(run, save_strategy=run.first_trainer.args.save_strategy, save_steps=EVERY) as trainer:
+        trainer.train()
+        for update in range(EVERY, SHORT + 1, EVERY):
+            folder = Path(trainer.args.output_dir, f"checkpoint-{update}")
+            files = {path.name for path in folder.glob("*")}
+            missing = sorted({*SAVED} - files)
+            if not any(name.startswith(("model", "pytorch_model")) for name in files):
+                missing.insert(0, "the weights")
+            if missing:
+                yield Finding(
+                    expected=f"{folder.name} with the weights, {', '.join(SAVED)}",
+                    observed=f"without {', '.join(missing)}" if files else "no such folder",
+                    where="Trainer(...).train()",
+                    hint="Look at save_strategy and save_steps: a training that is killed cannot be resumed.",
+                )
+
+
+@STAGE.check(
+    Invariant("trainer-resumes", "A training that is resumed from a checkpoint goes on as if it had not stopped."),
+    severity="warning",  # the documented training is not resumed
+)
+def resumes_from_a_checkpoint(run: Run) -> Iterator[Finding]:
+    """Resumed from its checkpoint after two updates of four, Trainer ends with the same weights, bit for bit."""
+    if run.device.type != "cpu":
+        raise NotApplicable(f"sums on {run.device.type} are not the same each time")
+    with short_trainer(run, save_strategy="steps", save_steps=EVERY) as whole:
+        whole.train()
+        with short_trainer(run) as resumed:
+            observed = _resumed(resumed, Path(whole.args.output_dir, f"checkpoint-{EVERY}"), whole)
+    if observed is not None:
+        yield Finding(
+            expected=f"the weights that {SHORT} updates give",
+            observed=observed,
+            where=f"trainer.train(resume_from_checkpoint=checkpoint-{EVERY})",
+            hint="Do not resume on these versions; what is not read back is missing in every update that follows.",
+        )
+
+
+def _resumed(resumed: Trainer, checkpoint: Path, whole: Trainer) -> str | None:
+    """How a resumed training ends otherwise than the whole one; None where it does not."""
+    try:
+        resumed.train(resume_from_checkpoint=str(checkpoint))
+    except Exception as error:  # noqa: BLE001 - of whatever the library cannot read back
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    pairs = zip(resumed.model.parameters(), whole.model.parameters(), strict=True)
+    apart = max(float((one - other).abs().max()) for one, other in pairs)
+    return f"weights up to {apart:.1e} apart" if apart > 0 else None
+
+
+EVERY_EVAL_STEPS = Claim(
+    "trainer-eval-steps",
+    'With evaluation_strategy "steps" Trainer evaluates every eval_steps updates.',
+    ("001",),
+    TRAINER_API,
+    words="在每个 eval_steps 步骤评估一次",
+    only=WITH_TRAINER,
+)
+
+
+@STAGE.check(EVERY_EVAL_STEPS)
+def evaluates_every_eval_steps(run: Run) -> Iterator[Finding]:
+    """A Trainer with the evaluation strategy "steps" evaluates after every eval_steps updates, and at no other time."""
+    with short_trainer(run, **evaluation_strategy("steps"), eval_steps=EVERY) as trainer:
+        trainer.train()
+    expected = [*range(EVERY, SHORT + 1, EVERY)]
+    observed = [entry["step"] for entry in trainer.state.log_history if "eval_loss" in entry]
+    if observed != expected:
+        yield Finding(
+            expected=f"evaluations after updates {', '.join(map(str, expected))}",
+            observed=f"after {', '.join(map(str, observed)) or 'none'}",
+            where=f"eval_steps={EVERY}",
+            hint="Look at the evaluation strategy and at callbacks that change when Trainer evaluates.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "trainer-predict-times",
+        "Without compute_metrics the metrics of predict() are the loss and some times: how long it took, and how fast.",
+        ("001",),
+        TRAINER_EVALUATION,
+        words="以及一些时间指标",
+        only=WITH_TRAINER,
+    )
+)
+def predict_tells_loss_and_times(run: Run) -> Iterator[Finding]:
+    """Without compute_metrics predict() tells the loss and three times, which agree with the clock and the rows."""
+    rows = few_rows(run.first_trainer.eval_dataset)
+    began = time.perf_counter()
+    with _without_warnings():
+        told = dict(run.first_trainer.predict(rows).metrics or {})
+    took = time.perf_counter() - began
+    told.pop(f"test_{PREPARATION}", None)
+    names = {f"test_{name}" for name in ("loss", *TIMINGS)}
+    if set(told) != names:
+        yield Finding(
+            expected=", ".join(sorted(names)),
+            observed=", ".join(sorted(told)),
+            where="Trainer(...).predict().metrics",
+            hint="Look at compute_metrics, and at what this version of Trainer tells.",
+        )
+        return
+    runtime, rate = told["test_runtime"], told["test_samples_per_second"]
+    # Trainer rounds seconds to four digits and rates to three.
+    rounding = 5e-5 * rate + 5e-4 * runtime + 1e-6
+    if not 0 < runtime <= took + 1e-4 or abs(rate * runtime - len(rows)) > rounding:
+        yield Finding(
+            expected=f"at most {took:.4f} s, and rows a second that give {len(rows)} rows in that time",
+            observed=f"{runtime} s and {rate} rows a second: {rate * runtime:.2f} rows",
+            where="Trainer(...).predict().metrics",
+            hint="Trainer's times are not those of this prediction.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "eval-prediction",
+        "compute_metrics takes an EvalPrediction, predictions and label_ids, and returns the metrics: names to floats.",
+        ("001",),
+        TRAINER_EVALUATION,
+        words="必须接收一个 EvalPrediction 对象 … 字符串映射到浮点数的字典",
+        only=WITH_TRAINER,
+    )
+)
+def compute_metrics_takes_an_eval_prediction(run: Run) -> Iterator[Finding]:
+    """compute_metrics gets the logits and labels of all rows as an EvalPrediction, and gives names and floats."""
+    rows, calls = few_rows(run.first_trainer.eval_dataset), []
+
+    def heard(eval_preds: EvalPrediction) -> dict[str, float]:
+        calls.append(eval_preds)
+        return {}
+
+    with short_trainer(run, compute_metrics=run.trainer.compute_metrics and heard) as trainer:
+        trainer.evaluate(rows)
+    if len(calls) != 1:
+        yield _about_metrics("one call with all rows", f"{len(calls)} calls")
+        return
+    given = calls[0]
+    shapes = [(len(rows), run.recipe.num_labels), (len(rows),)]
+    observed = [tuple(getattr(getattr(given, name, None), "shape", ())) for name in ("predictions", "label_ids")]
+    if not isinstance(given, EvalPrediction) or observed != shapes or [*given.label_ids] != labels_of(rows):
+        yield _about_metrics(
+            f"an EvalPrediction: predictions {shapes[0]}, and the label_ids {shapes[1]} of the rows",
+            f"a {type(given).__name__}: predictions {observed[0]}, label_ids {observed[1]}",
+        )
+        return
+    returned = run.trainer.compute_metrics(given)
+    if not isinstance(returned, dict) or not returned or not all(map(_is_metric, returned.items())):
+        yield _about_metrics("a dict of names to floats", f"{returned!r}")
+
+
+def labels_of(rows: Dataset) -> list[int]:
+    return list(rows["labels" if "labels" in rows.column_names else "label"])
+
+
+def _is_metric(item: tuple[Any, Any]) -> bool:
+    return isinstance(item[0], str) and isinstance(item[1], float)
+
+
+def _about_metrics(expected: str, observed: str) -> Finding:
+    return Finding(
+        expected=expected,
+        observed=observed,
+        where="compute_metrics",
+        hint='Take (logits, labels) and return one number for each name, as {"accuracy": 0.86}.',
+    )
+
+
+@STAGE.check(
+    Claim(
+        "trainer-new-model",
+        "For another training take a new model: Trainer would go on with the one that is trained already.",
+        ("001",),
+        TRAINER_EVALUATION,
+        words="否则将会在旧的已训练过的模型上继续训练",
+        only=WITH_TRAINER,
+    )
+)
+def takes_a_new_model(run: Run) -> Iterator[Finding]:
+    """The second Trainer starts from the checkpoint; given a trained model it would go on with that."""
+    _, backbone = head_and_backbone(run)
+    if trained := not_from_checkpoint(run, backbone):
+        yield Finding(
+            expected=f"the backbone of {run.checkpoint} in the second Trainer",
+            observed=f"{len(trained)} of {len(backbone)} tensors have other values",
+            where=trained[0],
+            hint="Call from_pretrained again before the second Trainer: this model is trained already.",
+        )
+    with short_trainer(run, max_steps=1) as first:
+        first.train()
+    left = checksum(first.model.parameters())
+    with short_trainer(run, model=first.model, max_steps=1, learning_rate=0.0) as second:
+        second.train()
+    if checksum(second.model.parameters()) != left:
+        yield Finding(
+            expected="a second training that starts from the weights the first one left",
+            observed="other weights after an update with learning rate 0",
+            where="Trainer(trained_model, ...).train()",
+            hint="This version of Trainer makes the model anew: compare its weights with the checkpoint.",
         )

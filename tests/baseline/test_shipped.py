@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from harness.baseline.review import stale, stored_files
+from harness.baseline.same_results import loops_of, same_results
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
 from harness.recipe import DEFAULT_RECIPE
+from harness.report.baseline import same_results_lines
 from harness.stages import CLAIMS
 from tests.benchmarks.test_precision import UNITS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "baselines"
-SEEDS = {"tiny-plain-cpu": 20, "minilm-plain-cpu": 5}
+SEEDS = {"tiny-plain-cpu": 20, "tiny-trainer-cpu": 5, "tiny-accelerate-cpu": 5, "minilm-plain-cpu": 5}
 """How many seeds each was recorded with, at least."""
 
 THROUGHPUT_RUNS = 6
@@ -35,6 +37,17 @@ def test_seeds(name: str) -> None:
     assert all(run.commit and run.dirty is False for run in baseline.runs)
     assert not any("/" in run.command for run in baseline.runs), "no path of a machine"
     assert baseline.reason
+
+
+def test_the_loops_results_are_the_same() -> None:
+    """As docs/baselines.md says: all pairs are equivalent, and no pair's seeds are too few for the margin."""
+    (loops,) = loops_of(FOLDER)
+    found = same_results(loops)
+    assert {each.name for each in loops} == {name for name in SEEDS if name.startswith("tiny")}
+    assert found.outcome == "equivalent within the margin"
+    assert all(pair.equivalence.smallest_margin() < pair.equivalence.margin for pair in found.pairs)
+    printed = "\n".join(f"    {line}".rstrip() for line in same_results_lines(found))
+    assert printed in (ROOT / "docs" / "baselines.md").read_text()
 
 
 def test_every_recorded_benchmark_is_still_measured() -> None:

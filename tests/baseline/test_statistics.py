@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from harness.baseline.statistics import Spread
+from harness.baseline.statistics import Equivalence, Spread
 
 ROUNDS = 5_000
+PAIRS = 1_000
 
 
 def simulated(drop: float, *, seeds: int, runs: int, alpha: float) -> float:
@@ -78,3 +80,63 @@ def test_effect_is_in_standard_deviations() -> None:
 def test_one_seed_has_no_spread() -> None:
     with pytest.raises(ValueError, match="two or more seeds, found 1"):
         Spread((0.84,))
+
+
+def samples(difference: float, sizes: tuple[int, int], ratio: float = 1.0) -> Iterator[Equivalence]:
+    """Pairs of samples whose means are ``difference`` standard deviations apart; the other's is ``ratio`` of that."""
+    random = np.random.default_rng(1)
+    for _ in range(PAIRS):
+        one, other = random.normal(difference, 1.0, sizes[0]), random.normal(0.0, ratio, sizes[1])
+        yield Equivalence(Spread(tuple(one)), Spread(tuple(other)), margin=2.0)
+
+
+@pytest.mark.parametrize("sizes", [(20, 5), (5, 5)], ids=str)
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+def test_means_a_margin_apart_are_called_equivalent_as_rarely_as_stated(sizes: tuple[int, int], ratio: float) -> None:
+    wrong = sum(each.shown for each in samples(2.0, sizes, ratio)) / PAIRS
+    assert wrong <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / PAIRS)
+
+
+def test_too_few_seeds_show_nothing() -> None:
+    """Samples that do not differ at all are not equivalent by that."""
+    loose = Equivalence(Spread((-1.0, 1.0)), Spread((-1.0, 1.0)), margin=2.0)
+    assert loose.difference == 0
+    assert not loose.shown
+
+
+@pytest.mark.parametrize("sizes", [(20, 5), (20, 20), (5, 5)], ids=str)
+def test_power_of_equivalence_as_stated(sizes: tuple[int, int]) -> None:
+    """With the spreads known; the stated power is then how often equal means are shown."""
+    one, other = (Spread(tuple(stats.norm.ppf((np.arange(size) + 0.5) / size))) for size in sizes)
+    known = Equivalence(
+        Spread(tuple(np.asarray(one.values) / one.deviation)),
+        Spread(tuple(np.asarray(other.values) / other.deviation)),
+        margin=2.0,
+    )
+    shown = sum(each.shown for each in samples(0.0, sizes)) / PAIRS
+    assert known.power(2.0) == pytest.approx(shown, abs=0.05)
+    assert known.power(known.smallest_margin()) == pytest.approx(0.8)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=10),
+    st.lists(st.floats(0, 1), min_size=2, max_size=10),
+    st.floats(0.01, 0.5),
+)
+def test_equivalence_is_two_of_scipys_tests(one: list[float], other: list[float], margin: float) -> None:
+    equivalence = Equivalence(Spread(tuple(one)), Spread(tuple(other)), margin)
+    if min(equivalence.one.deviation, equivalence.other.deviation) < 1e-6:
+        return
+    above = stats.ttest_ind(np.add(one, margin), other, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(np.subtract(one, margin), other, equal_var=False, alternative="less").pvalue
+    assert equivalence.p == pytest.approx(max(above, below), abs=1e-9)
+    low, high = equivalence.interval
+    if not math.isclose(equivalence.p, 0.05, rel_tol=1e-6):
+        assert equivalence.shown == (-margin < low and high < margin)
+
+
+def test_constants_are_equivalent_if_they_are_near() -> None:
+    near, far = (Equivalence(Spread((0.5, 0.5)), Spread((value, value)), margin=0.1) for value in (0.55, 0.7))
+    assert (near.shown, near.power(0.1), near.smallest_margin()) == (True, 1.0, 0.0)
+    assert not far.shown

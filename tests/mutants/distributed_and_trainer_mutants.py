@@ -6,7 +6,9 @@ Those of several processes are run in two.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from accelerate.state import AcceleratorState, GradientState
 from accelerate.utils import patch_environment
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainingArguments
 
 from harness.compat import evaluation_strategy, processing_class, split_batches
 from harness.loops import accelerated
@@ -578,6 +580,148 @@ def drops_the_last_batch(run: Run) -> None:
 @mutant("trainer::no-metric-without-compute-metrics", clean=_gives_the_collator, **TRAINER)
 def measures_unasked(run: Run) -> None:
     first_trainer(run, compute_metrics=lambda predictions: {"accuracy": 1.0})
+
+
+def first_trainer_is(kind: type[Trainer], run: Run) -> None:
+    """The documented step with a first Trainer of a class of its own."""
+    first_trainer(run, kind=kind)
+
+
+class _IsCalledOtherwise(Trainer):
+    """A subclass that does what Trainer does."""
+
+
+_OF_A_SUBCLASS = {"clean": partial(first_trainer_is, _IsCalledOtherwise), **TRAINER}
+
+
+@mutant("trainer::keeps-checkpoints", clean=_states_the_defaults, **TRAINER)
+def saves_nothing(run: Run) -> None:
+    first_trainer(run, arguments={"save_strategy": "no"})
+
+
+class _SavesTheModelAlone(Trainer):
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        self.save_model(f"{self.args.output_dir}/checkpoint-{self.state.global_step}")
+
+
+@mutant("trainer::keeps-checkpoints", **_OF_A_SUBCLASS)
+def saves_the_model_alone(run: Run) -> None:
+    first_trainer_is(_SavesTheModelAlone, run)
+
+
+class _ForgetsTheOptimizer(Trainer):
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        pass
+
+
+class _ForgetsTheRandomState(Trainer):
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        pass
+
+
+class _ForgetsTheRows(Trainer):
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        self.args.ignore_data_skip = True
+        return super().train(*args, **kwargs)
+
+
+class _CannotRead(Trainer):
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        raise ValueError("cannot be read")
+
+
+for _kind in (_ForgetsTheOptimizer, _ForgetsTheRandomState, _ForgetsTheRows, _CannotRead):
+    mutant("trainer::resumes-from-a-checkpoint", **_OF_A_SUBCLASS)(
+        functools.update_wrapper(partial(first_trainer_is, _kind), _kind, assigned=["__name__"], updated=[])
+    )
+
+
+class _EvaluatesAsItLogs(Trainer):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.args.eval_steps = self.args.logging_steps
+        self.state.eval_steps = self.args.logging_steps  # which is asked from transformers 4.31 on
+
+
+@mutant("trainer::evaluates-every-eval-steps", **_OF_A_SUBCLASS)
+def evaluates_as_it_logs(run: Run) -> None:
+    first_trainer_is(_EvaluatesAsItLogs, run)
+
+
+class _TellsBatchesForRows(Trainer):
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().predict(*args, **kwargs)
+        output.metrics["test_samples_per_second"] = output.metrics["test_steps_per_second"]
+        return output
+
+
+@mutant("trainer::predict-tells-loss-and-times", clean=_gives_the_collator, **TRAINER)
+def predicts_with_metrics(run: Run) -> None:
+    measures_unasked(run)
+
+
+@mutant("trainer::predict-tells-loss-and-times", **_OF_A_SUBCLASS)
+def tells_batches_for_rows(run: Run) -> None:
+    first_trainer_is(_TellsBatchesForRows, run)
+
+
+class _GivesThemInAnotherOrder(Trainer):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        asked = self.compute_metrics
+        if asked is not None:
+            self.compute_metrics = lambda given: asked(EvalPrediction(given.label_ids, given.predictions))
+
+
+@mutant("trainer::compute-metrics-takes-an-eval-prediction", **_OF_A_SUBCLASS)
+def gives_labels_first(run: Run) -> None:
+    first_trainer_is(_GivesThemInAnotherOrder, run)
+
+
+def _measures_with(run: Run, compute_metrics: Any) -> None:
+    trainer.trainer(run)
+    run.trainer.compute_metrics = compute_metrics
+
+
+def _accuracy_by_hand(run: Run) -> None:
+    _measures_with(run, lambda given: {"accuracy": float((given.predictions.argmax(-1) == given.label_ids).mean())})
+
+
+@mutant("trainer::compute-metrics-takes-an-eval-prediction", clean=_accuracy_by_hand, **TRAINER)
+def tells_each_row(run: Run) -> None:
+    _measures_with(run, lambda given: {"accuracy": given.predictions.argmax(-1) == given.label_ids})
+
+
+@mutant("trainer::compute-metrics-takes-an-eval-prediction", clean=_accuracy_by_hand, **TRAINER)
+def is_given_no_compute_metrics(run: Run) -> None:
+    _measures_with(run, None)
+
+
+def _trains_before(run: Run, model: Any) -> None:
+    """The first Trainer makes two updates of a model, before the second is made."""
+    trainer.trainer(run)
+    with trainer.short_trainer(run, model=model, max_steps=2) as first:
+        first.train()
+
+
+def _trains_another_model_before(run: Run) -> None:
+    _trains_before(run, copy.deepcopy(run.model))
+
+
+@mutant("trainer::takes-a-new-model", clean=_trains_another_model_before, **TRAINER)
+def takes_the_trained_model(run: Run) -> None:
+    _trains_before(run, run.model)
+
+
+class _StartsAnew(Trainer):
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        self.model.classifier.reset_parameters()
+        return super().train(*args, **kwargs)
+
+
+@mutant("trainer::takes-a-new-model", **_OF_A_SUBCLASS)
+def starts_anew(run: Run) -> None:
+    first_trainer_is(_StartsAnew, run)
 
 
 # ------------------------------------------------------------------------------------------------------------ evaluate

@@ -70,6 +70,8 @@ class Mutant:
     """The twin is MRPC itself: it needs HARNESS_DATA."""
     processes: int = 1
     """In how many both are run."""
+    slow: bool = False
+    """Whether both take long: what they start imports torch anew."""
 
 
 MUTANTS: list[Mutant] = []

@@ -16,7 +16,7 @@ from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.sources import builtin
 from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
-from tests.mutants import distributed_and_trainer_mutants  # noqa: F401, registers its mutants
+from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 
 NAMES = [stage.name for stage in STAGES]
@@ -115,7 +115,8 @@ def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.distributed,) if mutant.processes > 1 else ()
+    several = (pytest.mark.distributed,) if mutant.processes > 1 else ()
+    return (*several, pytest.mark.distributed, pytest.mark.slow) if mutant.slow else several
 
 
 each_mutant = pytest.mark.parametrize(

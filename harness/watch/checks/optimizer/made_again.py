@@ -57,7 +57,12 @@ class MadeAgain(Check):
     id = "optimizer::made-again"
     needs = "second update"
     formerly = ("effect::optimizer-kept",)
-    explains = ("schedule::drives-another-optimizer", "schedule::lr-zero", "parameters::unchanged")
+    explains = (
+        "schedule::drives-another-optimizer",
+        "schedule::lr-zero",
+        "parameters::unchanged",
+        "weights::already-trained",
+    )
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

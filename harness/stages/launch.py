@@ -1,0 +1,341 @@
+"""Launch: train.py, started in each of the ways that the documents name (document "Supercharge your training loop").
+
+Each start trains two updates of the built-in recipe in processes of its own. That takes about a minute of CPU, and says
+something of the installation and nothing of the run: it is done where it is asked for (``harness run --launchers``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import harness
+from harness.claims import UNDER_ACCELERATE, WITH_ACCELERATE, Claim, as_documented
+from harness.compat import accelerates_variable
+from harness.examples import train
+from harness.findings import Finding, NotApplicable
+from harness.sources import builtin
+from harness.stages.chain import Run, Stage
+
+
+def not_asked_for(run: Run) -> str | None:
+    """Why the stage is passed over; None where its starts were asked for."""
+    if run.launchers and run.recipe.processes == 1:
+        return None
+    return "starts processes, a minute of CPU; harness run --loop accelerate --launchers does"
+
+
+STAGE = Stage("launch", loops=("accelerate",), passed_over=not_asked_for)
+
+UPDATES = 2
+"""Of each start."""
+
+BATCH_SIZE = 8
+"""train.py's, of each process."""
+
+TIMEOUT = 300.0
+"""Seconds after which a start counts as hung."""
+
+GRACE = 10.0
+"""Seconds that a launcher has to end its processes."""
+
+QUIET = 0.5
+"""Seconds without output after which ``accelerate config`` waits for an answer."""
+
+MOST_ANSWERS = 40
+
+CONFIGURATION = "accelerate/default_config.yaml"
+"""Where Accelerate keeps its configuration in ``HF_HOME``."""
+
+_ACCELERATE = (sys.executable, "-m", "accelerate.commands.accelerate_cli")  # the command accelerate
+_TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # the command torchrun
+
+_CELL = """\
+import sys
+sys.path.insert(0, {folder!r})
+from accelerate import notebook_launcher
+from {module} import training_function
+notebook_launcher(training_function, ("tiny", {data!r}, 1), num_processes=2, use_port={port!r})
+"""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """How one start ended."""
+
+    status: int | None
+    """The exit status; None where it hung."""
+    says: str = ""
+    """The end of what it printed, for people."""
+    counted: Mapping[str, float] | None = None
+    """What train.py told last: processes, updates, the learning rate at the end, accuracy and F1."""
+    warned: bool = False
+    """Whether ``accelerate launch`` said that it took defaults, as it does without a configuration."""
+
+
+@dataclass(frozen=True)
+class Starter:
+    """One of the ways to start train.py."""
+
+    command: Callable[[Path, Path], Sequence[str]]
+    """Of the script, and of the folder with the corpus."""
+    processes: int = 1
+
+
+def _script(script: Path, data: Path) -> list[str]:
+    return [str(script), "--data", str(data), "--epochs", "1"]
+
+
+def _cell(script: Path, data: Path) -> str:
+    return _CELL.format(folder=str(script.parent), module=script.stem, data=str(data), port=_free_port())
+
+
+STARTERS = {
+    "python": Starter(lambda script, data: [sys.executable, *_script(script, data)]),
+    "accelerate launch": Starter(lambda script, data: [*_ACCELERATE, "launch", *_script(script, data)]),
+    "torchrun": Starter(
+        lambda script, data: [
+            *_TORCHRUN,
+            "--nproc-per-node=2",
+            f"--master-port={_free_port()}",
+            *_script(script, data),
+        ],
+        processes=2,
+    ),
+    "notebook_launcher": Starter(lambda script, data: [sys.executable, "-c", _cell(script, data)], processes=2),
+}
+
+
+def _free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return str(found.getsockname()[1])
+
+
+@STAGE.step
+def launch(
+    run: Run, script: Path = Path(train.__file__), starters: Sequence[str] = (*STARTERS,), *, configured: bool = True
+) -> None:
+    """Answer ``accelerate config``, and start the script in each of the ways, one after the other."""
+    with TemporaryDirectory(prefix="harness-launch-") as folder:
+        home = Path(folder)
+        for processes in {STARTERS[name].processes for name in starters}:
+            rows = {"train": BATCH_SIZE * UPDATES * processes, "validation": 2 * BATCH_SIZE, "test": 1}
+            builtin.raw_datasets(split_rows=rows).save_to_disk(str(home / f"for-{processes}"))
+        if configured:
+            run.configured = answered([*_ACCELERATE, "config"], home)
+        for name in starters:
+            starter = STARTERS[name]
+            command = starter.command(script, home / f"for-{starter.processes}")
+            run.launched[name] = started(command, home, on_cpus=starter.processes > 1)
+
+
+def environment(home: Path, *, on_cpus: bool = False) -> dict[str, str]:
+    """Without what a launcher has set for this process, and with a home of its own for Accelerate's configuration."""
+    ours = re.compile(r"(ACCELERATE|TORCHELASTIC|MASTER|PET)_.*|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)")
+    kept = {name: value for name, value in os.environ.items() if not ours.fullmatch(name)}
+    path = os.pathsep.join(filter(None, (str(Path(harness.__file__).parents[1]), kept.get("PYTHONPATH"))))
+    kept |= {"HF_HOME": str(home), "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    return kept | ({accelerates_variable("ACCELERATE_USE_CPU"): "true"} if on_cpus else {})
+
+
+def started(command: Sequence[str], home: Path, *, on_cpus: bool = False, timeout: float = TIMEOUT) -> Launched:
+    """Run a command to its end, or for ``timeout`` seconds; no process of it is left behind."""
+    with (home / "stdout").open("w+") as stdout, (home / "stderr").open("w+") as stderr:
+        process = subprocess.Popen(  # noqa: S603, no shell
+            command,
+            stdout=stdout,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            cwd=home,
+            env=environment(home, on_cpus=on_cpus),
+            start_new_session=True,
+        )
+        status = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(timeout)
+        finally:
+            _end(process)
+        for file in (stdout, stderr):
+            file.seek(0)
+        printed, errors = stdout.read(), stderr.read()
+    return Launched(status, _last_line(errors) or _last_line(printed), counts(printed), "--num_processes" in errors)
+
+
+def counts(printed: str) -> dict[str, float] | None:
+    """What train.py tells in its last line; None where that is something else."""
+    try:
+        found = json.loads(_last_line(printed))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """A launcher that is asked to end ends its processes, which may be in sessions of their own."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def answered(command: Sequence[str], home: Path) -> Path | None:
+    """Press Enter at each question of ``accelerate config``, at a terminal of its own; None where it left no file.
+
+    Enter is the answer that it proposes; older versions of Accelerate propose none where they number the choices.
+    """
+    if sys.platform == "win32":
+        return None
+    import pty
+
+    ours, its = pty.openpty()
+    process = subprocess.Popen(  # noqa: S603, no shell
+        command, stdin=its, stdout=its, stderr=its, cwd=home, env=environment(home), start_new_session=True
+    )
+    os.close(its)
+    asked, answers, end = b"", 0, time.monotonic() + TIMEOUT
+    try:
+        while process.poll() is None and answers < MOST_ANSWERS and time.monotonic() < end:
+            if select.select([ours], [], [], QUIET)[0]:
+                try:
+                    asked += os.read(ours, 4096)
+                except OSError:  # what Linux says at the end of a terminal
+                    break
+            elif asked:
+                os.write(ours, b"0\r" if b"([0]" in asked else b"\r")
+                asked, answers = b"", answers + 1
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    finally:
+        _end(process)
+        os.close(ours)
+    file = home / CONFIGURATION
+    return file if answers and process.returncode == 0 and file.is_file() else None
+
+
+_ONE_PROCESS = UNDER_ACCELERATE | as_documented("processes")
+
+ANYWHERE = Claim(
+    "launch-anywhere",
+    "train.py runs on any kind of distributed setup.",
+    ("002", "003", "004"),
+    WITH_ACCELERATE,
+    words="runnable on any kind of distributed setup",
+    only=_ONE_PROCESS,
+)
+
+
+@STAGE.check(ANYWHERE)
+def python_trains(run: Run) -> Iterator[Finding]:
+    """Started by python, train.py makes its updates in one process and evaluates."""
+    return _trains(run, "python")
+
+
+@STAGE.check(ANYWHERE)
+def torchrun_trains(run: Run) -> Iterator[Finding]:
+    """Started by torchrun, two processes share the rows of train.py and make half the updates each."""
+    return _trains(run, "torchrun")
+
+
+@STAGE.check(
+    Claim(
+        "accelerate-config",
+        "accelerate config asks a few questions and keeps the answers in a file, which accelerate launch uses.",
+        ("002", "003", "004"),
+        WITH_ACCELERATE,
+        words="dump your answers in a configuration file",
+        only=_ONE_PROCESS,
+    )
+)
+def the_answers_are_kept_and_used(run: Run) -> Iterator[Finding]:
+    """accelerate config leaves its file, and accelerate launch then takes no defaults of its own."""
+    if sys.platform == "win32":
+        raise NotApplicable("accelerate config is answered at a pseudo-terminal")
+    launched = run.launched.get("accelerate launch")
+    if run.configured is None or (launched is not None and launched.warned):
+        yield Finding(
+            expected=f"{CONFIGURATION} in HF_HOME, read by accelerate launch",
+            observed="no such file" if run.configured is None else "defaults in place of the answers",
+            where="accelerate config",
+            hint="Write the file with accelerate config default, or give accelerate launch its options.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "accelerate-launch",
+        "accelerate launch train.py starts the training.",
+        ("001", "002", "003", "004"),
+        WITH_ACCELERATE,
+        words="accelerate launch train.py",
+        only=_ONE_PROCESS,
+    )
+)
+def accelerate_launch_trains(run: Run) -> Iterator[Finding]:
+    """Started by accelerate launch with the answers of accelerate config, train.py makes its updates and evaluates."""
+    return _trains(run, "accelerate launch")
+
+
+@STAGE.check(
+    Claim(
+        "notebook-launcher",
+        "In a notebook notebook_launcher(training_function) starts the training.",
+        ("001", "002", "003", "004"),
+        WITH_ACCELERATE,
+        words="notebook_launcher(training_function)",
+        only=_ONE_PROCESS,
+    )
+)
+def notebook_launcher_trains(run: Run) -> Iterator[Finding]:
+    """Started by notebook_launcher in two processes, training_function shares the rows among them and evaluates."""
+    return _trains(run, "notebook_launcher")
+
+
+def _trains(run: Run, name: str) -> Iterator[Finding]:
+    launched = run.launched[name]
+    expected = {"processes": STARTERS[name].processes, "updates": UPDATES, "lr": 0.0}
+    if launched.status != 0 or launched.counted is None:
+        ended = "hung" if launched.status is None else f"exit status {launched.status}"
+        yield Finding(
+            expected="exit status 0 and a line with what was trained",
+            observed=f"{ended}: {launched.says}",
+            where=name,
+            hint="Start harness/examples/train.py this way by hand, with these versions, and read all that it prints.",
+        )
+        return
+    counted = launched.counted
+    fractions = all(0 <= counted.get(metric, -1) <= 1 for metric in ("accuracy", "f1"))
+    observed = {key: counted.get(key) for key in expected}
+    if observed != expected or not fractions:
+        yield Finding(
+            expected=f"{_said(expected)}, and accuracy and F1 as fractions",
+            observed=_said(counted),
+            where=name,
+            hint="The processes did not share the work, or did not finish it: look at what the launcher passes on.",
+        )
+
+
+def _said(counted: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in counted.items())

@@ -1,0 +1,94 @@
+"""The starts of train.py: what they leave, and what they do not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import main
+from harness.recipe import RECIPES, Recipe
+from harness.stages import launch
+from harness.stages.chain import Run
+
+UNDER_ACCELERATE = RECIPES["tiny"].with_(loop="accelerate")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [Run(UNDER_ACCELERATE), Run(UNDER_ACCELERATE.with_(processes=2), launchers=True)],
+    ids=["unasked", "in one of several processes"],
+)
+def test_nothing_is_started(run: Run) -> None:
+    result = launch.STAGE.run(run)
+    launch.STAGE.do(run)
+    assert run.launched == {}
+    assert {(check.outcome, check.reason) for check in result.checks} == {
+        ("not applicable", "starts processes, a minute of CPU; harness run --loop accelerate --launchers does")
+    }
+
+
+def test_another_loop_starts_nothing(small: Recipe) -> None:
+    """Not even where it is asked for, which the command line refuses."""
+    run = Run(small, launchers=True)
+    assert launch.STAGE.run(run).checks[0].reason == "about loop accelerate; this recipe has plain"
+
+
+def test_the_command_line_refuses_launchers_of_other_loops() -> None:
+    result = CliRunner().invoke(main, ["run", "--launchers"])
+    assert result.exit_code == 2
+    assert "--launchers goes with --loop accelerate, in one process" in result.output
+
+
+def test_a_hung_start_is_ended(tmp_path: Path) -> None:
+    code = "import os, time\nprint(os.getpid(), flush=True)\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    began = time.monotonic()
+    found = launch.started([sys.executable, "-c", code], tmp_path, timeout=2)
+    assert found.status is None
+    assert time.monotonic() - began < 2 + launch.GRACE + 5
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_failed_start_says_why(tmp_path: Path) -> None:
+    found = launch.started([sys.executable, "-c", "raise SystemExit('no such option')"], tmp_path)
+    assert (found.status, found.says, found.counted) == (1, "no such option", None)
+
+
+def test_what_a_launcher_set_is_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "ACCELERATE_MIXED_PRECISION", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("HARNESS_DATA", "kept")
+    given = launch.environment(tmp_path)
+    assert not {"RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "ACCELERATE_MIXED_PRECISION", "TORCHELASTIC_RUN_ID"} & {
+        *given
+    }
+    assert (given["HARNESS_DATA"], given["HF_HOME"]) == ("kept", str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize(
+    ("asks", "kept"),
+    [
+        ("input('Which machine? ')", True),
+        ("answer = ''\nwhile answer != '0':\n    answer = input('Which machine? ([0] this, [1] another): ')", True),
+        ("raise SystemExit(2)", False),
+    ],
+    ids=["Enter", "numbered", "fails"],
+)
+def test_questions_are_answered(tmp_path: Path, asks: str, kept: bool) -> None:
+    save = f"import os\nos.makedirs('accelerate')\nopen({launch.CONFIGURATION!r}, 'w').write('answers')"
+    found = launch.answered([sys.executable, "-c", f"{asks}\n{save}"], tmp_path)
+    assert found == (tmp_path / launch.CONFIGURATION if kept else None)
+
+
+@pytest.mark.parametrize(
+    ("printed", "counted"),
+    [('loading\n{"updates": 2}\n', {"updates": 2}), ("", None), ("2\n", None), ('{"updates": 2}\ndone\n', None)],
+)
+def test_counts_are_in_the_last_line(printed: str, counted: dict[str, float] | None) -> None:
+    assert launch.counts(printed) == counted
