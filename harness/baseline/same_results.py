@@ -13,7 +13,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from harness.baseline.compare import replays, same_subject, spread_of
+from harness.baseline.compare import same_subject, spread_of
+from harness.baseline.curve import replays
 from harness.baseline.review import read, stored_files
 from harness.baseline.statistics import Equivalence
 from harness.baseline.stored import METRICS, Baseline
