@@ -6,12 +6,17 @@ from importlib.metadata import version
 
 from packaging.requirements import Requirement
 
-TRAINERS_ACCUMULATION = ("transformers>=4.46,<4.48", "transformers>=5")
+TRAINERS_ACCUMULATION = ("transformers>=4.46,<4.48", "transformers>=5,<5.2", "transformers>=5.5.4")
 """Where Trainer does not divide the loss of BERT by the micro-batches (huggingface/transformers#47688): measured on
-4.46.0, 4.46.3, 4.47.1, 5.0.0 and 5.23.0; right on 4.23.1, 4.30.2, 4.40.2, 4.48.3, 4.49.0 and 4.57.6."""
+4.46.0, 4.46.3, 4.47.1, 5.0.0, 5.1.0, 5.5.4, 5.6.0, 5.7.0 and 5.23.0; right on 4.23.1, 4.30.2, 4.40.2, 4.48.3, 4.49.0
+and 4.57.6, and on 5.2.0 to 5.5.3, which divide once too often."""
 
-TRAINER_DIVIDES_IF_TOLD = ("transformers<4.46", "transformers>=4.48")
-"""Where it does with ``model_accepts_loss_kwargs = False``."""
+TRAINER_NEVER_DIVIDES = ("transformers>=4.46,<4.48",)
+"""Where it divides nobody's."""
+
+TRAINER_DIVIDES_TWICE = ("transformers>=5.2,<5.5.4",)
+"""Where it divides the loss of other models twice (huggingface/transformers#45434): measured on 5.2.0, 5.3.0, 5.4.0,
+5.5.0, 5.5.1, 5.5.2 and 5.5.3; right on 5.0.0, 5.1.0, 5.5.4, 5.6.0, 5.7.0 and 5.23.0."""
 
 
 def installed(*alternatives: str) -> bool:

@@ -24,6 +24,7 @@ from harness.stages.replays.replays import (
     placed_by_hand,
     replayed,
     replayed_in,
+    takes_no_other_keywords,
     trainers_update,
 )
 from harness.stages.replays.results import Replay, Replays
@@ -86,7 +87,9 @@ def trainer_equivalence(run: Run) -> None:
         trainings["trainer"] = replayed(trainer_twin(run))
         run.replays.differences = measured_differences(run, trainings["plain"])
         if has_float64(run) and len(run.model_datasets["train"]) >= TRAINERS_BATCH:
-            trainings |= {"one batch": trainers_update(run, 1), "micro-batches": trainers_update(run, 4)}
+            trainings["one batch"] = trainers_update(run, 1)
+            trainings["micro-batches"] = trainers_update(run, 4)
+            trainings["micro-batches of other models"] = trainers_update(run, 4, takes_no_other_keywords)
     run.replays.max_differences = max_differences(run)
 
 
@@ -278,16 +281,40 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
     """Under Trainer four accumulated micro-batches of 4 give the gradients of one batch of 16.
 
     A warning, because no recipe accumulates: it says what gradient_accumulation_steps does on these versions. Wrong for
-    all models in transformers 4.46 and 4.47, and from 5.0 on for those whose forward takes any keyword, such as BERT's
-    (huggingface/transformers#47688).
+    all models in transformers 4.46 and 4.47, and from 5.0 on, but for 5.2 to 5.5.3, for those whose forward takes any
+    keyword, such as BERT's (huggingface/transformers#47688).
     """
+    yield from _accumulated_by_trainer(
+        run,
+        "micro-batches",
+        "On transformers 5 set trainer.model_accepts_loss_kwargs = False, and Trainer divides; 4.46 and 4.47 never do: "
+        "use another version.",
+    )
+
+
+@STAGE.check(ACCUMULATION, severity="warning")
+def trainer_accumulates_other_models_as_one_batch(run: Run) -> Iterator[Finding]:
+    """The same for a model whose forward takes no keywords but its own, as that of a module of one's own does.
+
+    A warning, as above. The loss is divided twice in transformers 5.2.0 to 5.5.3 (huggingface/transformers#45434), and
+    not at all in 4.46 and 4.47.
+    """
+    yield from _accumulated_by_trainer(
+        run,
+        "micro-batches of other models",
+        "transformers 5.2.0 to 5.5.3 divide the loss by gradient_accumulation_steps twice, 4.46 and 4.47 never: use "
+        "another version.",
+    )
+
+
+def _accumulated_by_trainer(run: Run, micro_batches: str, hint: str) -> Iterator[Finding]:
     if run.recipe.loop != "trainer":
         raise NotApplicable(f"about loop trainer; this recipe has {run.recipe.loop}")
     trainings = run.replays.trainings
-    if "micro-batches" not in trainings:
+    if micro_batches not in trainings:
         few = len(run.model_datasets["train"]) < TRAINERS_BATCH
         raise NotApplicable(f"fewer than {TRAINERS_BATCH} rows" if few else f"no float64 on {run.device.type}")
-    ours, theirs = trainings["one batch"], trainings["micro-batches"]
+    ours, theirs = trainings["one batch"], trainings[micro_batches]
     one, other = ours.grad_norms[0], theirs.grad_norms[0]
     tolerance = rounding(run, torch.float64)
     if len(theirs.grad_norms) != 1 or not abs(one - other) <= tolerance * abs(one):
@@ -296,8 +323,7 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
             expected=f"the gradient of one batch of {TRAINERS_BATCH}{tolerance_text(tolerance)}",
             observed=f"{updates}a gradient {other / one:.4g} times as large",
             where="Trainer with gradient_accumulation_steps=4",
-            hint="On transformers 5 set trainer.model_accepts_loss_kwargs = False, and Trainer divides; 4.46 and 4.47 "
-            "never do: use another version.",
+            hint=hint,
         )
     elif not (difference := largest_difference(ours, theirs)) <= tolerance * one:
         yield Finding(

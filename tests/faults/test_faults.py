@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from harness.compat import accelerates_variable
-from tests.versions import TRAINERS_ACCUMULATION, installed
+from tests.versions import TRAINER_DIVIDES_TWICE, TRAINER_NEVER_DIVIDES, TRAINERS_ACCUMULATION, installed
 
 HERE = Path(__file__).parent
 
 FAULTS = {
     "trainer_accumulation.py": ("gradients::accumulation-unscaled", TRAINERS_ACCUMULATION),
+    "trainer_divides_twice.py": (
+        "gradients::accumulation-unscaled",
+        (*TRAINER_DIVIDES_TWICE, *TRAINER_NEVER_DIVIDES),
+    ),
     "prepared_scheduler.py": ("schedule::stepped-in-wrong-unit", ("accelerate<0.16",)),
 }
 

@@ -439,15 +439,15 @@ for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_n
     mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **_TRAINER)(trained_with(**_left))
 
 
-def _with_trainers_update(run: Run, prepared: Any) -> None:
+def _with_trainers_update(run: Run, prepared: Any, replay: str = "micro-batches") -> None:
     """The documented step with a Trainer in the micro-batches' replay that is changed before it trains."""
     _replays(run)
-    run.replays.trainings["micro-batches"] = replays.trainers_update(run, 4, prepared)
+    run.replays.trainings[replay] = replays.trainers_update(run, 4, prepared)
 
 
 def _divides_by_the_micro_batches(run: Run) -> None:
     """What Trainer does for a model that does not count the items of a batch itself, as BERT's does not."""
-    _with_trainers_update(run, lambda trainer: setattr(trainer, "model_accepts_loss_kwargs", False))
+    _with_trainers_update(run, replays.takes_no_other_keywords)
 
 
 _ACCUMULATING_TRAINER = {"clean": _divides_by_the_micro_batches, **TRAINER}
@@ -469,6 +469,15 @@ def sums_the_micro_batches(run: Run) -> None:
 @mutant("equivalence::trainer-accumulates-as-one-batch", **_ACCUMULATING_TRAINER)
 def updates_after_two_micro_batches(run: Run) -> None:
     _with_trainers_update(run, lambda trainer: setattr(trainer.args, "gradient_accumulation_steps", 2))
+
+
+@mutant("equivalence::trainer-accumulates-other-models-as-one-batch", **_TRAINER)
+def divides_twice(run: Run) -> None:
+    def prepared(trainer: Trainer) -> None:
+        replays.takes_no_other_keywords(trainer)
+        trainer.accelerator.gradient_accumulation_steps = 4  # what 5.2.0 to 5.5.3 left there
+
+    _with_trainers_update(run, prepared, "micro-batches of other models")
 
 
 # --------------------------------------------------------------------------------------------------------------- train

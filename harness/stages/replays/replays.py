@@ -152,3 +152,8 @@ def trainers_update(run: Run, micro_batches: int, prepared: Callable[[Trainer], 
         other.trainer.get_train_dataloader = lambda: loader
         prepared(other.trainer)
         return replayed(other)
+
+
+def takes_no_other_keywords(trainer: Trainer) -> None:
+    """What Trainer finds of a model whose forward names all that it takes (before 4.46 it does not ask)."""
+    trainer.model_accepts_loss_kwargs = False
