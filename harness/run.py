@@ -56,7 +56,7 @@ class RunRequest:
     until: str | None = None
     output: Path | None = None
     on_stage: Callable[[StageResult], None] = _silent
-    launchers: bool = False
+    installation: bool = False
 
 
 def run_recipe(
@@ -67,12 +67,12 @@ def run_recipe(
     output: Path | None = None,
     on_stage: Callable[[StageResult], None] = _silent,
     timeout: float = launch.PATIENCE,
-    launchers: bool = False,
+    installation: bool = False,
 ) -> RunRecord:
     """Run the recipe's stages and return what was measured and found.
 
-    ``updates`` stops the training early, ``until`` stops after a stage, ``launchers`` has the stage launch start
-    train.py in each of the documented ways. With ``output`` the record is written there as
+    ``updates`` stops the training early, ``until`` stops after a stage, ``installation`` has the stages costs and
+    launch done as well. With ``output`` the record is written there as
     run.json, and the fine-tuned model beside it. An interrupt (Ctrl-C) ends the run; what was measured until then is in
     the record, which says that it was interrupted.
 
@@ -85,7 +85,7 @@ def run_recipe(
             folder and no process is left behind.
     """
     stages_until(until)
-    request = RunRequest(recipe, updates, until, output, on_stage, launchers)
+    request = RunRequest(recipe, updates, until, output, on_stage, installation)
     launched = launch.world_size() or 1
     if launch.world_size() is None and recipe.processes > 1:
         with _output_folder(output):
@@ -157,7 +157,7 @@ def _run(request: RunRequest) -> tuple[Run, RunRecord]:
         results.append(result)
         request.on_stage(result)
 
-    run, interrupted = Run(request.recipe, request.updates, request.launchers), False
+    run, interrupted = Run(request.recipe, request.updates, request.installation), False
     set_seed(request.recipe.seed)
     try:
         with separate_state():

@@ -21,8 +21,8 @@ FOUND = 1
 def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     options = shlex.split(os.environ.get("HARNESS_RUN_OPTIONS", ""))
-    # The launchers are started once for each set of versions: they say nothing of a single run.
-    more = {"accelerate": ["--launchers"]}
+    # Once for each set of versions: it says nothing of a single run.
+    more = {"accelerate": ["--installation"]}
     commands = [
         ["run", *options, "--loop", loop, *more.get(loop, []), "--output", str(folder / loop)] for loop in LOOPS
     ]

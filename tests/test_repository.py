@@ -85,6 +85,7 @@ def test_no_placeholder_is_left() -> None:
             assert mark not in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.slow  # it collects every test once more
 def test_no_gpu_test_of_ours_lacks_the_fixture_benchmark() -> None:
     """The command for GPU runners, as far as collecting; where the fixture is missing, the guard refuses."""
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q", "tests"]

@@ -44,8 +44,8 @@ class Run:
     recipe: Recipe
     updates: int | None = None
     """Stop after this number of updates; the schedule stays planned for all of them."""
-    launchers: bool = False
-    """Whether the stage launch starts train.py in processes of its own."""
+    installation: bool = False
+    """Whether what says something of the installation, and nothing of the run, is done too: costs and launch."""
 
     raw_datasets: DatasetDict = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)

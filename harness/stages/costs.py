@@ -1,6 +1,7 @@
 """Costs: what the documents say saves memory and time, measured by what can be counted.
 
-Like equivalence it is no step of the documents: it measures beside the run, and leaves the run as it was.
+Like equivalence it is no step of the documents: it measures beside the run, and leaves the run as it was. What it
+finds is the installation's, so it is done where it is asked for (``harness run --installation``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from harness.stages.measures.results import Costs
 from harness.stages.model import example_batch
 from harness.torch_objects import unchanged_random_state
 
-STAGE = Stage("costs")
+
+def not_asked_for(run: Run) -> str | None:
+    """Why the stage is passed over; None where it was asked for."""
+    if run.recipe.processes > 1:
+        return "measured in one process"
+    return None if run.installation else "some seconds of CPU; harness run --installation does it"
+
+
+STAGE = Stage("costs", passed_over=not_asked_for)
 
 WIDTHS = 3
 """Batches of so many different widths are compiled for."""
@@ -29,9 +38,6 @@ WIDTHS = 3
 @STAGE.step
 def costs(run: Run) -> None:
     run.costs = Costs()
-    if run.recipe.processes > 1:
-        run.costs.missing |= dict.fromkeys(("resident", "kept", "graphs"), "measured in one process")
-        return
     with memory.readers() as readers, unchanged_random_state():
         run.costs.corpus = readers.corpus
         batch = example_batch(run)

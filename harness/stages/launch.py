@@ -1,7 +1,7 @@
 """Launch: train.py, started in each of the ways that the documents name (document "Supercharge your training loop").
 
 Each start trains two updates of the built-in recipe in processes of its own. That takes about a minute of CPU, and says
-something of the installation and nothing of the run: it is done where it is asked for (``harness run --launchers``).
+something of the installation and nothing of the run: it is done where it is asked for (``harness run --installation``).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from harness.stages.chain import Run, Stage
 
 def not_asked_for(run: Run) -> str | None:
     """Why the stage is passed over; None where its starts were asked for."""
-    if run.launchers and run.recipe.processes == 1:
-        return None
-    return "starts processes, a minute of CPU; harness run --loop accelerate --launchers does"
+    if run.recipe.processes > 1:
+        return "starts processes of its own; harness run --loop accelerate --installation does"
+    return None if run.installation else "a minute of CPU; harness run --loop accelerate --installation does it"
 
 
 STAGE = Stage("launch", loops=("accelerate",), passed_over=not_asked_for)

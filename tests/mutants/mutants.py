@@ -99,7 +99,6 @@ for _stage in (
     "model",
     "optimizer",
     "schedule",
-    "costs",
     "train",
     "evaluate",
 ):
@@ -763,6 +762,8 @@ def _costs(run: Run) -> None:
         _measured[run.recipe] = copy.deepcopy(run.costs)
     run.costs = copy.deepcopy(_measured[run.recipe])
 
+
+mutant("costs::completes", clean=_costs)(_crashes)
 
 _ARROW, _NO_GRAD, _ONE_WIDTH = (
     f"costs::{name}"

@@ -115,8 +115,7 @@ def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
-    several = (pytest.mark.distributed,) if mutant.processes > 1 else ()
-    return (*several, pytest.mark.distributed, pytest.mark.slow) if mutant.slow else several
+    return (pytest.mark.distributed, pytest.mark.slow) if mutant.slow or mutant.processes > 1 else ()
 
 
 each_mutant = pytest.mark.parametrize(

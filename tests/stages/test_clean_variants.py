@@ -121,7 +121,7 @@ def test_stopped_early(small: Recipe, updates: int) -> None:
     assert no_error(small, updates=updates).updates == updates
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", ["plain", *(pytest.param(each, marks=pytest.mark.slow) for each in LOOPS[1:])])
 def test_one_sentence(small: Recipe, loop: str, tmp_path: Path) -> None:
     """SST-2, the documents' exercise: every check holds, and those about pairs say nothing."""
     corpus = load_from_disk(small.data)
