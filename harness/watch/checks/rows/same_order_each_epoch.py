@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary, WeakSet
 
+from torch.optim import Optimizer
 from torch.utils.data import DistributedSampler, RandomSampler
 
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Pass, PassEnds
+from harness.watch.events import Backward, End, Pass, PassEnds, Step
 from harness.watch.facts.carried_states import CarriedStates
 from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.passes import Beginning, Passes
@@ -59,6 +61,16 @@ class Kept:
         return batches > FEW and self.again > max(batches, ENOUGH) and self.rounds * batches <= self.again
 
 
+@dataclass
+class Stepped:
+    """The optimizers that stepped in a pass."""
+
+    first: WeakSet[Optimizer] = field(default_factory=WeakSet)
+    """Those that made their first step in it."""
+    again: bool = False
+    """Whether any other stepped."""
+
+
 class SameOrderEachEpoch(Check):
     """Each epoch goes through the training rows in the same order.
 
@@ -75,10 +87,10 @@ class SameOrderEachEpoch(Check):
 
     ## When it is right
     Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at, nor
-    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. A model
-    that is given its state of the batch before must have the batches in their order. Batches that are kept in a list,
-    which is shuffled, and one that is trained on again and again, to see whether a model can learn it at all, are not
-    reported either.
+    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. Another
+    training, with an optimizer of its own, may begin with the same seed. A model that is given its state of the batch
+    before must have the batches in their order. Batches that are kept in a list, which is shuffled, and one that is
+    trained on again and again, to see whether a model can learn it at all, are not reported either.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
@@ -94,14 +106,25 @@ class SameOrderEachEpoch(Check):
         self.passes = monitor.fact(Passes)
         self.before: tuple[Pass, Beginning] | None = None
         """The epoch before."""
+        self.optimizers: WeakKeyDictionary[Pass, Stepped] = WeakKeyDictionary()
         self.carried = monitor.fact(CarriedStates)
         self.kept: Kept | None = None
+
+    def on_step(self, event: Step) -> None:
+        if event.batch is not None:
+            stepped = self.optimizers.setdefault(event.batch.of, Stepped())
+            if event.number == 1:
+                stepped.first.add(event.optimizer)
+            stepped.again |= event.optimizer not in stepped.first
 
     def on_pass_ends(self, event: PassEnds) -> None:
         beginning = self.passes.beginnings.get(event.of)
         if not event.of.trains or beginning is None:
             return
         self.looked |= self.before is not None and has_torchs_own_sampler(event.of.loader)
+        stepped = self.optimizers.pop(event.of, None)
+        if stepped is not None and not stepped.again:
+            self.before = None  # another training
         if self.before is not None and not self.carried.seen and _in_the_order_of(self.before, event.of, beginning):
             self.found(
                 expected="another order in each epoch",
