@@ -145,6 +145,7 @@ def test_module_and_version() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")
 
 
+@pytest.mark.slow
 def test_interrupt(small: Recipe, tmp_path: Path) -> None:
     """Ctrl-C in the middle of the training: the curves until then are kept, and it exits with 2."""
     recipe, output = tmp_path / "mine.py", tmp_path / "out"

@@ -91,6 +91,7 @@ def test_bad_input_is_one_clear_error(project: pytest.Pytester, arguments: list[
     result.stdout.no_fnmatch_line("*During handling*")
 
 
+@pytest.mark.slow
 def test_two_workers_share_one_run(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     project.makepyfile(
@@ -159,6 +160,7 @@ def test_quality(run_record, baseline):
 """
 
 
+@pytest.mark.slow
 def test_baseline_fixture(project: pytest.Pytester) -> None:
     """Without a baseline it fails; --harness-update only adds to a candidate; once accepted, the same run passes."""
     from harness.baseline import review, stored

@@ -50,6 +50,7 @@ def recorded(mine: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_record_and_show(recorded: Path) -> None:
     baseline = Baseline.read(recorded / "small-plain-cpu.json")
     assert [run.seed for run in baseline.runs] == [42, 43, 44]

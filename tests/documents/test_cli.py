@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -55,6 +57,7 @@ def write(path: Path, content: str) -> bytes:
 
 
 @removed
+@pytest.mark.slow
 def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> None:
     english, german, cells = (tmp_path / "docs" / name for name in ("a.md", "de/b.mdx", "c.ipynb"))
     write(english, FAILING.format("one"))
@@ -107,7 +110,10 @@ def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path
     text = f"```py\n1 + 1\n```\n```py\n{hangs}\n```\n"
     (tmp_path / "a.md").write_text(text)
     command = [sys.executable, "-m", "harness", "documents", str(tmp_path / "a.md"), "--fix", "--output", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell starts what runs in its background deaf to an interrupt.
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, preexec_fn=hears, **pipes)
     until = time.monotonic() + 240
     while not (pid.exists() and pid.read_text()) and process.poll() is None:
         assert time.monotonic() < until

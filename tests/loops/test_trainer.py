@@ -68,6 +68,7 @@ def test_differences_are_printed(record: RunRecord) -> None:
     assert table[-1][0] == "the documents' transformers.AdamW"
 
 
+@pytest.mark.slow
 def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: RunRecord) -> None:
     short = run_recipe(small.with_(loop="trainer"), updates=3)
     assert not short.failed, short.findings
@@ -78,6 +79,7 @@ def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: R
         assert short.curves.grad_norm == record.curves.grad_norm[:3]
 
 
+@pytest.mark.slow
 def test_a_label_of_another_name(small: Recipe, tmp_path: Path) -> None:
     from datasets import load_from_disk
 

@@ -63,6 +63,7 @@ def checked(folder: Path, script: str, *launcher: str) -> tuple[subprocess.Compl
 TORCHRUN = ("torch.distributed.run", "--nproc-per-node", "2")
 
 
+@pytest.mark.slow
 def test_a_right_script_in_two_processes(tmp_path: Path) -> None:
     done, found = checked(tmp_path, SCRIPT, *TORCHRUN)
     assert done.returncode == 0
