@@ -11,11 +11,11 @@ from typing import Any
 from harness.baseline.curve import exact, replays
 from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
-from harness.baseline.stored import METRICS, Baseline, SeedRun, as_plain, name_of, seed_run, without_seed
+from harness.baseline.stored import Baseline, SeedRun, as_plain, name_of, seed_run, without_seed
 from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.findings import Finding, Outcome
-from harness.recipe import Recipe
+from harness.recipe import METRICS, Recipe
 from harness.record import RunRecord, Verdict
 
 
@@ -116,7 +116,7 @@ def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, s
 
 
 def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
-    """Accuracy and F1 of the runs lie where runs of the recorded quality do; above is flagged like below.
+    """The metrics of the runs lie where runs of the recorded quality do; above is flagged like below.
 
     A metric holds only if a drop that is possible at all would have been seen.
     """
@@ -126,10 +126,10 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
     if not runs:
         return Verdict("quality", "not applicable", ("every run is a recorded one, bit for bit or up to rounding",))
     grounds, findings, seeing = [], [], []
-    for name in METRICS:
-        spread, new = spread_of(baseline, name), [getattr(run, name) for run in runs]
-        low, high = spread.interval(len(new), alpha())
-        observed, drop = fmean(new), spread.smallest_drop(len(new), alpha())
+    for name in baseline.metrics:
+        spread, new = spread_of(baseline, name), [run.metrics[name] for run in runs]
+        low, high = spread.interval(len(new), alpha(baseline))
+        observed, drop = fmean(new), spread.smallest_drop(len(new), alpha(baseline))
         grounds.append(
             f"{name} {observed:.4f} against {spread.mean:.4f} ± {spread.deviation:.4f} of {len(baseline.runs)} seeds, "
             f"standardised difference {spread.effect(new):+.1f}; smallest detectable drop with {len(new)} "
@@ -158,17 +158,22 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
 
 
 def by_chance(baseline: Baseline, metric: str) -> float:
-    """What a model that learnt nothing comes to: the accuracy of guessing; of the other metrics 0."""
-    return 1 / baseline.recipe.get("num_labels", 2) if metric == "accuracy" else 0.0
+    """What a model that learnt nothing comes to: the accuracy of guessing; 0 in the other metrics that have a name.
+
+    How far a module of the user's own can fall is not known: minus infinity.
+    """
+    if metric not in METRICS:
+        return -math.inf
+    return 1 / baseline.recipe.get("num_labels", 2) if metric in ("accuracy", "f1_micro") else 0.0
 
 
-def alpha() -> float:
-    """The rate of false alarms of one metric, of which there are several."""
-    return ALPHA / len(METRICS)
+def alpha(baseline: Baseline) -> float:
+    """The rate of false alarms of one metric, of which there may be several."""
+    return ALPHA / len(baseline.metrics)
 
 
 def spread_of(baseline: Baseline, metric: str) -> Spread:
-    """Over the recorded seeds; F1 moves by about a row's share too."""
+    """Over the recorded seeds; F1 and Matthews' correlation move by about a row's share too."""
     return Spread(baseline.metric(metric), step=1 / baseline.rows)
 
 
