@@ -152,6 +152,9 @@ class Recipe:
                 raise ValueError(
                     f"metrics must be of {', '.join(METRICS)}, or a file of your own (mine/cost.py), found {name!r}"
                 )
+        files = [Path(name).name for name in self.metrics if is_module(name)]
+        if len(set(files)) != len(files):
+            raise ValueError(f"metrics has two files of one name ({', '.join(files)}); call them differently")
         if "f1" in self.metrics and self.num_labels > 2:
             raise ValueError(
                 f"the metric f1 is that of label 1 of two, and there are {self.num_labels} labels; name f1_macro, "

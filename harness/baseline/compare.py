@@ -32,6 +32,7 @@ def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
     runs = [seed_run(record) for record in records]
     if len({run.seed for run in runs}) != len(runs):
         raise CannotTry("the runs to compare have a seed twice; a repeated seed is no further evidence")
+    same_metrics(baseline, runs)
     lrs = [record.curves.lr for record in records]
     return [exact(baseline, runs, lrs), quality(baseline, runs), documented(records)]
 
@@ -64,6 +65,7 @@ def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
         CannotTry: the candidate is of another recipe, data, weights or hardware class.
     """
     same_subject(baseline, candidate.recipe, candidate.inputs, candidate.hardware)
+    same_metrics(baseline, candidate.runs)
     lrs = [candidate.lr] * len(candidate.runs)
     return [exact(baseline, candidate.runs, lrs), quality(baseline, candidate.runs)]
 
@@ -113,6 +115,16 @@ def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, s
                     f"baseline {baseline.name}: {name} is {there.get(key)!r} there and {here.get(key)!r} in the run; "
                     f"{advice}"
                 )
+
+
+def same_metrics(baseline: Baseline, runs: Sequence[SeedRun]) -> None:
+    """Raise unless modules of the user's own gave the same scores."""
+    for run in runs:
+        if run.metrics.keys() != set(baseline.metrics):
+            raise CannotTry(
+                f"baseline {baseline.name}: it has the metrics {', '.join(baseline.metrics)}, and seed {run.seed} has "
+                f"{', '.join(run.metrics)}; other metrics need a baseline of their own"
+            )
 
 
 def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
