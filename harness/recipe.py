@@ -93,8 +93,8 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("text_columns", "label_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # a list is as good
-        metrics = (self.metrics,) if isinstance(self.metrics, str | Path) else self.metrics
-        object.__setattr__(self, "metrics", tuple(map(str, metrics)))
+        given: Any = self.metrics
+        object.__setattr__(self, "metrics", tuple(map(str, (given,) if isinstance(given, str | Path) else given)))
         for name in ("data", "checkpoint"):
             if isinstance(value := getattr(self, name), Path):
                 object.__setattr__(self, name, str(value))

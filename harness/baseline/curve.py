@@ -220,10 +220,10 @@ def _bits(baseline: Baseline, run: SeedRun, recorded: SeedRun) -> Iterator[Findi
                 "Accept a new baseline only when you know that it is no regression.",
             )
             return
-    ours, theirs = ({**each.metrics, "weights": each.weights} for each in (recorded, run))
-    for name, value in ours.items():
-        if theirs.get(name) != value:
-            yield _other_end(baseline, name, run.seed, f"{value!r}", theirs.get(name))
+    expected, found = ({**each.metrics, "weights": each.weights} for each in (recorded, run))
+    for name, value in expected.items():
+        if found.get(name) != value:
+            yield _other_end(baseline, name, run.seed, f"{value!r}", found.get(name))
 
 
 def _rounding(baseline: Baseline, run: SeedRun, recorded: SeedRun, band: Band) -> Iterator[Finding]:

@@ -42,7 +42,8 @@ def accuracy(rows: Table) -> float:
 def f1_of_classes(rows: Table) -> Table:
     """F1 of each class, 0 where a class neither occurs nor was predicted."""
     named = rows.sum(axis=0) + rows.sum(axis=1)
-    return 2 * rows.diagonal() / np.maximum(named, 1)
+    each: Table = 2 * rows.diagonal() / np.maximum(named, 1)
+    return each
 
 
 def f1(rows: Table) -> float:

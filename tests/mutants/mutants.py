@@ -64,10 +64,8 @@ def three_classes(recipe: Recipe) -> Recipe:
     folder = Path(str(recipe.data)) / "three-way"
     three = RECIPES["tiny-three"]
     if not folder.is_dir():
-        rows = builtin.raw_datasets(
-            seed=7, split_rows={"train": 36, "validation": 20, "test": 10}, dataset=three.dataset
-        )
-        rows.save_to_disk(str(folder))
+        sizes = {"train": 36, "validation": 20, "test": 10}
+        builtin.raw_datasets(seed=7, split_rows=sizes, dataset=three.dataset).save_to_disk(str(folder))
     metrics = ("accuracy", "f1_macro", "f1_weighted", "matthews_correlation")
     return three.with_(name="small-three", data=str(folder), epochs=2, metrics=metrics)
 

@@ -139,8 +139,8 @@ def test_lengths_are_spread_like_mrpcs() -> None:
 
 
 OF_CLASSES = {
-    "built-in/three-way": "",
-    "built-in/topics": "",
+    "built-in/three-way": "56e1046d833364a760706019c6497b0e8e8c71e4c4431dc8880efec07d271e29",
+    "built-in/topics": "d3b1b51b9daed7946e2e21a55e03a31df735b62a336e3df99c811596ec48334c",
 }
 
 
