@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import patch_environment
-from datasets import ClassLabel, Dataset, DatasetDict, concatenate_datasets
+from datasets import ClassLabel, Dataset, DatasetDict, Features, concatenate_datasets
 from sklearn.metrics import f1_score, matthews_corrcoef
 from torch.optim import Adam, AdamW
 from torch.utils.data import DataLoader
@@ -186,7 +186,7 @@ def keeps_a_row_of_a_fourth_class(run: Run) -> None:
     rows = run.raw_datasets["train"]
     fourth = ClassLabel(names=[*run.recipe.label_names, "mixed"])
     run.raw_datasets["train"] = Dataset.from_dict(
-        rows.to_dict() | {"label": [3, *rows["label"][1:]]}, features=rows.features | {"label": fourth}
+        rows.to_dict() | {"label": [3, *rows["label"][1:]]}, features=Features(rows.features | {"label": fourth})
     )
 
 
