@@ -10,7 +10,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
 from harness.claims import RESULT, TRAINER_RESULT
@@ -51,10 +58,18 @@ class SeedRun(StrictModel):
     curve: list[Finite]
     """The loss of every update."""
 
+    @model_serializer(mode="wrap")
+    def _as_ever(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The documented metrics stand beside the other values: schema 1 is older than the others."""
+        values: dict[str, Any] = serialize(self)
+        if set(self.metrics) != set(DOCUMENTED_METRICS):
+            return values
+        of_each = ({name: value} if name != "metrics" else value for name, value in values.items())
+        return {name: value for each in of_each for name, value in each.items()}
+
     @model_validator(mode="before")
     @classmethod
-    def _of_before_metrics_had_names(cls, values: Any) -> Any:
-        """Files of before have accuracy and f1 beside the other values: there were no other metrics."""
+    def _from_as_ever(cls, values: Any) -> Any:
         if not isinstance(values, dict) or "metrics" in values:
             return values
         others = {name: value for name, value in values.items() if name not in DOCUMENTED_METRICS}
