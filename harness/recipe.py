@@ -32,6 +32,15 @@ SCHEDULES = (
     "inverse_sqrt",
 )
 
+DOCUMENTED_METRICS = ("accuracy", "f1")
+METRICS = (*DOCUMENTED_METRICS, "f1_macro", "f1_micro", "f1_weighted", "matthews_correlation")
+"""What a recipe may measure by name; f1 is the binary one, of label 1."""
+
+REGRESSION = (
+    "regression (one label, a float) is no recipe, since argmax, cross entropy and the metrics here are those of "
+    "classes; cut the values into classes, or watch a training script of your own with harness check SCRIPT.py"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -60,7 +69,9 @@ class Recipe:
     vocabulary: str = "bert-base-uncased"
     """Whose vocabulary the checkpoint uses. Decides which claims about token ids apply."""
     num_labels: int = 2
-    """Always 2: the documents measure accuracy and F1 of two classes."""
+    """How many classes there are, as many as ``label_names``."""
+    metrics: tuple[str, ...] = DOCUMENTED_METRICS
+    """What is measured: names of :data:`METRICS`, and files of modules with Evaluate's interface (``mine/cost.py``)."""
 
     batch_size: int = 8
     shuffle: bool = True
@@ -82,17 +93,22 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("text_columns", "label_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # a list is as good
+        given: Any = self.metrics
+        object.__setattr__(self, "metrics", tuple(map(str, (given,) if isinstance(given, str | Path) else given)))
         for name in ("data", "checkpoint"):
             if isinstance(value := getattr(self, name), Path):
                 object.__setattr__(self, name, str(value))
         self._check_values()
         self._check_loop()
         self._check_columns()
+        self._check_metrics()
 
     def _check_values(self) -> None:
+        if self.num_labels == 1:
+            raise ValueError(f"num_labels must be 2 or more, found 1: {REGRESSION}")
         for name, least, most in (
             ("batch_size", 1, math.inf), ("epochs", 1, math.inf), ("warmup_updates", 0, math.inf),
-            ("seed", 0, 2**32 - 1), ("num_labels", 2, 2), ("processes", 1, math.inf),
+            ("seed", 0, 2**32 - 1), ("num_labels", 2, math.inf), ("processes", 1, math.inf),
         ):  # fmt: skip
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value <= most:
@@ -121,10 +137,29 @@ class Recipe:
         if len(self.label_names) != self.num_labels:
             raise ValueError(
                 f"num_labels is {self.num_labels}, but there are {len(self.label_names)} label_names "
-                f"({', '.join(self.label_names)})"
+                f"({', '.join(self.label_names)}); give both"
             )
+        if len(set(self.label_names)) != self.num_labels:
+            raise ValueError(f"label_names has a name twice ({', '.join(self.label_names)})")
         if len(self.text_columns) not in (1, 2):
             raise ValueError(f"text_columns must name one or two columns, found {self.text_columns!r}")
+
+    def _check_metrics(self) -> None:
+        if not self.metrics or len(set(self.metrics)) != len(self.metrics):
+            raise ValueError(f"metrics must name one or more, none of them twice, found {self.metrics!r}")
+        for name in self.metrics:
+            if name not in METRICS and not is_module(name):
+                raise ValueError(
+                    f"metrics must be of {', '.join(METRICS)}, or a file of your own (mine/cost.py), found {name!r}"
+                )
+        files = [Path(name).name for name in self.metrics if is_module(name)]
+        if len(set(files)) != len(files):
+            raise ValueError(f"metrics has two files of one name ({', '.join(files)}); call them differently")
+        if "f1" in self.metrics and self.num_labels > 2:
+            raise ValueError(
+                f"the metric f1 is that of label 1 of two, and there are {self.num_labels} labels; name f1_macro, "
+                "f1_micro or f1_weighted in metrics"
+            )
 
     @property
     def distributable(self) -> bool:
@@ -149,23 +184,56 @@ class Recipe:
         return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As records and baselines keep it: ``metrics`` only where they are not the documented ones.
 
+        Schema 1 is older than that field; the records of documented recipes have no other keys than ever.
+        """
+        values = asdict(self)
+        if self.metrics == DOCUMENTED_METRICS:
+            del values["metrics"]
+        return values
+
+
+def is_module(metric: str) -> bool:
+    """Whether a recipe's metric is a file of the user's own, not a name.
+
+    >>> [is_module(metric) for metric in ("f1_macro", "cost.py", "mine/cost")]
+    [False, True, True]
+    """
+    return metric.endswith(".py") or os.sep in metric
+
+
+TINY = Recipe(
+    name="tiny",
+    dataset="built-in/mrpc-shaped",
+    data=BUILT_IN,
+    checkpoint=BUILT_IN,
+    pretrained=BUILT_IN,
+    vocabulary=BUILT_IN,
+)
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
-            name="tiny",
-            dataset="built-in/mrpc-shaped",
-            data=BUILT_IN,
-            checkpoint=BUILT_IN,
-            pretrained=BUILT_IN,
-            vocabulary=BUILT_IN,
-        ),
+        TINY,
         Recipe(name="minilm", checkpoint=MINILM, pretrained=MINILM),
         Recipe(),
         Recipe(name="sst2", dataset="glue/sst2", text_columns=("sentence",), label_names=("negative", "positive")),
+        TINY.with_(
+            name="tiny-three",
+            dataset="built-in/three-way",
+            num_labels=3,
+            label_names=("unrelated", "contradiction", "paraphrase"),
+            metrics=("accuracy", "f1_macro", "matthews_correlation"),
+        ),
+        TINY.with_(
+            name="tiny-topics",
+            dataset="built-in/topics",
+            text_columns=("sentence",),
+            num_labels=8,
+            label_names=("trade", "shares", "ruling", "disaster", "jobs", "people", "results", "travel"),
+            metrics=("accuracy", "f1_macro", "f1_weighted"),
+        ),
     )
 }
 DEFAULT_RECIPE = "tiny"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import warnings
@@ -20,7 +21,8 @@ from harness.errors import CannotTry
 from harness.files import check_writable
 from harness.fingerprint import data_digest, fingerprint, provenance, weights_digest
 from harness.loops.accelerated import separate_state
-from harness.recipe import Recipe
+from harness.metrics import scores_of
+from harness.recipe import Recipe, is_module
 from harness.record import FILE_NAME, Curves, Provenance, RunRecord
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
@@ -157,6 +159,7 @@ def _run(request: RunRequest) -> tuple[Run, RunRecord]:
         results.append(result)
         request.on_stage(result)
 
+    scores_of(request.recipe)  # a metric that cannot be computed is known before the first update
     run, interrupted = Run(request.recipe, request.updates, request.installation), False
     set_seed(request.recipe.seed)
     try:
@@ -201,12 +204,15 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
 
 
 def inputs(run: Run) -> dict[str, str]:
-    """What data and checkpoint hold, as SHA-256 over their values; those that the run came to and that can be read."""
+    """What data, checkpoint and the user's own metrics hold, as SHA-256; those that the run came to and can be read."""
     found = {}
     with suppress(Exception):  # what is not known is not compared with; the measurements are worth more
         found["data"] = data_digest(run.raw_datasets)
     with suppress(Exception):
         found["checkpoint"] = weights_digest(checkpoint_tensors(run.checkpoint))
+    for metric in filter(is_module, run.recipe.metrics):
+        with suppress(OSError):
+            found[Path(metric).name] = hashlib.sha256(Path(metric).read_bytes()).hexdigest()
     return found
 
 

@@ -36,7 +36,7 @@ def measured(recorded: SeedRun, run: SeedRun) -> dict[str, Any]:
     return {
         "seed": run.seed,
         "fingerprint": {key: here[key] for key in sorted(here) if here[key] != recorded.fingerprint.get(key)},
-        "metrics": {"accuracy": run.accuracy, "f1": run.f1},
+        "metrics": run.metrics,
         "steps": [int(step) for step in np.subtract(*losses)],
     }
 

@@ -11,8 +11,8 @@ import torch
 
 import harness.report.terminal
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
-from harness.recipe import Recipe
-from harness.sources import hub
+from harness.recipe import RECIPES, Recipe
+from harness.sources import builtin, hub
 from harness.stages import CHECKS, Run, columns
 
 pytest_plugins = ["pytester"]
@@ -47,6 +47,18 @@ def test_contract_of_an_own_recipe(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["SKIPPED*not applicable: about dataset glue/mrpc or built-in/mrpc-shaped or glue/sst2; *"]
     )
+
+
+def test_contract_of_three_classes(project: pytest.Pytester, small: Recipe) -> None:
+    three = RECIPES["tiny-three"].with_(name="three", data=small.data + "-three", epochs=1)
+    rows = {"train": 48, "validation": 24, "test": 12}
+    builtin.raw_datasets(seed=7, split_rows=rows, dataset=three.dataset).save_to_disk(three.data)
+    project.makepyfile(mine=f"from harness.recipe import Recipe\nthree = {three!r}\n")
+    result = run(project, "-v", "--recipe", "mine.py:three", "-k", "load:: or model:: or evaluate::")
+    outcomes = result.parseoutcomes()
+    assert outcomes.pop("deselected") > 0
+    assert outcomes.keys() <= {"passed", "skipped", "warnings"}
+    result.stdout.fnmatch_lines(["*test_documented?evaluate::metric-is-right? PASSED*"])
 
 
 def test_ini_names_the_recipe(project: pytest.Pytester) -> None:

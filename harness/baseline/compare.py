@@ -11,11 +11,11 @@ from typing import Any
 from harness.baseline.curve import exact, replays
 from harness.baseline.files import baseline_path, hardware_class
 from harness.baseline.statistics import ALPHA, POWER, Spread
-from harness.baseline.stored import METRICS, Baseline, SeedRun, as_plain, name_of, seed_run, without_seed
+from harness.baseline.stored import Baseline, SeedRun, as_plain, name_of, seed_run, without_seed
 from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.findings import Finding, Outcome
-from harness.recipe import Recipe
+from harness.recipe import METRICS, Recipe
 from harness.record import RunRecord, Verdict
 
 
@@ -32,6 +32,7 @@ def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
     runs = [seed_run(record) for record in records]
     if len({run.seed for run in runs}) != len(runs):
         raise CannotTry("the runs to compare have a seed twice; a repeated seed is no further evidence")
+    same_metrics(baseline, runs)
     lrs = [record.curves.lr for record in records]
     return [exact(baseline, runs, lrs), quality(baseline, runs), documented(records)]
 
@@ -64,6 +65,7 @@ def compare_candidate(baseline: Baseline, candidate: Baseline) -> list[Verdict]:
         CannotTry: the candidate is of another recipe, data, weights or hardware class.
     """
     same_subject(baseline, candidate.recipe, candidate.inputs, candidate.hardware)
+    same_metrics(baseline, candidate.runs)
     lrs = [candidate.lr] * len(candidate.runs)
     return [exact(baseline, candidate.runs, lrs), quality(baseline, candidate.runs)]
 
@@ -115,8 +117,18 @@ def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, s
                 )
 
 
+def same_metrics(baseline: Baseline, runs: Sequence[SeedRun]) -> None:
+    """Raise unless modules of the user's own gave the same scores."""
+    for run in runs:
+        if run.metrics.keys() != set(baseline.metrics):
+            raise CannotTry(
+                f"baseline {baseline.name}: it has the metrics {', '.join(baseline.metrics)}, and seed {run.seed} has "
+                f"{', '.join(run.metrics)}; other metrics need a baseline of their own"
+            )
+
+
 def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
-    """Accuracy and F1 of the runs lie where runs of the recorded quality do; above is flagged like below.
+    """The metrics of the runs lie where runs of the recorded quality do; above is flagged like below.
 
     A metric holds only if a drop that is possible at all would have been seen.
     """
@@ -126,10 +138,10 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
     if not runs:
         return Verdict("quality", "not applicable", ("every run is a recorded one, bit for bit or up to rounding",))
     grounds, findings, seeing = [], [], []
-    for name in METRICS:
-        spread, new = spread_of(baseline, name), [getattr(run, name) for run in runs]
-        low, high = spread.interval(len(new), alpha())
-        observed, drop = fmean(new), spread.smallest_drop(len(new), alpha())
+    for name in baseline.metrics:
+        spread, new = spread_of(baseline, name), [run.metrics[name] for run in runs]
+        low, high = spread.interval(len(new), alpha(baseline))
+        observed, drop = fmean(new), spread.smallest_drop(len(new), alpha(baseline))
         grounds.append(
             f"{name} {observed:.4f} against {spread.mean:.4f} ± {spread.deviation:.4f} of {len(baseline.runs)} seeds, "
             f"standardised difference {spread.effect(new):+.1f}; smallest detectable drop with {len(new)} "
@@ -158,17 +170,22 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
 
 
 def by_chance(baseline: Baseline, metric: str) -> float:
-    """What a model that learnt nothing comes to: the accuracy of guessing; of the other metrics 0."""
-    return 1 / baseline.recipe.get("num_labels", 2) if metric == "accuracy" else 0.0
+    """What a model that learnt nothing comes to: the accuracy of guessing; 0 in the other metrics that have a name.
+
+    How far a module of the user's own can fall is not known: minus infinity.
+    """
+    if metric not in METRICS:
+        return -math.inf
+    return 1 / baseline.recipe.get("num_labels", 2) if metric in ("accuracy", "f1_micro") else 0.0
 
 
-def alpha() -> float:
-    """The rate of false alarms of one metric, of which there are several."""
-    return ALPHA / len(METRICS)
+def alpha(baseline: Baseline) -> float:
+    """The rate of false alarms of one metric, of which there may be several."""
+    return ALPHA / len(baseline.metrics)
 
 
 def spread_of(baseline: Baseline, metric: str) -> Spread:
-    """Over the recorded seeds; F1 moves by about a row's share too."""
+    """Over the recorded seeds; F1 and Matthews' correlation move by about a row's share too."""
     return Spread(baseline.metric(metric), step=1 / baseline.rows)
 
 

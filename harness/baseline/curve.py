@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.baseline.stored import METRICS, Baseline, SeedRun, as_plain, without_seed
+from harness.baseline.stored import Baseline, SeedRun, as_plain, without_seed
 from harness.findings import Finding
 from harness.recipe import RECIPES
 from harness.record import Verdict
@@ -220,9 +220,10 @@ def _bits(baseline: Baseline, run: SeedRun, recorded: SeedRun) -> Iterator[Findi
                 "Accept a new baseline only when you know that it is no regression.",
             )
             return
-    for name in (*METRICS, "weights"):
-        if getattr(run, name) != getattr(recorded, name):
-            yield _other_end(baseline, run, name, f"{getattr(recorded, name)!r}")
+    expected, found = ({**each.metrics, "weights": each.weights} for each in (recorded, run))
+    for name, value in expected.items():
+        if found.get(name) != value:
+            yield _other_end(baseline, name, run.seed, f"{value!r}", found.get(name))
 
 
 def _rounding(baseline: Baseline, run: SeedRun, recorded: SeedRun, band: Band) -> Iterator[Finding]:
@@ -238,16 +239,16 @@ def _rounding(baseline: Baseline, run: SeedRun, recorded: SeedRun, band: Band) -
                 "something else is computed, from here on or a little before.",
             )
             return
-    for name in METRICS if band.updates is None else ():
-        ours, theirs = getattr(recorded, name), getattr(run, name)
+    for name in baseline.metrics if band.updates is None else ():
+        ours, theirs = recorded.metrics[name], run.metrics.get(name, math.nan)
         if not abs(ours - theirs) <= ROWS / baseline.rows + 1e-12:
-            yield _other_end(baseline, run, name, f"{ours!r} within {ROWS} rows of {baseline.rows}")
+            yield _other_end(baseline, name, run.seed, f"{ours!r} within {ROWS} rows of {baseline.rows}", theirs)
 
 
-def _other_end(baseline: Baseline, run: SeedRun, name: str, expected: str) -> Finding:
+def _other_end(baseline: Baseline, name: str, seed: int, expected: str, observed: object) -> Finding:
     return Finding(
         expected=f"{name} {expected}",
-        observed=f"{getattr(run, name)!r}",
-        where=_where(baseline, run, name),
+        observed=f"{observed!r}",
+        where=f"{baseline.name}.json, seed {seed}, {name}",
         hint="The losses agree: the last update, the saved model or the evaluation has changed.",
     )

@@ -17,7 +17,7 @@ from harness.baseline.compare import same_subject, spread_of
 from harness.baseline.curve import replays
 from harness.baseline.review import read, stored_files
 from harness.baseline.statistics import Equivalence
-from harness.baseline.stored import METRICS, Baseline
+from harness.baseline.stored import Baseline
 from harness.claims import RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 
@@ -90,6 +90,11 @@ def same_results(baselines: Sequence[Baseline]) -> SameResults:
     seeds = {baseline.recipe["loop"]: len(baseline.runs) for baseline in baselines}
     if len(seeds) < len(baselines):
         raise CannotTry(f"two of {', '.join(each.name for each in baselines)} are of one loop; give each loop once")
+    if not RESULT.expected.keys() & first.metrics:
+        raise CannotTry(
+            f"the margin is that of the documents' {' and '.join(RESULT.expected)}; the recipe measures "
+            f"{', '.join(first.metrics)}"
+        )
     if single := [baseline.name for baseline in baselines if len(baseline.runs) < 2]:
         raise CannotTry(f"baseline {single[0]}: runs has one seed, which has no spread; record two or more")
     pairs = tuple(pair for one, other in combinations(baselines, 2) for pair in _compared(one, other))
@@ -102,6 +107,6 @@ def _compared(one: Baseline, other: Baseline) -> Iterator[Pair]:
             f"{other.name} has seeds of {one.name}, bit for bit ({', '.join(repeated)}): they are no second sample; "
             "record others with --seed"
         )
-    for metric in METRICS:
+    for metric in filter(RESULT.expected.__contains__, one.metrics):
         equivalence = Equivalence(spread_of(one, metric), spread_of(other, metric), margin(metric))
         yield Pair(metric, (one.recipe["loop"], other.recipe["loop"]), equivalence)

@@ -10,28 +10,42 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
-from harness.baseline.files import Finite, Stored, candidate_path, finite, hardware_class, locked
+from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
 from harness.claims import RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.files import StrictModel, check_writable, first_error
+from harness.metrics import RANGES
+from harness.recipe import DOCUMENTED_METRICS, METRICS, is_module
 from harness.record import RunRecord
 
-METRICS = ("accuracy", "f1")
 SOURCES = ("data", "checkpoint")
 """Where data and weights are read from: other folders may hold the same, which ``inputs`` tells."""
 
 
-Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(finite)]
+def in_range(metrics: dict[str, float]) -> dict[str, float]:
+    """The metrics, where those with a known range are in it."""
+    for name in filter(METRICS.__contains__, metrics):
+        least, most = RANGES.get(name, (0.0, 1.0))
+        if not least <= metrics[name] <= most:
+            raise ValueError(f"{name} is {metrics[name]!r}; expected {least:g} to {most:g}")
+    return metrics
 
 
 class SeedRun(StrictModel):
     """One whole run of the recipe with one seed, and where it comes from."""
 
     seed: int
-    accuracy: Fraction
-    f1: Fraction
+    metrics: Annotated[dict[str, Finite], Field(min_length=1), AfterValidator(in_range)]
+    """On the validation set, by name."""
     loss: Finite
     """The mean training loss of the last epoch."""
     weights: str
@@ -43,6 +57,23 @@ class SeedRun(StrictModel):
     started: str
     curve: list[Finite]
     """The loss of every update."""
+
+    @model_serializer(mode="wrap")
+    def _as_ever(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The documented metrics stand beside the other values: schema 1 is older than the others."""
+        values: dict[str, Any] = serialize(self)
+        if set(self.metrics) != set(DOCUMENTED_METRICS):
+            return values
+        of_each = ({name: value} if name != "metrics" else value for name, value in values.items())
+        return {name: value for each in of_each for name, value in each.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_as_ever(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "metrics" in values:
+            return values
+        others = {name: value for name, value in values.items() if name not in DOCUMENTED_METRICS}
+        return others | {"metrics": {name: values[name] for name in DOCUMENTED_METRICS if name in values}}
 
 
 class Baseline(Stored):
@@ -68,6 +99,8 @@ class Baseline(Stored):
             raise ValueError("a seed is there twice")
         if len({len(run.curve) for run in self.runs}) != 1 or not self.runs[0].curve:
             raise ValueError("the curves are empty, or not equally long")
+        if len({frozenset(run.metrics) for run in self.runs}) != 1:
+            raise ValueError("the runs have different metrics")
         if self.lr is not None and len(self.lr) != len(self.runs[0].curve):
             raise ValueError(f"lr has {len(self.lr)} values for {len(self.runs[0].curve)} updates")
         return self
@@ -87,8 +120,13 @@ class Baseline(Stored):
     def run(self, seed: int) -> SeedRun | None:
         return next((run for run in self.runs if run.seed == seed), None)
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What was measured, by name."""
+        return tuple(self.runs[0].metrics)
+
     def metric(self, name: str) -> tuple[float, ...]:
-        return tuple(getattr(run, name) for run in self.runs)
+        return tuple(run.metrics[name] for run in self.runs)
 
     def ordered(self) -> Baseline:
         return self.model_copy(update={"runs": sorted(self.runs, key=lambda run: run.seed)})
@@ -116,6 +154,8 @@ def as_plain(recipe: dict[str, Any]) -> dict[str, Any]:
 def without_seed(recipe: dict[str, Any]) -> dict[str, Any]:
     """What a baseline keeps of a recipe, as it is read back from JSON."""
     kept = {name: value for name, value in recipe.items() if name not in ("seed", *SOURCES)}
+    if "metrics" in kept:  # a module may lie in another folder as well; ``inputs`` tells whether it is the same
+        kept["metrics"] = [Path(metric).name for metric in kept["metrics"]]
     plain: dict[str, Any] = json.loads(json.dumps(kept))
     return plain
 
@@ -141,15 +181,16 @@ def seed_run(record: RunRecord) -> SeedRun:
     failed = sorted({each.check for each in record.findings if each.severity == "error" and each.check in of_the_run})
     if failed:
         raise CannotTry(f"{what} found something ({', '.join(failed)}); mend that first")
-    if set(record.metrics) != set(METRICS):
-        raise CannotTry(f"{what} has the metrics {', '.join(record.metrics) or 'none'}; expected {', '.join(METRICS)}")
+    named = record.recipe.get("metrics", DOCUMENTED_METRICS)
+    scores = [metric for metric in named if not is_module(metric)]
+    if not set(scores) <= set(record.metrics) or (len(scores) == len(named) != len(record.metrics)):
+        raise CannotTry(f"{what} has the metrics {', '.join(record.metrics) or 'none'}; expected {', '.join(named)}")
     assert record.weights is not None  # of a whole run
     last_epoch = record.curves.loss[-(record.updates // record.recipe["epochs"]) :]
     try:
         return SeedRun(
             seed=record.recipe["seed"],
-            accuracy=record.metrics["accuracy"],
-            f1=record.metrics["f1"],
+            metrics=record.metrics,
             loss=fmean(last_epoch),
             weights=record.weights,
             fingerprint=record.fingerprint,

@@ -91,7 +91,7 @@ def train_accumulating(
 def evaluate(
     accelerator: Accelerator, model: torch.nn.Module, eval_dl: DataLoader[Any], metric: Any
 ) -> dict[str, float]:
-    """The document's evaluation loop; accuracy and F1 as fractions.
+    """The document's evaluation loop; what the metric computes, accuracy and F1 as fractions.
 
     ``gather_for_metrics`` brings the rows of all processes together and drops those that Accelerate repeated to fill
     the last batch; plain ``gather`` would count them twice.

@@ -49,7 +49,7 @@ def train(
 def evaluate(
     model: PreTrainedModel, eval_dataloader: DataLoader[Any], metric: Any, device: torch.device
 ) -> dict[str, float]:
-    """The document's evaluation loop; accuracy and F1 as fractions."""
+    """The document's evaluation loop; what the metric computes, accuracy and F1 as fractions."""
     model.eval()
     for batch in eval_dataloader:
         batch = {k: v.to(device) for k, v in batch.items()}

@@ -20,15 +20,15 @@ from transformers.utils import logging
 
 from harness.compat import evaluation_strategy
 from harness.metrics import load_metric
-from harness.recipe import Recipe
+from harness.recipe import DOCUMENTED_METRICS, Recipe
 
 if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 
-def compute_metrics(eval_preds: EvalPrediction) -> dict[str, float]:
-    """The document's: accuracy and F1 of the argmax, as fractions."""
-    metric = load_metric()
+def compute_metrics(eval_preds: EvalPrediction, metrics: Sequence[str] = DOCUMENTED_METRICS) -> dict[str, float]:
+    """The document's: accuracy and F1 of the argmax, as fractions; or the metrics that a recipe names."""
+    metric = load_metric(metrics)
     logits, labels = eval_preds
     predictions = np.argmax(logits, axis=-1)
     scores: dict[str, float] = metric.compute(predictions=predictions, references=labels)

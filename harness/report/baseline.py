@@ -9,7 +9,7 @@ from statistics import median
 
 from harness.baseline.compare import alpha, by_chance, spread_of
 from harness.baseline.same_results import SameResults
-from harness.baseline.stored import METRICS, Baseline
+from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
 from harness.record import Verdict
 from harness.report.terminal import table
@@ -56,15 +56,15 @@ def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> I
 
 def _seed_lines(baseline: Baseline) -> Iterator[str]:
     yield f"{baseline.name}: {len(baseline.runs)} seeds, {baseline.reason or 'a candidate'}"
-    rows = [("seed", "accuracy", "f1", "loss", "commit", "started")]
+    rows = [("seed", *baseline.metrics, "loss", "commit", "started")]
     for run in sorted(baseline.runs, key=lambda run: run.seed):
-        figures = (f"{run.accuracy:.4f}", f"{run.f1:.4f}", f"{run.loss:.4f}")
+        figures = [f"{figure:.4f}" for figure in (*(run.metrics[name] for name in baseline.metrics), run.loss)]
         rows.append((f"{run.seed}", *figures, _commit(run.commit, run.dirty), run.started))
     yield from table(rows)
-    for name in METRICS if len(baseline.runs) > 1 else ():
+    for name in baseline.metrics if len(baseline.runs) > 1 else ():
         spread = spread_of(baseline, name)
         possible = spread.mean - by_chance(baseline, name)
-        drops = [spread.smallest_drop(runs, alpha()) for runs in (1, 3, 5)]
+        drops = [spread.smallest_drop(runs, alpha(baseline)) for runs in (1, 3, 5)]
         listed = ", ".join(f"{drop:.4f}" if drop <= possible else "none that is possible" for drop in drops)
         yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {listed}"
 

@@ -25,7 +25,7 @@ def load_raw_datasets(recipe: Recipe) -> DatasetDict:
     if recipe.data == BUILT_IN:
         from harness.sources import builtin
 
-        return builtin.raw_datasets()
+        return builtin.raw_datasets(dataset=recipe.dataset)
     if recipe.data is None:
         from harness.sources import hub
 

@@ -154,6 +154,8 @@ class Row:
     label: int
     contradicted: tuple[bool, ...]
     """For each blank-separated word of sentence2: does it state a fact that differs from sentence1's?"""
+    topic: int
+    """Which kind of clause the story begins with: that of the only clause, where stories have no more."""
 
 
 class Draw:
@@ -271,4 +273,22 @@ def rows(seed: int, *, positive_share: float = POSITIVE_SHARE, most_clauses: int
         other = story if label else _contradict(draw, story)
         second = _tell(draw, other)
         changed = other.differs_from(story)
-        yield Row(_text(first), _text(second), label, tuple(fact in changed for _, fact in second))
+        contradicted = tuple(fact in changed for _, fact in second)
+        yield Row(_text(first), _text(second), label, contradicted, story.patterns[0])
+
+
+def three_way_rows(seed: int) -> Iterator[Row]:
+    """Rows of three labels without end: 0 two stories, 1 one and its contradiction, 2 one that is told twice."""
+    stream, draw = rows(seed, positive_share=0.5), Draw(seed + 1)
+    while True:
+        row = next(stream)
+        if draw.chance(1 / 3):
+            other = next(stream)
+            yield replace(row, sentence2=other.sentence2, label=0, contradicted=(True,) * len(other.contradicted))
+        else:
+            yield replace(row, label=1 + row.label)
+
+
+def topic_rows(seed: int) -> Iterator[Row]:
+    """Rows of one clause without end, labelled with its kind; only their first sentence is meant to be read."""
+    return (replace(row, label=row.topic) for row in rows(seed, most_clauses=1))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.errors import CannotTry
-from harness.recipe import Recipe
+from harness.recipe import REGRESSION, Recipe
 from harness.sources.features import raw_features
 
 if TYPE_CHECKING:
@@ -49,13 +49,15 @@ def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
     if not any(folder.iterdir()):
         raise CannotTry(f"data folder {folder} is empty; expected {_layouts()}")
     if (folder / ORIGINAL_TRAIN).is_file():
-        return _from_rows(recipe, _original(folder), folder)
+        return _from_rows(recipe, _original(folder, recipe.num_labels), folder)
     if any((folder / name).is_file() for name in TSV_FILES.values()):
         for split, name in TSV_FILES.items():
             if not (folder / name).is_file():
                 raise CannotTry(f"data folder {folder} has no {name}, the {split} split; expected {_layouts()}")
         return _from_rows(
-            recipe, {split: list(enumerate(_lines(folder / name))) for split, name in TSV_FILES.items()}, folder
+            recipe,
+            {split: list(enumerate(_lines(folder / name, recipe.num_labels))) for split, name in TSV_FILES.items()},
+            folder,
         )
     return as_raw_features(recipe, _datasets_files(folder), where=f"data folder {folder}")
 
@@ -102,7 +104,7 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def _lines(path: Path) -> list[_Line]:
+def _lines(path: Path, num_labels: int) -> list[_Line]:
     """The rows of a TSV file of GLUE's, which quotes nothing: MRPC's, a label first, or SST-2's, a sentence first.
 
     Sentences are kept as they are, SST-2's with a space at the end. The test file may have no labels.
@@ -115,14 +117,15 @@ def _lines(path: Path) -> list[_Line]:
             f"{path}:1 has the header {header}; expected Quality (or index), #1 ID, #2 ID, #1 String, #2 String, or "
             "sentence, label, with tabs between"
         )
-    rows = []
+    rows, allowed = [], set(map(str, range(num_labels)))
     for number, text in lines:
         values = text.split("\t")
         if len(values) != len(header):
             raise CannotTry(f"{path}:{number} has {len(values)} tab-separated fields; expected {len(header)}")
         label = str(UNLABELLED) if header[0] == "index" else values[0] if pairs else values[1]
-        if header[0] != "index" and label not in ("0", "1"):
-            raise CannotTry(f"{path}:{number} has the label {label!r}; expected 0 or 1")
+        if header[0] != "index" and label not in allowed:
+            expected = "0 or 1" if num_labels == 2 else f"a whole number from 0 to {num_labels - 1}"
+            raise CannotTry(f"{path}:{number} has the label {label!r}; expected {expected}")
         ids = tuple(values[1:3]) if pairs else ()
         sentences = values[3:] if pairs else [values[header.index("sentence")]]
         rows.append(_Line(int(label), ids, tuple(sentences)))
@@ -131,7 +134,7 @@ def _lines(path: Path) -> list[_Line]:
     return rows
 
 
-def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
+def _original(folder: Path, num_labels: int) -> dict[str, list[tuple[int, _Line]]]:
     """The splits of the original corpus: dev_ids.tsv names the training rows that became the validation set."""
     for name in (ORIGINAL_TEST, DEV_IDS):
         if not (folder / name).is_file():
@@ -142,7 +145,7 @@ def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
         if len(ids) != 2:
             raise CannotTry(f"{folder / DEV_IDS}:{number} has {len(ids)} tab-separated fields; expected 2")
         dev_ids.add(ids)
-    numbered = list(enumerate(_lines(folder / ORIGINAL_TRAIN)))
+    numbered = list(enumerate(_lines(folder / ORIGINAL_TRAIN, num_labels)))
     validation = [(idx, row) for idx, row in numbered if row.ids in dev_ids]
     if len(validation) != len(dev_ids):
         raise CannotTry(
@@ -152,7 +155,7 @@ def _original(folder: Path) -> dict[str, list[tuple[int, _Line]]]:
     return {
         "train": [(idx, row) for idx, row in numbered if row.ids not in dev_ids],
         "validation": validation,
-        "test": list(enumerate(_lines(folder / ORIGINAL_TEST))),
+        "test": list(enumerate(_lines(folder / ORIGINAL_TEST, num_labels))),
     }
 
 
@@ -229,10 +232,12 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
         if not len(rows):
             raise CannotTry(f"{where}: the {split} split has no rows")
         label = rows.features[recipe.label_column]
+        if str(getattr(label, "dtype", "")).startswith(("float", "double")):
+            raise CannotTry(f"{where}: the {split} split has labels that are floats; {REGRESSION}")
         if isinstance(label, ClassLabel) and tuple(label.names) != recipe.label_names:
             raise CannotTry(
                 f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
-                f"{', '.join(recipe.label_names)}; set the recipe's label_names"
+                f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
             )
         allowed = set(range(recipe.num_labels)) | ({UNLABELLED} if split == "test" else set())
         for row, label in enumerate(rows[recipe.label_column]):

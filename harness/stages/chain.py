@@ -91,7 +91,7 @@ class Run:
     predictions: PredictionOutput = field(init=False)
     """What ``Trainer.predict`` gave for the validation set."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """What the evaluation loop's metric computed: accuracy and F1, as fractions."""
+    """What the evaluation loop's metric computed: by default accuracy and F1, as fractions."""
     configured: Path | None = None
     """The file in which ``accelerate config`` kept its answers; None where there is none."""
     launched: dict[str, Launched] = field(default_factory=dict)

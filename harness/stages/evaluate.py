@@ -1,9 +1,8 @@
-"""Evaluate: accuracy and F1 on the validation set (document "The evaluation loop")."""
+"""Evaluate: accuracy and F1, or what a recipe measures, on the validation set (document "The evaluation loop")."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from typing import Any
@@ -21,11 +20,14 @@ from harness.claims import (
     TRAINER_RESULT,
     WITH_TRAINER,
     Claim,
+    as_documented,
 )
 from harness.findings import Finding, NotApplicable
-from harness.metrics import load_metric
+from harness.metrics import load_metric, scores_of
+from harness.recipe import is_module
+from harness.stages import by_hand
 from harness.stages.batches import fixed_length_rows
-from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
 from harness.stages.model import PADDING_INVARIANT, evaluated
 from harness.stages.trace import Trace, row_key
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
@@ -38,7 +40,7 @@ CERTAIN = 1e-4
 
 @STAGE.step
 def evaluate(run: Run) -> None:
-    metric = load_metric()
+    metric = load_metric(run.recipe.metrics)
     with Trace(run.model, metric=metric, on_event=sign_of_life) as run.evaluation:
         run.metrics = evaluation_loop(run, metric)
 
@@ -46,11 +48,13 @@ def evaluate(run: Run) -> None:
 @STAGE.step_of("trainer")
 def predict(run: Run) -> None:
     """``predict`` instead of an evaluation loop, the argmax of its logits, and the metric of all rows at once."""
-    metric = load_metric()
+    metric = load_metric(run.recipe.metrics)
     with Trace(run.model, metric=metric) as run.evaluation:
         run.predictions = run.trainer.predict(run.trainer.eval_dataset)
         preds = np.argmax(run.predictions.predictions, axis=-1)
-        run.metrics = metric.compute(predictions=preds, references=run.predictions.label_ids)
+        # The document gives both to compute(), which hands them to add_batch; several metrics together do not.
+        metric.add_batch(predictions=preds, references=run.predictions.label_ids)
+        run.metrics = metric.compute()
 
 
 def predictions_seen(run: Run) -> list[int]:
@@ -197,27 +201,37 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
         ALL,
         EVALUATION_LOOP,
         words="metric.compute() … {'accuracy': … 'f1':",
-    )
+        only=as_documented("metrics"),
+    ),
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def metric_is_right(run: Run) -> Iterator[Finding]:
-    """Accuracy and F1 are those of the model's own predictions on the raw labels, and there is no other score."""
-    # Counted here on its own, from precision and recall: the metric's code must not vouch for itself.
-    pairs = Counter(zip(predictions_seen(run), labels(run), strict=False))
-    right, found, missed, wrongly = pairs[0, 0] + pairs[1, 1], pairs[1, 1], pairs[0, 1], pairs[1, 0]
-    precision, recall = (found / max(1, found + others) for others in (wrongly, missed))
-    expected = {
-        "accuracy": right / max(1, pairs.total()),
-        "f1": 2 * precision * recall / (precision + recall) if found else 0.0,
-    }
-    same = run.metrics.keys() == expected.keys() and all(
-        math.isclose(run.metrics[name], value, rel_tol=1e-12) for name, value in expected.items()
-    )
-    if not same:
+    """The scores are those of the model's own predictions on the raw labels: of each metric named, and no other."""
+    expected = scores_expected(run)
+    if run.metrics.keys() != expected.keys() or not all(
+        same_score(run.metrics[name], value) for name, value in expected.items()
+    ):
         yield Finding(
             expected=f"{expected}",
             observed=f"{run.metrics}",
             hint="Compute the metric once, after the last batch, from the predictions of this model.",
         )
+
+
+def scores_expected(run: Run) -> dict[str, float]:
+    """By name: counted by hand, or what a module of the user's own makes of all predictions at once."""
+    predictions, references = predictions_seen(run), labels(run)
+    expected: dict[str, float] = {}
+    if own := [metric for metric in run.recipe.metrics if is_module(metric)]:
+        rows = min(len(predictions), len(references))
+        expected = load_metric(own).compute(predictions=predictions[:rows], references=references[:rows])
+    named = [metric for metric in run.recipe.metrics if not is_module(metric)]
+    return expected | {name: by_hand.score(name, predictions, references) for name in named}
+
+
+def same_score(observed: float, expected: float) -> bool:
+    both_undefined = math.isnan(observed) and math.isnan(expected)
+    return both_undefined or math.isclose(observed, expected, rel_tol=1e-12, abs_tol=1e-12)
 
 
 def logits_of(run: Run, loader: Iterable[Any]) -> torch.Tensor:
@@ -254,14 +268,14 @@ def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
 
 @STAGE.check("one-process-metrics")
 def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
-    """Accuracy and F1 over all processes are exactly those of one that goes through all rows, for the same weights."""
+    """The metrics over all processes are exactly those of one that goes through all rows, for the same weights."""
     if run.recipe.processes == 1:
         raise NotApplicable("one process")
-    logits, metric = logits_of(run, run.eval_dataloader), load_metric()
+    logits, metric = logits_of(run, run.eval_dataloader), load_metric(run.recipe.metrics)
     expected = metric.compute(predictions=logits.argmax(dim=-1), references=labels(run))
     if run.metrics != expected:
         wrong = answered_otherwise(predictions_seen(run), logits)
-        metric = load_metric()
+        metric = load_metric(run.recipe.metrics)
         seen = metric.compute(predictions=predictions_seen(run), references=labels(run))
         if wrong or run.metrics != seen:
             yield Finding(
@@ -282,7 +296,7 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
     )
 )
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
-    """predict() gives two logits and one label for each validation row, and metrics."""
+    """predict() gives a logit for each class and one label for each validation row, and metrics."""
     rows, given = len(labels(run)), run.predictions
     expected = {"predictions": (rows, run.recipe.num_labels), "label_ids": (rows,)}
     observed = {"predictions": given.predictions.shape, "label_ids": given.label_ids.shape}
@@ -290,10 +304,11 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
         yield Finding(
             expected=f"{expected}", observed=f"{observed}", where="trainer.predict", hint="Predict the validation set."
         )
-    missing = {"test_loss", "test_accuracy", "test_f1"} - (given.metrics or {}).keys()
+    names = ("loss", *scores_of(run.recipe))
+    missing = {f"test_{name}" for name in names} - (given.metrics or {}).keys()
     if missing:
         yield Finding(
-            expected="loss, accuracy and f1 in metrics",
+            expected=f"{', '.join(names)} in metrics",
             observed=f"no {', '.join(sorted(missing))}",
             where="trainer.predict",
             hint="Give Trainer compute_metrics.",
@@ -351,13 +366,14 @@ def outside_the_ball_park(run: Run, documented: dict[str, float]) -> Iterator[Fi
 
 @STAGE.check("better-than-majority", severity="warning")
 def beats_the_majority_class(run: Run) -> Iterator[Finding]:
-    """Accuracy is above that of always answering the more frequent class."""
+    """Accuracy is above that of always answering the most frequent class."""
     run.whole_run_only()
     truth = labels(run)
     floor = max(truth.count(label) for label in range(run.recipe.num_labels)) / len(truth)
-    if not run.metrics["accuracy"] > floor:
+    accuracy = run.metrics.get("accuracy", by_hand.score("accuracy", predictions_seen(run), truth))
+    if not accuracy > floor:
         yield Finding(
             expected=f"accuracy above {floor:.4f}",
-            observed=f"{run.metrics['accuracy']:.4f}",
+            observed=f"{accuracy:.4f}",
             hint="The model learned nothing from the text: look at the learning rate, the labels and the checkpoint.",
         )

@@ -263,7 +263,9 @@ def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Ite
         ALL,
         PREPARING,
         words="from_pretrained(checkpoint, num_labels=2)",
-    )
+        only=as_documented("num_labels"),
+    ),
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
@@ -319,7 +321,7 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         "There are two logits for each input of the batch: 8 x 2.",
         ("001", "002", "003", "004"),
         PREPARING,
-        only=as_documented("batch_size"),
+        only=as_documented("batch_size", "num_labels"),
         words="outputs.logits.shape) … torch.Size([8, 2])",
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -346,7 +348,9 @@ def logits_shape(run: Run) -> Iterator[Finding]:
         kind="ball park",
         words="print(outputs.loss, … tensor(0.5441",
         derived="ln 2, the loss of guessing, and how near is near",
-    )
+        only=as_documented("num_labels"),
+    ),
+    fallback_invariant=RECIPE_RESPECTED,
 )
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     """The loss of a first batch is near that of guessing, ln of the number of labels."""

@@ -26,7 +26,7 @@ from harness.claims import (
 )
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain, trainer
-from harness.metrics import load_metric
+from harness.metrics import load_metric, scores_of
 from harness.stages.batches import ENOUGH_ROWS
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.schedule import rehearsed_lrs
@@ -45,13 +45,13 @@ def train(run: Run) -> None:
     run.replays.trainings.clear()  # several times the model's size
     run.progress_bar = progress_bar(run.num_training_steps)
     run.planned_lrs = rehearsed_lrs(run)
-    metric = load_metric()
+    metric = load_metric(run.recipe.metrics)
 
     with run.progress_bar, traced(run) as run.training:
         loop(run, after_epoch=lambda: evaluate_between_epochs(run, metric))
 
     if run.recipe.loop == "trainer":
-        run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, ("accuracy", "f1"))
+        run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
 
 
 def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None) -> None:
@@ -388,11 +388,12 @@ def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
     )
 )
 def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
-    """Trainer evaluates once after every epoch, with accuracy and F1."""
+    """Trainer evaluates once after every epoch, with the recipe's metrics."""
     run.whole_run_only()
     expected = [len(run.train_dl) * epoch for epoch in range(1, run.recipe.epochs + 1)]
     logged = run.trainer.state.log_history
-    observed = [entry["step"] for entry in logged if {"eval_loss", "eval_accuracy", "eval_f1"} <= entry.keys()]
+    told = {"eval_loss", *(f"eval_{name}" for name in scores_of(run.recipe))}
+    observed = [entry["step"] for entry in logged if told <= entry.keys()]
     if observed != expected:
         yield Finding(
             expected=f"after updates {expected}",

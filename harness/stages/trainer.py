@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def trainer(run: Run) -> None:
         eval_dataset=tokenized_datasets["validation"],
         data_collator=run.data_collator,
         **processing_class(run.tokenizer),
-        compute_metrics=compute_metrics,
+        compute_metrics=partial(compute_metrics, metrics=run.recipe.metrics),
     )
     run.device = run.trainer.args.device
     run.train_dl, run.eval_dl = run.trainer.get_train_dataloader(), run.trainer.get_eval_dataloader()

@@ -92,7 +92,7 @@ def test_another_quality_in_either_direction(baseline: Baseline, accuracy: float
         ({"metrics": {"accuracy": 0.93, "f1": 0.95, "recall": 0.9}}, "has the metrics accuracy, f1, recall; expected"),
         ({"metrics": {"accuracy": math.nan, "f1": 0.95}}, "accuracy: "),
         ({"metrics": {"accuracy": math.inf, "f1": 0.95}}, "accuracy: "),
-        ({"metrics": {"accuracy": 93.0, "f1": 0.95}}, "accuracy: Input should be less than or equal to 1"),
+        ({"metrics": {"accuracy": 93.0, "f1": 0.95}}, "accuracy is 93.0; expected 0 to 1"),
         ({"updates": 3}, "made 3 of 30 updates; only whole runs are recorded"),
         ({"interrupted": True}, "only whole runs are recorded"),
         ({"weights": None}, "only whole runs are recorded"),
@@ -210,11 +210,11 @@ def test_lines(baseline: Baseline) -> None:
 def test_seeds_that_agree(baseline: Baseline, rows: int) -> None:
     """A mean of equal numbers need not be that number, and another run may differ by a row."""
     for run in baseline.runs:
-        run.accuracy = rows / 408
+        run.metrics["accuracy"] = rows / 408
     for new in (rows, rows + 1):
-        record = make_record(seed=60, metrics={"accuracy": new / 408, "f1": baseline.runs[0].f1})
+        record = make_record(seed=60, metrics={"accuracy": new / 408, "f1": baseline.runs[0].metrics["f1"]})
         assert verdicts(baseline, record)["quality"].outcome == "holds"
-    far = make_record(seed=60, metrics={"accuracy": (rows - 9) / 408, "f1": baseline.runs[0].f1})
+    far = make_record(seed=60, metrics={"accuracy": (rows - 9) / 408, "f1": baseline.runs[0].metrics["f1"]})
     assert verdicts(baseline, far)["quality"].outcome == "fails"
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Callable
+import unittest.mock
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import patch_environment
-from datasets import ClassLabel, Dataset, DatasetDict, concatenate_datasets
+from datasets import ClassLabel, Dataset, DatasetDict, Features, concatenate_datasets
+from sklearn.metrics import f1_score, matthews_corrcoef
 from torch.optim import Adam, AdamW
 from torch.utils.data import DataLoader
 from transformers import (
@@ -28,7 +31,7 @@ from transformers import (
 from harness.loops import plain
 from harness.metrics import load_metric
 from harness.recipe import MINILM, RECIPES, Recipe
-from harness.sources import find_checkpoint
+from harness.sources import builtin, find_checkpoint
 from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
 from harness.stages.measures import memory
@@ -54,6 +57,20 @@ def with_minilm(recipe: Recipe) -> Recipe:
 
 def tiny(recipe: Recipe) -> Recipe:
     return RECIPES["tiny"]
+
+
+def three_classes(recipe: Recipe) -> Recipe:
+    """A small corpus of three labels, beside the small one of two."""
+    folder = Path(str(recipe.data)) / "three-way"
+    three = RECIPES["tiny-three"]
+    if not folder.is_dir():
+        sizes = {"train": 36, "validation": 20, "test": 10}
+        builtin.raw_datasets(seed=7, split_rows=sizes, dataset=three.dataset).save_to_disk(str(folder))
+    metrics = ("accuracy", "f1_macro", "f1_weighted", "matthews_correlation")
+    return three.with_(name="small-three", data=str(folder), epochs=2, metrics=metrics)
+
+
+THREE = {"recipe": three_classes, "clean_recipe": three_classes}
 
 
 @dataclass(frozen=True)
@@ -161,6 +178,23 @@ def _keep_first_of_each_class(run: Run) -> None:
     load.load(run)
     rows = run.raw_datasets["validation"]
     run.raw_datasets["validation"] = rows.select([list(rows["label"]).index(0), list(rows["label"]).index(1)])
+
+
+@mutant("load::known-labels", clean=load.load, **THREE)
+def keeps_a_row_of_a_fourth_class(run: Run) -> None:
+    load.load(run)
+    rows = run.raw_datasets["train"]
+    fourth = ClassLabel(names=[*run.recipe.label_names, "mixed"])
+    run.raw_datasets["train"] = Dataset.from_dict(
+        rows.to_dict() | {"label": [3, *rows["label"][1:]]}, features=Features(rows.features | {"label": fourth})
+    )
+
+
+@mutant("load::both-classes", clean=load.load, **THREE)
+def lacks_one_of_three_classes(run: Run) -> None:
+    load.load(run)
+    rows = run.raw_datasets["train"]
+    run.raw_datasets["train"] = rows.select([row for row, label in enumerate(rows["label"]) if label != 2])
 
 
 @mutant("load::both-classes", clean=_keep_first_of_each_class)
@@ -555,6 +589,13 @@ def is_silent_about_the_head(run: Run) -> None:
 def three_labels(run: Run) -> None:
     model.model(run)
     loaded = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=3)
+    _on_the_device(run, loaded)
+
+
+@mutant("model::num-labels", clean=model.model, **THREE)
+def keeps_the_documented_two(run: Run) -> None:
+    model.model(run)
+    loaded = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=2)
     _on_the_device(run, loaded)
 
 
@@ -1032,7 +1073,7 @@ def evaluated(loop: Callable[[Run, Any], dict[str, float]]) -> Step:
 
     @functools.wraps(loop)
     def step(run: Run) -> None:
-        metric = load_metric()
+        metric = load_metric(run.recipe.metrics)
         with Trace(run.model, metric=metric) as run.evaluation:
             run.metrics = loop(run, metric)
 
@@ -1112,6 +1153,56 @@ def scores_against_other_labels(run: Run, metric: Any) -> dict[str, float]:
 @evaluated
 def reports_accuracy_as_f1(run: Run, metric: Any) -> dict[str, float]:
     return documented_evaluation(run, metric, compute=lambda metric: (s := metric.compute()) | {"f1": s["accuracy"]})
+
+
+def _all_scores(run: Run) -> dict[str, float]:
+    """By scikit-learn, of what the evaluation saw: not by what the check counts with."""
+    seen, true = evaluate.predictions_seen(run), evaluate.labels(run)
+    averages = {f"f1_{name}": f1_score(true, seen, average=name) for name in ("macro", "micro", "weighted")}
+    return averages | {"matthews_correlation": matthews_corrcoef(true, seen)}
+
+
+def answering_some(run: Run, metric: Any, **others: str) -> dict[str, float]:
+    """The documented evaluation of a model that is right about some rows of each class, and not equally often.
+
+    ``others``: metrics, and under which name each is told instead.
+    """
+    answers = functools.partial(_some_answers, run.model.forward, itertools.count())
+    with unittest.mock.patch.object(run.model, "forward", answers):
+        scores = documented_evaluation(run, metric)
+    return scores | {name: _all_scores(run)[other] for name, other in others.items()}
+
+
+def _some_answers(forward: Any, counter: Iterator[int], **batch: Any) -> Any:
+    """Logits of the right answer in every row but each third of class 0 and each fourth of the others."""
+    outputs = forward(**batch)
+    answers = [label if next(counter) % (4 if label else 3) else (label + 1) % 3 for label in batch["labels"].tolist()]
+    outputs.logits = torch.nn.functional.one_hot(torch.tensor(answers), 3).float().to(outputs.logits.device)
+    return outputs
+
+
+@mutant("evaluate::metric-is-right", clean=evaluated(answering_some), **THREE)
+@evaluated
+def averages_over_rows_instead_of_classes(run: Run, metric: Any) -> dict[str, float]:
+    return answering_some(run, metric, f1_macro="f1_micro")
+
+
+@mutant("evaluate::metric-is-right", clean=evaluated(answering_some), **THREE)
+@evaluated
+def forgets_how_frequent_classes_are(run: Run, metric: Any) -> dict[str, float]:
+    return answering_some(run, metric, f1_weighted="f1_macro")
+
+
+@mutant("evaluate::metric-is-right", clean=evaluated(answering_some), **THREE)
+@evaluated
+def correlates_something_else(run: Run, metric: Any) -> dict[str, float]:
+    return answering_some(run, metric, matthews_correlation="f1_weighted")
+
+
+@mutant("evaluate::metric-is-right", clean=evaluated(answering_some), **THREE)
+@evaluated
+def forgets_a_metric_that_is_named(run: Run, metric: Any) -> dict[str, float]:
+    return {name: score for name, score in answering_some(run, metric).items() if name != "f1_macro"}
 
 
 @mutant("evaluate::fixed-length-padding-keeps-the-metrics", clean=evaluated(_softmax_first))

@@ -136,3 +136,28 @@ def test_lengths_are_spread_like_mrpcs() -> None:
     assert 50 <= statistics.mean(lengths) <= 56
     assert 10 <= statistics.stdev(lengths) <= 18
     assert 90 <= max(lengths) <= 110
+
+
+OF_CLASSES = {
+    "built-in/three-way": "56e1046d833364a760706019c6497b0e8e8c71e4c4431dc8880efec07d271e29",
+    "built-in/topics": "d3b1b51b9daed7946e2e21a55e03a31df735b62a336e3df99c811596ec48334c",
+}
+
+
+@pytest.mark.parametrize("dataset", OF_CLASSES)
+def test_corpora_of_more_classes(dataset: str) -> None:
+    """The recorded rows, none of them twice, and as many of each class in every split."""
+    corpus = builtin.corpus(dataset=dataset)
+    said = [builtin.texts(row, dataset) for rows in corpus.values() for _, row in rows]
+    assert len(set(said)) == len(said) == sum(builtin.SPLIT_ROWS.values())
+    classes = builtin.OWNERS[dataset].num_labels
+    for split, rows in corpus.items():
+        counts = Counter(row.label for _, row in rows)
+        assert sorted(counts) == list(range(classes))
+        assert max(counts.values()) - min(counts.values()) <= classes, split
+    text = "\n".join(
+        f"{split}\t{idx}\t{row.label}\t{builtin.texts(row, dataset)}"
+        for split, rows in corpus.items()
+        for idx, row in rows
+    )
+    assert hashlib.sha256(text.encode()).hexdigest() == OF_CLASSES[dataset]

@@ -298,6 +298,6 @@ def test_real_corpus(mrpc: Path) -> None:
         "train": 2474, "validation": 279, "test": 1147
     }  # fmt: skip
     for split, name in local.TSV_FILES.items():
-        lines = local._lines(mrpc / name)
+        lines = local._lines(mrpc / name, 2)
         assert [line.sentences[1] for line in lines] == list(loaded[split]["sentence2"])
         assert [line.label for line in lines] == list(loaded[split]["label"])
