@@ -148,6 +148,24 @@ class Matrix(StrictModel):
                 if cell is None or cell.comparable != before.cells[recorded_column].comparable:
                     yield Change(now or before, column, before.cells[recorded_column], cell)
 
+    def beside(self, recorded: Matrix) -> Matrix:
+        """This matrix with the recorded columns whose versions it has none of.
+
+        A row is worded as here. Of a row that is here alone, the recorded versions were not tried.
+        """
+        mine = {column.key for column in self.columns}
+        kept = [column for column in recorded.columns if column.key not in mine]
+        names = {column.name for column in kept}
+        rows = {row.key: row.model_copy(update={"cells": dict(row.cells)}) for row in self.rows}
+        for row in recorded.rows:
+            cells = {name: cell for name, cell in row.cells.items() if name in names}
+            if cells:
+                rows.setdefault(row.key, row.model_copy(update={"cells": {}})).cells.update(cells)
+        return Matrix(
+            columns=sorted([*kept, *self.columns], key=lambda each: _as_numbers(each.name)),
+            rows=sorted(rows.values(), key=lambda row: list(KINDS).index(row.kind)),
+        )
+
     def write(self, path: Path) -> None:
         write_atomically(path, self.model_dump_json(indent=1, by_alias=True, exclude_none=True) + "\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -403,6 +404,29 @@ def test_the_command(folder: Path, matrix: Matrix) -> None:
     again = invoke(folder)
     assert again.exit_code == 0
     assert "every cell is as recorded" in again.output
+
+
+def test_beside_what_was_recorded(folder: Path, matrix: Matrix) -> None:
+    """One version is run again, another is new: the others stay, in the order of the versions."""
+    invoke(folder, "--json", str(folder / "matrix.json"))
+    shutil.rmtree(folder / "runs")
+    for version in (NEW, "5.4.0"):
+        below = folder / "runs" / version
+        below.mkdir(parents=True)
+        record = run(version, {ACCUMULATION: "0.25 times", "load::new": "holds"})
+        (below / "run.json").write_text(record.model_dump_json(by_alias=True))
+    result = invoke(folder, "--beside", "--json", str(folder / "matrix.json"))
+    assert result.exit_code == 1
+    assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is fails (0.25 times)" in result.output
+    recorded = Matrix.read(folder / "matrix.json")
+    assert [column.name for column in recorded.columns] == [OLD, "5.4.0", NEW]
+    assert cells(recorded, "check", ACCUMULATION) == [
+        ("holds", None),
+        ("fails", "0.25 times"),
+        ("fails", "0.25 times"),
+    ]
+    assert cells(recorded, "check", "load::new") == [("not tried", None), ("holds", None), ("holds", None)]
+    assert cells(recorded, "code", "k2") == [("holds", None), ("not tried", None), ("not tried", None)]
 
 
 def test_a_change_exits_with_1(folder: Path) -> None:

@@ -13,6 +13,7 @@ from harness.cli.options import FOUND, baseline_folders, baselines_option, check
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Also the rows that are as documented on all versions.")
+@click.option("--beside", is_flag=True, help="Beside the recorded versions that RUNS have no record of.")
 @click.option(
     "--markdown",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -22,7 +23,12 @@ from harness.cli.options import FOUND, baseline_folders, baselines_option, check
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
 @baselines_option
 def matrix(
-    runs: tuple[Path, ...], everything: bool, markdown: Path | None, json_file: Path | None, baselines: Path | None
+    runs: tuple[Path, ...],
+    everything: bool,
+    beside: bool,
+    markdown: Path | None,
+    json_file: Path | None,
+    baselines: Path | None,
 ) -> None:
     """Lay run records of several library versions side by side: claims and checks, and the documents' code.
 
@@ -39,9 +45,12 @@ def matrix(
     if json_file is not None and json_file.exists():
         Matrix.read(json_file)  # anything else is not overwritten
     found = matrix_of(records_below(runs), sentences())
-    recorded = [folder / "matrix.json" for folder in baseline_folders(baselines) if folder is not None]
-    path = next((each for each in recorded if each.exists()), None)
-    comparison = found.against(Matrix.read(path)) if path else None
+    files = [folder / "matrix.json" for folder in baseline_folders(baselines) if folder is not None]
+    path = next((each for each in files if each.exists()), None)
+    recorded = Matrix.read(path) if path else None
+    if beside and recorded:
+        found = found.beside(recorded)
+    comparison = found.against(recorded) if recorded else None
     changes = comparison.changes if comparison else ()
     echo(matrix_lines(found, comparison, everything=everything))
     if annotations.running_in_github_actions():
