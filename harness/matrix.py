@@ -161,6 +161,10 @@ class Matrix(StrictModel):
             cells = {name: cell for name, cell in row.cells.items() if name in names}
             if cells:
                 rows.setdefault(row.key, row.model_copy(update={"cells": {}})).cells.update(cells)
+        differences = [row for row in rows.values() if row.kind == "difference"]
+        for name in {name for row in self.rows if row.kind == "difference" for name in row.cells}:
+            for row in differences:  # of those that a record does not list there is none
+                row.cells.setdefault(name, Cell(outcome="holds"))
         return Matrix(
             columns=sorted([*kept, *self.columns], key=lambda each: _as_numbers(each.name)),
             rows=sorted(rows.values(), key=lambda row: list(KINDS).index(row.kind)),

@@ -427,6 +427,7 @@ def test_beside_what_was_recorded(folder: Path, matrix: Matrix) -> None:
     ]
     assert cells(recorded, "check", "load::new") == [("not tried", None), ("holds", None), ("holds", None)]
     assert cells(recorded, "code", "k2") == [("holds", None), ("not tried", None), ("not tried", None)]
+    assert cells(recorded, "difference", "AdamW's fused") == [("holds", None), ("differs", "True"), ("differs", "True")]
 
 
 def test_a_change_exits_with_1(folder: Path) -> None:
