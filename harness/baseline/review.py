@@ -27,6 +27,12 @@ def stored_files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.glob("*.json")) if path.name not in NO_BASELINES)
 
 
+def files_of(folder: Path, fallback: Path | None = None) -> list[Path]:
+    """The baselines of the folder, and those of ``fallback`` that it lacks, in order of their names."""
+    files = {path.name: path for each in (fallback, folder) if each is not None for path in stored_files(each)}
+    return [files[name] for name in sorted(files)]
+
+
 def read(path: Path) -> Baseline | Throughput:
     """A file of seeds or of benchmarks; one that tells neither is taken for seeds, and fails as such.
 
@@ -104,8 +110,7 @@ def stale(folder: Path) -> dict[Path, str]:
 
 def shown(folder: Path, fallback: Path | None = None) -> Iterator[tuple[Path, str | None]]:
     """The baselines of the folder, those of ``fallback`` that it lacks, its candidates; what is wrong with each."""
-    files = {path.name: path for each in (fallback, folder) if each is not None for path in stored_files(each)}
-    for path in (*(files[name] for name in sorted(files)), *candidates(folder)):
+    for path in (*files_of(folder, fallback), *candidates(folder)):
         yield path, _wrong(path)
 
 

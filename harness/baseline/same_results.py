@@ -15,7 +15,7 @@ from typing import Literal
 
 from harness.baseline.compare import same_subject, spread_of
 from harness.baseline.curve import replays
-from harness.baseline.review import read, stored_files
+from harness.baseline.review import files_of, read
 from harness.baseline.statistics import Equivalence
 from harness.baseline.stored import Baseline
 from harness.claims import RESULT, TRAINER_RESULT
@@ -58,16 +58,16 @@ class SameResults:
         return "equivalent within the margin" if all(pair.equivalence.shown for pair in self.pairs) else "not shown"
 
 
-def loops_of(folder: Path) -> list[list[Baseline]]:
-    """The baselines of a folder that differ in their loop alone, by recipe and hardware class.
+def loops_of(folder: Path, fallback: Path | None = None) -> list[list[Baseline]]:
+    """The baselines that differ in their loop alone, by recipe and hardware class; of ``fallback`` what a folder lacks.
 
     Raises:
         CannotTry: a file is broken, or no recipe has two loops.
     """
-    if not folder.is_dir():
+    if fallback is None and not folder.is_dir():
         raise CannotTry(f"folder of baselines {folder} not found; choose another with --baselines")
     found: dict[tuple[str, str], list[Baseline]] = {}
-    for baseline in map(read, stored_files(folder)):
+    for baseline in map(read, files_of(folder, fallback)):
         if isinstance(baseline, Baseline) and baseline.recipe.get("processes", 1) == 1:
             found.setdefault((baseline.recipe["name"], baseline.hardware), []).append(baseline)
     several = [baselines for baselines in found.values() if len(baselines) > 1]

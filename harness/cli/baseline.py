@@ -136,7 +136,7 @@ def show(name: str | None, baselines: Path | None) -> None:
 @baseline.command("same-results")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @baselines_option
-def same_results(files: tuple[Path, ...], baselines: Path) -> None:
+def same_results(files: tuple[Path, ...], baselines: Path | None) -> None:
     """Compare the loops: are the seeds of plain, accelerate and trainer equivalent, within the documents' own margin?
 
     Without FILES those baselines that differ in their loop alone; candidates can be given as files. Exit status 1
@@ -146,7 +146,8 @@ def same_results(files: tuple[Path, ...], baselines: Path) -> None:
     from harness.baseline.stored import Baseline
     from harness.report.baseline import same_results_lines
 
-    groups = [[Baseline.read(file) for file in files]] if files else loops_of(baselines)
+    folder, fallback = baseline_folders(baselines)
+    groups = [[Baseline.read(file) for file in files]] if files else loops_of(folder, fallback)
     found = [same_results(group) for group in groups]
     for each in found:
         echo(same_results_lines(each))

@@ -115,6 +115,17 @@ def test_command(folder: Path) -> None:
     assert (few.exit_code, few.output.splitlines()[-1]) == (1, "the same results: not shown")
 
 
+def test_command_with_the_shipped_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder without any, as README has it; a folder that is named must be there."""
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(main, ["baseline", "same-results"])
+    assert (shown.exit_code, shown.exception and str(shown.exception)) == (0, None)
+    assert shown.output.splitlines()[0] == "tiny on cpu, seeds: accelerate 5, plain 20, trainer 5"
+    absent = CliRunner().invoke(main, ["baseline", "same-results", "--baselines", "nowhere"])
+    assert absent.exit_code == 2
+    assert "folder of baselines nowhere not found" in absent.output
+
+
 def test_accelerate_is_compared_with_the_loop_that_has_its_seed(folder: Path) -> None:
     """A baseline of its own with few seeds does not take the plain loop's from it."""
     from harness.baseline.compare import baseline_of
