@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from harness.watch import SilentBug, watch
 from harness.watch.check import Check, Fact
 from harness.watch.events import Step, StepBegins
 from harness.watch.instrument import instrumented
+from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.monitor import Monitor, Options, Threads
 
@@ -477,6 +481,52 @@ def test_the_script_goes_on_where_the_watch_fails(name: str, monkeypatch: pytest
     assert threads.broken is not None
     assert threads.broken.startswith("watching failed itself: IndexError: a fault of ours (test_monitor.py:")
     assert set(threads.crashed) == {check.id for check in threads.first.checks}
+
+
+def test_a_step_that_calls_a_closure_goes_on_where_the_watch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise IndexError("a fault of ours")
+
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+        inputs, labels = torch.randn(8, 2), torch.randint(2, (8,))
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return [parameter.detach().clone() for parameter in model.parameters()]
+
+    weights = run()
+    monkeypatch.setattr(Monitor, "step_begins", fails)
+    with watch(raise_errors=False) as threads:
+        watched_weights = run()
+    assert all(map(torch.equal, watched_weights, weights))
+    assert threads.broken is not None
+
+
+def test_a_module_that_cannot_be_wrapped_is_imported_all_the_same(tmp_path: Path) -> None:
+    def patch(module: Any) -> None:
+        raise AttributeError("a version without it")
+
+    (tmp_path / "imported_while_watched.py").write_text("there = True\n")
+    errors: list[Exception] = []
+    patches = Patches(errors.append)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        patches.when_imported("imported_while_watched", patch)
+        assert importlib.import_module("imported_while_watched").there
+        patches.when_imported("imported_while_watched", patch)
+    finally:
+        patches.undo()
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("imported_while_watched", None)
+    assert [f"{error}" for error in errors] == ["a version without it"] * 2
 
 
 def test_nothing_found_is_not_said_where_the_watch_failed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,9 +114,10 @@ class _Closures:
         if optimizer in self._calls_first and _written(optimizer) == written:
             self._calls_first[optimizer] = True
         result = closure(*args, **kwargs)
-        monitor = self._threads.current() if waits else None
-        if monitor is not None:
-            monitor.step_begins(optimizer)
+        with self._threads.guarded():
+            monitor = self._threads.current() if waits else None
+            if monitor is not None:
+                monitor.step_begins(optimizer)
         return result
 
 

@@ -51,10 +51,17 @@ class Patches:
 
     def when_imported(self, module: str, patch: Callable[[ModuleType], None]) -> None:
         """Call ``patch`` with a module: now if it is there, or as soon as it has been imported."""
+
+        def guarded(found: ModuleType) -> None:
+            try:
+                patch(found)
+            except Exception as error:  # noqa: BLE001 - a version that has not what is wrapped can still be imported
+                self._failed(error)
+
         if module in sys.modules:
-            patch(sys.modules[module])
+            guarded(sys.modules[module])
         else:
-            self._later[module] = patch
+            self._later[module] = guarded
 
     def undo(self) -> None:
         self._later.clear()
