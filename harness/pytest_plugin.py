@@ -12,7 +12,7 @@ one run of the recipe that ``--recipe`` names (or a fixture ``recipe`` of your o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.findings import CheckOutcome
     from harness.recipe import Recipe
     from harness.record import RunRecord
+    from harness.resume.run import ResumeReport
 
 MARKERS = {
     "gpu": "needs a CUDA device; skipped where there is none",
@@ -255,3 +256,27 @@ def watch() -> Callable[..., Any]:
     from harness.watch import watch
 
     return watch
+
+
+@pytest.fixture
+def resume() -> Callable[..., ResumeReport]:
+    """``resume("train.py", ["--epochs", "2"])`` kills the script, starts it again, and fails with what it lost.
+
+    Further arguments are those of :func:`harness.resume.run.resume_script`; it returns the report.
+    """
+
+    def must_survive(script: str, args: Sequence[str] = (), **options: Any) -> ResumeReport:
+        __tracebackhide__ = True
+        from harness.errors import CannotTry
+        from harness.report.resume import outcome_lines
+        from harness.resume.run import resume_script
+
+        try:
+            report = resume_script(script, args, **options)
+        except CannotTry as error:
+            raise _failure(error) from None
+        if report.failed:
+            pytest.fail("\n".join(outcome_lines(report)), pytrace=False)
+        return report
+
+    return must_survive

@@ -45,18 +45,23 @@ class Parting:
         return differing(self.whole.state, self.resumed.state, common=False)
 
     @property
+    def same_scale(self) -> bool:
+        return (self.whole.scale, self.whole.skipped) == (self.resumed.scale, self.resumed.skipped)
+
+    @property
     def same_inputs(self) -> bool:
         """Whether rows, weights and scale are the same, so that the same should be computed from them."""
-        return not self.rows_differ and not self.weights and self.whole.scale == self.resumed.scale
+        return not self.rows_differ and not self.weights and self.same_scale
 
     @property
     def keeps_gradients(self) -> bool:
         """Whether the gradients of the window's first micro-batches were saved, and only the others were computed."""
-        batches, number = self.whole.batches, len(self.resumed.batches)
-        rest = [each.rows for each in batches[len(batches) - number :]]
+        before = len(self.whole.batches) - len(self.resumed.batches)
         return (
             self.after == 0
-            and rest == [each.rows for each in self.resumed.batches]
+            and before > 0
+            and [each.rows for each in self.whole.batches[before:]] == [each.rows for each in self.resumed.batches]
+            and self.whole.losses[before:] == self.resumed.losses
             and not (self.weights or self.state)
             and self.whole.gradients == self.resumed.gradients
             and (self.whole.lr, self.whole.options) == (self.resumed.lr, self.resumed.options)
@@ -162,7 +167,7 @@ class Attempt:
             if parting.keeps_gradients:
                 continue
             same = whole.batches == _numbered_as(resumed, whole) and whole.losses == resumed.losses
-            same = same and (whole.lr, whole.options, whole.scale) == (resumed.lr, resumed.options, resumed.scale)
+            same = same and (whole.lr, whole.options) == (resumed.lr, resumed.options) and parting.same_scale
             same = same and not parting.weights and not parting.state and whole.gradients == resumed.gradients
             if not (same and parting.same_evaluations and not parting.others):
                 return parting

@@ -68,17 +68,18 @@ def other_values(attempt: Attempt) -> Iterator[tuple[Saved, Saved, str]]:
                 yield saved, there, key
 
 
-def other_files(attempt: Attempt) -> tuple[Saved, bool] | None:
-    """The first file that is written although it is not without the kill, or not although it is; and which of both."""
+def other_files(attempt: Attempt) -> tuple[Saved, int, bool] | None:
+    """The first file that is written although it is not without the kill, or not although it is; after which update,
+    and which of both."""
     whole, again, resumed = (_files(each) for each in (attempt.whole, attempt.again, attempt.resumed))
     expected = {key: saved for key, saved in whole.items() if key in again and key[0] > attempt.origin}
     found = {(at + attempt.origin, path): saved for (at, path), saved in resumed.items() if at}
     paths = {path for _, path in whole}
     for key in sorted(expected.keys() ^ found.keys()):
         if key not in found:
-            return expected[key], False
+            return expected[key], key[0], False
         if key[1] in paths:
-            return found[key], True
+            return found[key], key[0], True
     return None
 
 

@@ -43,6 +43,8 @@ class Update:
     """The groups' other numbers: weight decay, momentum."""
     scale: float
     """What a GradScaler had multiplied the loss by."""
+    skipped: int
+    """Steps since the one before that a GradScaler left out."""
     weights: Digests
     """Before the step, buffers among them."""
     state: Digests

@@ -58,6 +58,7 @@ class Recorder(Listener):
         self._held: list[Any] = []
         self._generators: list[torch.Generator] = []
         self._begin_window()
+        self._skipped = 0
         self._evaluations: list[str] = []
         self._others: dict[str, str] = {}
         self._update: Update | None = None
@@ -142,6 +143,7 @@ class Recorder(Listener):
             recording.kill()
 
     def on_skipped_step(self, event: SkippedStep) -> None:
+        self._skipped += 1
         self._begin_window()
 
     def on_step_begins(self, event: StepBegins) -> None:
@@ -158,6 +160,7 @@ class Recorder(Listener):
             lr=tuple(float(group["lr"]) for group in optimizer.param_groups if "lr" in group),
             options=joined(_options(optimizer)),
             scale=self._scale,
+            skipped=self._skipped,
             weights=self.weights(),
             state=state_of(optimizer, names),
             gradients={name: digest(p.grad) for name, p in named.items() if p.grad is not None},
@@ -175,7 +178,7 @@ class Recorder(Listener):
             recording.writer.write(self._update)
         self._update = None
         self._begin_window()
-        self._evaluations, self._others = [], {}
+        self._skipped, self._evaluations, self._others = 0, [], {}
         if recording.place.update == recording.updates:
             recording.kill()
         if recording.most_updates is not None and recording.updates >= recording.most_updates:

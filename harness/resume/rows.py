@@ -49,17 +49,18 @@ def _sequence(attempt: Attempt, parting: Parting) -> OtherRows:
     passes = [_rows(each) for each in epochs(attempt.whole)]
     number, place = _place(attempt, parting)
     own, rows = passes[number], _resumed_rows(attempt, parting)
+    known = parting.resumed.batches[0].number > 0
     epoch, left = f"epoch {number + 1}", len(own) - place
     expected = f"the {left} rows that are left of {epoch}" if place else f"the {left} rows of {epoch} in their order"
-    begins = _begins(own, rows)
+    begins = _begins(own, rows, known)
     if begins is not None and begins < place:
         again = "it begins again with its first row" if begins == 0 else f"it goes on from row {begins + 1}"
         return OtherRows("repeated", expected, f"{again}: {place - begins} rows are trained with a second time")
     if begins is not None and begins > place:
         return OtherRows("skipped", expected, f"{begins - place} rows of {epoch} are left out")
     for other, those in enumerate(passes):
-        begins = _begins(those, rows) if other != number else None
-        if begins is None:
+        begins = _begins(those, rows, known) if other != number else None
+        if begins not in (0, place):
             continue
         if other > number and begins == 0 and place == 0:
             return OtherRows("epoch skipped", expected, f"the rows of epoch {other + 1}")
@@ -101,12 +102,14 @@ def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
     raise AssertionError("every update with a batch is in an epoch")
 
 
-def _begins(whole: Sequence[Row], rows: Sequence[Row]) -> int | None:
-    """Where in an epoch the rows begin, if they go on as it does."""
+def _begins(whole: Sequence[Row], rows: Sequence[Row], known: bool) -> int | None:
+    """Where in an epoch the rows begin, if they go on as it does; ``known`` is where they end, at the latest with it."""
     if not rows or rows[0] not in whole:
         return None
     begins = whole.index(rows[0])
     length = min(len(rows), len(whole) - begins)
+    if known and length < len(rows):
+        return None
     return begins if list(whole[begins : begins + length]) == list(rows[:length]) else None
 
 

@@ -1,21 +1,36 @@
-"""Starts of scripts that are forked from a process in which the libraries have been imported: seconds less for each.
+"""The corpus of ``harness resume``, run in one process that has imported the libraries, and forks each start of a script.
 
-What is imported has not computed anything, so that a fork of it is as a process of its own.
+    python -m tests.resume.forked [--every-update] [NAMES]
+
+What is imported has not computed anything, so that a fork of it is as a process of its own, and seconds quicker. A line
+of JSON for each script that a name is part of, of those in one process, says what was found.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import tomllib
 import traceback
+from pathlib import Path
 from typing import Any, TextIO
 
+from harness.errors import CannotTry
 from harness.resume import child
+from harness.resume.journal import Journal
 from harness.resume.orders import Orders
+from harness.resume.plan import Kill, after_each, kills
+from harness.resume.run import resume_script
 from harness.resume.starts import Machine
+
+CORPUS = Path(__file__).parent / "corpus"
 
 
 def preload() -> None:
@@ -84,3 +99,48 @@ def install() -> None:
         return (spawn if machine._command.processes == 1 else original)(machine, orders, said)
 
     Machine._spawn = either  # type: ignore[method-assign]
+
+
+def scripts() -> list[dict[str, Any]]:
+    """The tables of the manifest."""
+    found: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["script"]
+    return found
+
+
+def result_of(entry: dict[str, Any], *, every_update: bool = False) -> dict[str, Any]:
+    """What ``harness resume`` says of a script of the corpus, as JSON."""
+
+    def places(whole: Journal) -> list[Kill]:
+        return kills(whole, 4, 0) + after_each(range(1, len(whole.updates)))
+
+    file = CORPUS / entry["file"]
+    folder = Path(tempfile.mkdtemp(prefix="resume-corpus-"))
+    shutil.copy(file, folder)
+    os.chdir(folder)
+    try:
+        report = resume_script(
+            file.name,
+            shlex.split(entry.get("args", "")),
+            resume_arguments=shlex.split(entry.get("resume_args", "")),
+            processes=entry.get("processes", 1),
+            places=places if every_update else None,
+        )
+        return {"file": entry["file"], **report.as_dict()}
+    except CannotTry as error:
+        return {"file": entry["file"], "error": str(error), "findings": [], "kills": []}
+    finally:
+        os.chdir(CORPUS)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(arguments: list[str]) -> None:
+    names = [each for each in arguments if not each.startswith("--")]
+    preload()
+    install()
+    for entry in scripts():
+        if any(name in entry["file"] for name in names or [""]) and entry.get("processes", 1) == 1:
+            print(json.dumps(result_of(entry, every_update="--every-update" in arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

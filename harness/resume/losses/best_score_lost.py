@@ -36,12 +36,12 @@ class BestScoreLost(Loss):
             return None
         found = other_files(attempt)
         if found is not None:
-            saved, written = found
+            saved, at, written = found
             return Evidence(
-                f"{saved.path} {'not ' * written}to be written after update {saved.at}",
+                f"{saved.path} {'not ' * written}to be written after update {at}",
                 f"it is {'not ' * (not written)}written then",
                 saved.where,
-                saved.at,
+                at,
             )
         for whole, resumed, key in other_values(attempt):
             if not is_tensor(whole.values[key]) and SCORE.search(key):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.resume.attempt import Attempt
-from harness.resume.evidence import end_differs, is_tensor, other_values
+from harness.resume.evidence import end_differs, is_tensor, other_files, other_values
 from harness.resume.loss import Evidence, Loss, several
 
 
@@ -34,7 +34,7 @@ class EmaLost(Loss):
                 attempt.load_line,
                 parting.update,
             )
-        if parting is not None or attempt.excess:
+        if parting is not None or attempt.excess or other_files(attempt) is not None:
             return None
         if end_differs(attempt):
             return Evidence(

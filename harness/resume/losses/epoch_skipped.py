@@ -17,7 +17,7 @@ class EpochSkipped(Loss):
     Save the number of the epoch that comes next where its predecessor is over, and begin with that.
 
     ## When it is right
-    Never within one run.
+    Never within one run of a script.
 
     ## References
     - https://github.com/verl-project/verl/issues/7401

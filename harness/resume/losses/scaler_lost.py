@@ -22,15 +22,19 @@ class ScalerLost(Loss):
     """
 
     id = "resume::scaler-lost"
+    explains = ("resume::rows-skipped", "resume::rows-repeated", "resume::data-order-lost", "resume::epoch-skipped")
 
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting
-        if attempt.anew or parting is None or parting.whole.scale == parting.resumed.scale:
+        if attempt.anew or parting is None or parting.same_scale:
             return None
+        scales = [
+            f"by {each.scale:g}, {each.skipped} steps left out before it" for each in (parting.whole, parting.resumed)
+        ]
         return Evidence(
-            f"a loss that is multiplied by {parting.whole.scale:g} in update {parting.update}",
-            f"by {parting.resumed.scale:g}",
+            f"a loss that is multiplied {scales[0]}, in update {parting.update}",
+            scales[1],
             attempt.load_line,
             parting.update,
         )

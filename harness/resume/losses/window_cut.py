@@ -16,7 +16,7 @@ class WindowCut(Loss):
     Write checkpoints only right after an optimizer step, or go on from the first micro-batch of the window.
 
     ## When it is right
-    Never.
+    Where the gradients are saved with the weights: then nothing is reported.
     """
 
     id = "resume::window-cut"
