@@ -50,8 +50,8 @@ class Parting:
 
     @property
     def same_inputs(self) -> bool:
-        """Whether rows, weights and scale are the same, so that the same should be computed from them."""
-        return not self.rows_differ and not self.weights and self.same_scale
+        """Whether weights and scale are the same, so that the same should be computed from the same rows."""
+        return not self.weights and self.same_scale
 
     @property
     def keeps_gradients(self) -> bool:
@@ -167,11 +167,21 @@ class Attempt:
             if parting.keeps_gradients:
                 continue
             same = whole.batches == _numbered_as(resumed, whole) and whole.losses == resumed.losses
-            same = same and (whole.lr, whole.options) == (resumed.lr, resumed.options) and parting.same_scale
+            same = same and (whole.lr, whole.options) == (resumed.lr, resumed.options)
+            same = same and parting.same_scale
             same = same and not parting.weights and not parting.state and whole.gradients == resumed.gradients
             if not (same and parting.same_evaluations and not parting.others):
                 return parting
         return None
+
+    @cached_property
+    def new_rows(self) -> bool:
+        """Whether rows are none of the uninterrupted run's, where they are told by what they hold: that is another."""
+        if self.parting is None or not self.parting.rows_differ:
+            return False
+        rows = {row for batch in self.parting.resumed.batches for row in batch.rows}
+        known = {row for update in self.whole.updates for batch in update.batches for row in batch.rows}
+        return bool(rows) and rows.isdisjoint(known)
 
     def pairs(self) -> Iterator[tuple[Update, Update]]:
         """Each update after the kill, with the uninterrupted run's."""

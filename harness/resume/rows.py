@@ -23,7 +23,7 @@ class OtherRows:
 def other_rows(attempt: Attempt) -> OtherRows | None:
     """What became of the rows at the first update that differs; None where they are the same."""
     parting = attempt.parting
-    if attempt.anew or parting is None or not parting.rows_differ or not parting.whole.batches:
+    if attempt.anew or parting is None or not parting.rows_differ or not parting.whole.batches or attempt.new_rows:
         return None
     if not parting.resumed.batches:
         return OtherRows("order", "a batch", "no batch")
@@ -103,7 +103,7 @@ def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
 
 
 def _begins(whole: Sequence[Row], rows: Sequence[Row], known: bool) -> int | None:
-    """Where in an epoch the rows begin, if they go on as it does; ``known`` is where they end, at the latest with it."""
+    """Where in an epoch the rows begin, if they go on as it does; ``known`` is that they end with it at the latest."""
     if not rows or rows[0] not in whole:
         return None
     begins = whole.index(rows[0])

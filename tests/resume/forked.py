@@ -1,4 +1,4 @@
-"""The corpus of ``harness resume``, run in one process that has imported the libraries, and forks each start of a script.
+"""The corpus of ``harness resume``, run by a process that has imported the libraries and forks each start of a script.
 
     python -m tests.resume.forked [--every-update] [NAMES]
 

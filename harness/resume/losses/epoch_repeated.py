@@ -3,6 +3,8 @@ from __future__ import annotations
 from harness.resume.attempt import Attempt
 from harness.resume.evidence import stops_by_score
 from harness.resume.loss import Evidence, Loss
+from harness.resume.plan import epochs
+from harness.resume.rows import other_rows
 
 
 class EpochRepeated(Loss):
@@ -29,6 +31,13 @@ class EpochRepeated(Loss):
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         if attempt.anew or attempt.excess <= 0 or (attempt.parting is None and stops_by_score(attempt)):
             return None
+        rows = other_rows(attempt)
+        if (
+            rows is not None
+            and rows.kind == "repeated"
+            and attempt.excess * len(epochs(attempt.whole)) < len(attempt.whole.updates)
+        ):
+            return None  # less than an epoch: the updates that are too many are those of the rows
         behind = f"{attempt.origin} updates and {attempt.epochs_behind} whole epochs before it was started again"
         return Evidence(
             f"{len(attempt.whole.updates)} updates in all, as without the kill",

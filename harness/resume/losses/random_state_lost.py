@@ -30,11 +30,12 @@ class RandomStateLost(Loss):
         parting = attempt.parting
         if attempt.anew or parting is None or not parting.same_inputs or parting.whole.modes != parting.resumed.modes:
             return None
-        drawn = parting.contents_differ or parting.whole.losses != parting.resumed.losses
+        contents = parting.contents_differ or attempt.new_rows
+        drawn = contents or (not parting.rows_differ and parting.whole.losses != parting.resumed.losses)
         generators = drawn_from(attempt, parting)
         if not drawn or not generators:
             return None
-        what = "rows hold the same numbers" if parting.contents_differ else "weights and rows give the same loss"
+        what = "rows hold the same numbers" if contents else "weights and rows give the same loss"
         return Evidence(
             f"the same {what} in update {parting.update}",
             f"others; {' and '.join(generators)} draw{'s' if len(generators) == 1 else ''} other random numbers",
