@@ -11,7 +11,9 @@ import torch
 
 import harness.report.terminal
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
+from harness.findings import Finding
 from harness.recipe import RECIPES, Recipe
+from harness.resume import run as resume_run
 from harness.sources import builtin, hub
 from harness.stages import CHECKS, Run, columns
 
@@ -252,3 +254,30 @@ def test_the_fixture_watch(pytester: pytest.Pytester) -> None:
     result = run(pytester)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*gradients::not-cleared*"])
+
+
+def test_resume(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails with what was lost, and returns the report."""
+    report = resume_run.ResumeReport("train.py", seconds={"uninterrupted": 1.0, "in all": 5.0})
+    lost = Finding("to go on", "it begins anew", "save it", check="resume::began-anew", severity="error", message="No.")
+    given = []
+
+    def resume_script(script: str, args: list[str], **options: object) -> resume_run.ResumeReport:
+        given.append((script, args, options))
+        report.findings = [lost] if "--lose" in args else []
+        return report
+
+    monkeypatch.setattr(resume_run, "resume_script", resume_script)
+    pytester.makepyfile(
+        """
+        def test_survives(resume):
+            assert resume("train.py", count=4).script == "train.py"
+
+        def test_loses(resume):
+            resume("train.py", ["--lose"])
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*error: resume::began-anew: No.*"])
+    assert given == [("train.py", (), {"count": 4}), ("train.py", ["--lose"], {})]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -83,6 +83,14 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A file or folder that got another name, as what is written beside a checkpoint does when it is complete."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A state that was loaded, or a file that was read."""
 
@@ -109,7 +117,7 @@ class End:
     others: Digests = field(default_factory=dict)
 
 
-KINDS: dict[str, type[Any]] = {"update": Update, "saved": Saved, "loaded": Loaded, "end": End}
+KINDS: dict[str, type[Any]] = {"update": Update, "saved": Saved, "moved": Moved, "loaded": Loaded, "end": End}
 
 
 @dataclass
@@ -147,10 +155,17 @@ class Journal:
             if saved.done and self.saves and self.saves[-1].number == saved.number:
                 self.saves.pop()
             self.saves.append(saved)
+        elif kind == "moved":
+            self._move(Path(line["before"]), Path(line["after"]))
         elif kind == "loaded":
             self.loads.append(Loaded(**line))
         else:
             self.end = End(**{name: _frozen(value) for name, value in line.items()})
+
+    def _move(self, before: Path, after: Path) -> None:
+        for number, saved in enumerate(self.saves):
+            if saved.done and Path(saved.path).is_relative_to(before):
+                self.saves[number] = replace(saved, path=str(after / Path(saved.path).relative_to(before)))
 
     def checkpoints(self, before: int | None = None) -> Iterator[Saved]:
         """The files with trained weights that were written to their end before the last update, or that update."""
@@ -168,7 +183,7 @@ class Writer:
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
-    def write(self, event: Update | Saved | Loaded | End | None) -> None:
+    def write(self, event: Update | Saved | Moved | Loaded | End | None) -> None:
         """Write down an event; None is the kill."""
         name = next((name for name, kind in KINDS.items() if type(event) is kind), "killed")
         self._file.write(json.dumps({"event": name} | ({} if event is None else asdict(event))) + "\n")

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from harness.resume.digests import values_in
-from harness.resume.journal import Loaded, Saved
+from harness.resume.journal import Loaded, Moved, Saved
 from harness.resume.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.locate import Locator
@@ -58,15 +58,22 @@ class Files:
             self._wrap_reader(patches, module, name)
         patches.when_imported("safetensors.torch", functools.partial(self._install_safetensors, patches))
 
-        sys.addaudithook(self._opened)  # none can be taken away: it ends with the process
+        sys.addaudithook(self._hears)  # none can be taken away: it ends with the process
 
-    def _opened(self, event: str, args: tuple[Any, ...]) -> None:
+    def _hears(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._opens(*args)
+        elif event == "os.rename":
+            before, after = (_path_of(each) for each in args[:2])
+            if before is not None and after is not None:
+                self.recording.writer.write(Moved(self._shown(before), self._shown(after)))
+
+    def _opens(self, opened: Any, mode: Any, flags: int) -> None:
         """A file that the script opens to write it anew: what it writes is not known, and a kill leaves it empty."""
-        if event != "open" or self.inside or threading.get_ident() != self.thread:
+        if self.inside or threading.get_ident() != self.thread:
             return
-        path, _, flags = args
         anew = flags & (os.O_WRONLY | os.O_RDWR) and flags & (os.O_TRUNC | os.O_EXCL)
-        target = _path_of(path) if anew else None
+        target = _path_of(opened) if anew else None
         if target is None or not target.absolute().is_relative_to(self.folder):
             return
         with self._writing():
@@ -119,15 +126,19 @@ class Files:
 
         patches.wrap(owner, name, saves)
 
+    def _shown(self, path: Path) -> str:
+        path = path.absolute()
+        return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path)
+
     def _begins(self, saved: Any, path: Path | None) -> Saved:
         self.written += 1
-        values, path = values_in(saved), Path(IN_MEMORY) if path is None else path.absolute()
+        values = values_in(saved)
         current = self.recording.current_weights()
         event = Saved(
             number=self.written,
             at=self.recording.updates,
             pending=self.recording.pending,
-            path=str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path),
+            path=IN_MEMORY if path is None else self._shown(path),
             values=values,
             weights=bool(current.intersection(values.values())),
             where=self.locator.where(),

@@ -1,9 +1,11 @@
 """The corpus of ``harness resume``, run by a process that has imported the libraries and forks each start of a script.
 
     python -m tests.resume.forked [--every-update] [NAMES]
+    python -m tests.resume.forked --command resume ARGS
 
 What is imported has not computed anything, so that a fork of it is as a process of its own, and seconds quicker. A line
-of JSON for each script that a name is part of, of those in one process, says what was found.
+of JSON for each script that a name is part of, of those in one process, says what was found. The second form is
+``harness resume ARGS`` in that way.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 
 def preload() -> None:
+    """Import what scripts of all styles do."""
     import accelerate  # noqa: F401
     import datasets  # noqa: F401
     import torch._dynamo  # noqa: F401, imported by the first optimizer that is made
@@ -134,6 +137,12 @@ def result_of(entry: dict[str, Any], *, every_update: bool = False) -> dict[str,
 
 
 def main(arguments: list[str]) -> None:
+    if "--command" in arguments:
+        import harness.watch.instrument  # noqa: F401
+        from harness.cli import main as command
+
+        install()
+        command(arguments[1:])
     names = [each for each in arguments if not each.startswith("--")]
     preload()
     install()
