@@ -25,12 +25,13 @@ def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
     """``count`` places to kill a script at, as different as can be; fewer where it makes fewer updates.
 
     In the middle of an epoch first, going on from a checkpoint that was written within an epoch if there is one; then
-    during a save, with another checkpoint before it; at the end of an epoch; in an accumulation window; and after any
-    other updates.
+    in the last file of a save, with another checkpoint before it; at the end of an epoch; in an accumulation window; in
+    another file; and after any other updates.
     """
     chance = random.Random(seed)
+    last, others = _during_a_save(whole)
     chosen: list[Kill] = []
-    for candidates in (_in_an_epoch(whole), _during_a_save(whole), _at_an_end(whole), _in_a_window(whole)):
+    for candidates in (_in_an_epoch(whole), last, _at_an_end(whole), _in_a_window(whole), others):
         if candidates and len(chosen) < count:
             chosen.append(chance.choice(candidates))
     taken = {kill.place.update for kill in chosen}
@@ -77,11 +78,14 @@ def _in_an_epoch(whole: Journal) -> list[Kill]:
     return [Kill("in an epoch", Place(update=update), update) for update in preferred]
 
 
-def _during_a_save(whole: Journal) -> list[Kill]:
-    """In each file of what is written together, from the second checkpoint on, or of the only one."""
+def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
+    """In the last file of what is written together, from the second checkpoint on or of the only one; in another."""
     ats = sorted({saved.at for saved in whole.checkpoints()})
     later = set(ats[1:] or ats)
-    return [Kill("during a save", Place(file=saved.number), saved.at) for saved in whole.saves if saved.at in later]
+    numbers = {saved.at: saved.number for saved in whole.saves if saved.at in later}
+    places = [Kill("during a save", Place(file=saved.number), saved.at) for saved in whole.saves if saved.at in later]
+    last = [kill for kill in places if kill.place.file == numbers[kill.at]]
+    return last, [kill for kill in places if kill not in last]
 
 
 def _at_an_end(whole: Journal) -> list[Kill]:

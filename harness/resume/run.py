@@ -15,7 +15,7 @@ from harness.findings import Finding
 from harness.resume.attempt import Attempt, Parting, differing
 from harness.resume.journal import Journal
 from harness.resume.judge import findings, shown_by
-from harness.resume.plan import Kill, kills
+from harness.resume.plan import Kill, after_each, kills
 from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start, check_size
 
 KILLS = 2
@@ -108,12 +108,16 @@ def resume_script(
         report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
         report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
         attempts: list[Attempt] = []
-        for number, kill in enumerate(chosen, start=2):
-            made, seconds = _kill(root, number, command, kill, resume_arguments, whole, again)
+        while chosen:
+            kill = chosen.pop(0)
+            made, seconds = _kill(root, 2 + len(report.kills), command, kill, resume_arguments, whole, again)
             attempts += made
             report.seconds["in all"] += seconds
             report.kills.append(_reported(made))
             tell(_line(report.kills[-1]))
+            elsewhere = {name for each in report.kills[:-1] for name in each.lost if each.kind != "during a save"}
+            if kill.kind == "during a save" and kill.at and set(report.kills[-1].lost) - elsewhere:
+                chosen.insert(0, after_each([kill.at])[0])  # right before it: is it the save's fault?
         report.findings = findings(attempts, script)
     return report
 

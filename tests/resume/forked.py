@@ -1,10 +1,10 @@
 """The corpus of ``harness resume``, run by a process that has imported the libraries and forks each start of a script.
 
-    python -m tests.resume.forked [--every-update] [NAMES]
+    python -m tests.resume.forked [--every-update] [--processes] [NAMES]
     python -m tests.resume.forked --command resume ARGS
 
 What is imported has not computed anything, so that a fork of it is as a process of its own, and seconds quicker. A line
-of JSON for each script that a name is part of, of those in one process, says what was found. The second form is
+of JSON for each script that a name is part of, of those in one process unless told otherwise, says what was found. The second form is
 ``harness resume ARGS`` in that way.
 """
 
@@ -146,8 +146,9 @@ def main(arguments: list[str]) -> None:
     names = [each for each in arguments if not each.startswith("--")]
     preload()
     install()
+    several = "--processes" in arguments
     for entry in scripts():
-        if any(name in entry["file"] for name in names or [""]) and entry.get("processes", 1) == 1:
+        if any(name in entry["file"] for name in names or [""]) and (several or entry.get("processes", 1) == 1):
             print(json.dumps(result_of(entry, every_update="--every-update" in arguments)), flush=True)
 
 

@@ -27,6 +27,8 @@ class WeightsLost(Loss):
         if attempt.anew or parting is None or parting.after or not parting.weights:
             return None
         names = parting.weights
+        if parting.whole.modes != parting.resumed.modes and not parting.whole.gradients.keys() & set(names):
+            return None  # buffers, which the forward pass before the step moves in training mode alone
         of = "all tensors" if len(names) == len(parting.whole.weights) else several(names)
         where, how = attempt.line_of({name: parting.whole.weights[name] for name in names})
         expected = f"the weights that update {parting.update} began with"

@@ -1,5 +1,5 @@
-"""Train with Accelerate and its default sampler, whose generator save_state does not keep: epochs after a
-restart have other orders.
+"""Train with Accelerate and its default sampler, whose orders come from torch's global generator, which
+save_state keeps.
 """
 
 from pathlib import Path
