@@ -94,6 +94,12 @@ def shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+def first_line(error: BaseException) -> str:
+    """An error in one line of bounded length: libraries quote whole files."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {shortened(first, 200)}" if first else type(error).__name__
+
+
 @dataclass(frozen=True)
 class CheckOutcome:
     """How one check came out, as a run record keeps it. ``reason`` says why it is not applicable."""
