@@ -71,7 +71,8 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> Iterator[None]:
     https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_load_initial_conftests
     """
     yield
-    if SHORT_OPTION in parser.parse_known_and_unknown_args([f"{SHORT_OPTION}=tiny"])[1][0]:
+    _, unknown = parser.parse_known_and_unknown_args([f"{SHORT_OPTION}=tiny"])
+    if unknown:
         _group(parser).addoption(SHORT_OPTION, dest="harness_recipe", metavar="VALUE", help="the same")
 
 
