@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from harness.errors import CannotTry
     from harness.recipe import Recipe
     from harness.record import RunRecord
 
@@ -42,8 +41,8 @@ OPTIONS = {
     "harness_loop": "train with this loop: plain, accelerate or trainer",
     "harness_baselines": "the folder of the baselines (default: baselines, and the shipped)",
 }
-"""Each is an option (``--harness-recipe``) and a setting; a path is seen from where it was written, the working directory
-or the rootdir."""
+"""Each is an option (``--harness-recipe``) and a setting. A path is seen from where it was written: from the working
+directory, or the rootdir."""
 
 SHORT_OPTION = "--recipe"
 
@@ -201,8 +200,8 @@ def _seen_from(folder: Path, name: str, value: str) -> str:
     if name == "harness_recipe":
         file, colon, recipe = value.rpartition(":")
         return f"{folder / file}:{recipe}" if colon and folder != Path.cwd() else value
-    is_path = name == "harness_baselines" or (name in ("harness_data", "harness_checkpoint") and (folder / value).exists())
-    return str(folder / value) if is_path and folder != Path.cwd() else value
+    may_be_a_name = name in ("harness_data", "harness_checkpoint") and not (folder / value).exists()
+    return value if name == "harness_loop" or may_be_a_name or folder == Path.cwd() else str(folder / value)
 
 
 def baselines_folder(config: pytest.Config) -> Path:

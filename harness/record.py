@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 
-from harness.files import StrictModel, read_model, write_atomically
+from harness.files import StrictModel, first_error, read_model, write_atomically
 from harness.findings import CheckOutcome, Difference, Finding, Outcome
 
 SCHEMA: Literal[1] = 1
@@ -106,12 +107,50 @@ class DocumentsRecord(StrictModel):
     """Whether it ended, or is still running, before all documents were through."""
 
 
+class _Keys(BaseModel):
+    """Keys of a part of a record that others rely on, beside those that they only compare."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _RecipeKeys(_Keys):
+    name: str = Field(min_length=1)
+    loop: str
+    seed: int
+    epochs: int = Field(ge=1)
+    processes: int = Field(default=1, ge=1)
+    metrics: Sequence[str] = ()
+
+
+class _FingerprintKeys(_Keys):
+    libraries: dict[str, str | None]
+    device: str
+    device_name: str | None
+
+
+def _has(keys: type[_Keys]) -> AfterValidator:
+    """Whether a part has the keys, with values of their types; it stays as it is, and in its order."""
+
+    def check(part: dict[str, Any]) -> dict[str, Any]:
+        try:
+            keys.model_validate(part)
+        except ValidationError as error:
+            raise ValueError(first_error(error)) from None
+        return part
+
+    return AfterValidator(check)
+
+
+RecordedRecipe = Annotated[dict[str, Any], _has(_RecipeKeys)]
+RecordedFingerprint = Annotated[dict[str, Any], _has(_FingerprintKeys)]
+
+
 class RunRecord(StrictModel):
     """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
-    recipe: dict[str, Any]
-    fingerprint: dict[str, Any]
+    recipe: RecordedRecipe
+    fingerprint: RecordedFingerprint
     findings: list[FindingInOrder]
     updates: int
     curves: Curves
@@ -164,9 +203,12 @@ class RunRecord(StrictModel):
         """
         return {record.check: record for record in self.checks}[check]
 
+    def as_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
     def write(self, path: Path) -> None:
         """Write the record as JSON, whole or not at all."""
-        write_atomically(path, self.model_dump_json(indent=2) + "\n")
+        write_atomically(path, self.as_json())
 
     @classmethod
     def read(cls, path: Path) -> RunRecord:

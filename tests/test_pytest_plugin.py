@@ -142,9 +142,7 @@ def test_bad_input_fails_in_one_test(project: pytest.Pytester) -> None:
         ("mine.py:smaller", "mine.py has no recipe 'smaller': expected *"),
     ],
 )
-def test_a_recipe_that_cannot_be_loaded_is_one_usage_error(
-    project: pytest.Pytester, recipe: str, message: str
-) -> None:
+def test_a_recipe_that_cannot_be_loaded_is_one_usage_error(project: pytest.Pytester, recipe: str, message: str) -> None:
     result = run(project, "--harness-recipe", recipe)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: harness: {message}"])
@@ -214,7 +212,7 @@ def test_nothing_changes_in_a_suite_that_does_not_use_it(
     pytester.makeconftest(OPTION)
     pytester.makepyfile(FOREIGN)
     run(pytester, "--recipe", "bread").assert_outcomes(passed=3)
-    strict = run(pytester, "--recipe", "bread", "--strict-markers")
+    strict = pytester.runpytest_subprocess("--recipe", "bread", "--strict-markers")  # marks are known to a process
     strict.assert_outcomes(errors=1)
     strict.stdout.fnmatch_lines(["*'gpu' not found in `markers` configuration option*"])
 

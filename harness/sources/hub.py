@@ -85,9 +85,7 @@ def raw_datasets(recipe: Recipe) -> DatasetDict:
             loaded = load_dataset(path, **configuration(name), **without_scripts())
     except Exception as error:
         if online:
-            message = (
-                f"could not download the data {recipe.dataset} from the hub ({first_line(error)}); {REMEDY}"
-            )
+            message = f"could not download the data {recipe.dataset} from the hub ({first_line(error)}); {REMEDY}"
         else:
             message = f"the data {recipe.dataset} is not in the local cache and the hub cannot be reached; {REMEDY}"
         raise CannotTry(message) from error

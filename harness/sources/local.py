@@ -98,7 +98,9 @@ def _check_object(path: Path) -> None:
     except (OSError, ValueError, RecursionError) as error:
         raise CannotTry(f"{path} cannot be read as JSON ({first_line(error)}); save the checkpoint anew") from error
     if not isinstance(content, dict):
-        raise CannotTry(f"{path} holds {shortened(repr(content), 40)}; expected a JSON object; save the checkpoint anew")
+        raise CannotTry(
+            f"{path} holds {shortened(repr(content), 40)}; expected a JSON object; save the checkpoint anew"
+        )
 
 
 def _layouts() -> str:

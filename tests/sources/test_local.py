@@ -318,7 +318,9 @@ def test_real_corpus(mrpc: Path) -> None:
 )
 def test_a_header_is_glues_own_in_all_its_names(glue: Path, header: str) -> None:
     write(glue, train__tsv=tsv(*ROWS[:4], header=header))
-    with pytest.raises(CannotTry, match=r"train\.tsv:1 has the header .*; expected Quality .*#2 String.* in this order"):
+    with pytest.raises(
+        CannotTry, match=r"train\.tsv:1 has the header .*; expected Quality .*#2 String.* in this order"
+    ):
         load_raw_datasets(recipe(glue))
 
 
@@ -331,7 +333,10 @@ def rows_of(labels: list[object]) -> str:
     [
         ({"train__tsv": b"\x00" * 80_000}, r"train\.tsv:1 has the header"),
         ({"train__tsv": tsv(*ROWS[:4]).replace("\n", "\r") * 500}, r"train\.tsv:1 has the header"),
-        ({"train__tsv": tsv("x" * 50_000 + "\t1\t2\ta\tb")}, r"train\.tsv:2 has the label 'xxx.*\.\.\.; expected 0 or 1"),
+        (
+            {"train__tsv": tsv("x" * 50_000 + "\t1\t2\ta\tb")},
+            r"train\.tsv:2 has the label 'xxx.*\.\.\.; expected 0 or 1",
+        ),
         ({"dev__tsv": None}, r"has a dev\.tsv that is no file, the validation split"),
     ],
 )
