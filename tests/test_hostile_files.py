@@ -23,7 +23,8 @@ from tests.baseline.conftest import make_record
 
 MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "25"))
 ODD: tuple[Any, ...] = (
-    None, True, 0, -1, 10**30, 1e308, "", "0", "x" * 2000, "\x00", "../..", "a\nb", "NaN", [], [[]], [None], {}, {"a": 1},
+    None, True, 0, -1, 10**30, 1e308, "", "0", "x" * 2000, "\x00", "../..", "a\nb", "NaN",
+    [], [[]], [None], {}, {"a": 1},
 )  # fmt: skip
 DEEP = "[" * 100_000
 

@@ -74,7 +74,7 @@ def checkpoint(folder: Path, *, weights: bool) -> Path:
     """The folder, once it has what ``from_pretrained`` needs.
 
     Raises:
-        CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights; or a JSON file in it is none.
+        CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights; or its JSON is none.
     """
     needs = {"configuration": ["config.json"], "tokenizer": TOKENIZER_FILES}
     if weights:
