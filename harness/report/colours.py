@@ -11,8 +11,8 @@ import click
 STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
     (re.compile(pattern), style)
     for pattern, style in (
-        (r"^  error: [\w:-]+|^harness: ", {"fg": "red", "bold": True}),
-        (r"^  warning: [\w:-]+", {"fg": "yellow", "bold": True}),
+        (r"^  error: [\w-]+(?:::[\w-]+)*|^harness: ", {"fg": "red", "bold": True}),
+        (r"^  warning: [\w-]+(?:::[\w-]+)*", {"fg": "yellow", "bold": True}),
         (r"^    (expected|observed|where|fix)(?=  )", {"dim": True}),
         (r"^ {14}> +\d+ \|.*$", {"bold": True}),
         (
