@@ -21,7 +21,7 @@ from harness.findings import CheckOutcome, Finding
 from harness.matrix import matrix_of
 from tests.baseline.conftest import make_record
 
-MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "25"))
+MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "12"))
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 10**30, 1e308, "", "0", "x" * 2000, "\x00", "../..", "a\nb", "NaN",
     [], [[]], [None], {}, {"a": 1},

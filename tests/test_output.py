@@ -72,7 +72,7 @@ def test_a_closed_stdout_is_none() -> None:
 def test_colours_on_a_terminal(environment: dict[str, str], styled: bool) -> None:
     main, other = pty.openpty()
     try:
-        with talk(stdout=other, env={**os.environ, "NO_COLOR": "", **environment}) as process:
+        with talk(stdout=other, env={**os.environ, "NO_COLOR": "", **environment}):
             first = os.read(main, 30)
             os.close(other)
             with suppress(OSError):  # which is how a terminal ends
