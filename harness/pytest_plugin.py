@@ -228,8 +228,12 @@ def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
     """
     from harness import recipe as recipes
 
-    given = {name: _given(config, f"harness_{name}") for name in ("data", "checkpoint", "loop")}
-    return recipes.with_options(recipe, **given)
+    return recipes.with_options(
+        recipe,
+        data=_given(config, "harness_data"),
+        checkpoint=_given(config, "harness_checkpoint"),
+        loop=_given(config, "harness_loop"),
+    )
 
 
 @pytest.fixture(scope="session")

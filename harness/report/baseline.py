@@ -48,7 +48,7 @@ def baseline_json(told: Iterable[tuple[Path, str | None, Baseline | Throughput |
 def _shown(path: Path, wrong: str | None, found: Baseline | Throughput | None) -> dict[str, Any]:
     if found is None:
         return {"file": str(path), "wrong": wrong}
-    about = {"file": str(path), "wrong": None, "name": found.name, "reason": found.reason, "runs": []}
+    about: dict[str, Any] = {"file": str(path), "wrong": None, "name": found.name, "reason": found.reason, "runs": []}
     if isinstance(found, Throughput):
         return about | {"kind": "throughput", "runs": [run.model_dump(mode="json") for run in found.runs]}
     kept = ("seed", "metrics", "loss", "commit", "dirty", "started")

@@ -93,8 +93,8 @@ def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]], wid
     Within ``width`` characters id, stage and as much as there is room for of what it says.
     """
     if width is not None:
-        rows = [("ID", "STAGE", "SAYS"), *((claim.id, stage, claim.sentence) for claim, stage, _ in claims)]
-        yield from (shortened(line, width) for line in table(rows))
+        short = [("ID", "STAGE", "SAYS"), *((claim.id, stage, claim.sentence) for claim, stage, _ in claims)]
+        yield from (shortened(line, width) for line in table(short))
         return
     rows = [("ID", "STAGE", "KIND", "DOCUMENTS", "EXPECTED", "CHECKS", "SAYS")]
     for claim, stage, checks in claims:
