@@ -196,12 +196,14 @@ def _given(config: pytest.Config, name: str) -> str | None:
 
 
 def _seen_from(folder: Path, name: str, value: str) -> str:
-    """The value, where it is a path absolute. A checkpoint may be a name on the hub, and data what is built in."""
+    """The value, where it is a path as it is seen from here. A checkpoint may be a name on the hub."""
+    if folder == Path.cwd() or name == "harness_loop":
+        return value
     if name == "harness_recipe":
         file, colon, recipe = value.rpartition(":")
-        return f"{folder / file}:{recipe}" if colon and folder != Path.cwd() else value
-    may_be_a_name = name in ("harness_data", "harness_checkpoint") and not (folder / value).exists()
-    return value if name == "harness_loop" or may_be_a_name or folder == Path.cwd() else str(folder / value)
+        return f"{folder / file}:{recipe}" if colon else value
+    is_name = value == "built-in" or (name == "harness_checkpoint" and not (folder / value).exists())
+    return value if is_name else str(folder / value)
 
 
 def baselines_folder(config: pytest.Config) -> Path:

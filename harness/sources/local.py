@@ -30,6 +30,8 @@ SENTENCE_HEADERS = (["sentence", "label"], ["index", "sentence"])
 READERS = {"parquet": "parquet", "jsonl": "json", "json": "json", "csv": "csv"}
 TOKENIZER_FILES = ["tokenizer.json", "vocab.txt", "vocab.json", "*.model"]
 JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
+LONGEST_TEXT = 1_000_000
+"""Characters of a text: one line of 10 MB keeps a tokenizer busy for minutes, and is a file that broke."""
 UNLABELLED = -1
 """Hugging Face's label of a row without one; GLUE publishes some test sets so."""
 
@@ -264,6 +266,8 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
                 f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
             )
         _check_labels(recipe, rows[recipe.label_column], split, where)
+        for name in recipe.text_columns:
+            _check_texts(name, rows[name], split, where)
         try:
             cast[split] = rows.select_columns(list(features)).cast(features)
         except Exception as error:
@@ -289,6 +293,23 @@ def _check_labels(recipe: Recipe, labels: Iterable[Any], split: str, where: str)
         f"{where}: row {row} of the {split} split has the label {shortened(repr(label), 40)}; expected one of the "
         f"recipe's {recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}, as a whole number"
     )
+
+
+def _check_texts(name: str, texts: Iterable[Any], split: str, where: str) -> None:
+    """Whether each is a text that can be tokenized."""
+    for row, text in enumerate(texts):
+        wrong = None
+        if text is None:
+            wrong = "nothing"
+        elif isinstance(text, str) and len(text) > LONGEST_TEXT:
+            wrong = f"{len(text)} characters"
+        elif isinstance(text, str) and "\0" in text:
+            wrong = "a NUL byte"
+        if wrong:
+            raise CannotTry(
+                f"{where}: row {row} of the {split} split has {wrong} in {name}; expected a text of up to "
+                f"{LONGEST_TEXT} characters"
+            )
 
 
 def _meant(label: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Value, load_from_disk
 
 from harness.errors import CannotTry
 from harness.recipe import RECIPES, Recipe
-from harness.sources import builtin, find_checkpoint, load_raw_datasets, local
+from harness.sources import builtin, find_checkpoint, load_raw_datasets, loading, local
 from harness.stages import Run
 from harness.stages.model import created
 from harness.stages.tokenize import load_tokenizer, model_config
@@ -400,3 +401,21 @@ def test_code_that_comes_with_a_checkpoint_is_not_executed(tmp_path: Path, monke
         with pytest.raises(CannotTry, match="code that comes with the checkpoint, which is never executed"):
             load(run)
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("x" * (local.LONGEST_TEXT + 1), "1000001 characters"), ("a\0b", "a NUL byte"), (None, "nothing")],
+)
+def test_a_text_that_is_none_is_named(tmp_path: Path, text: str | None, wrong: str) -> None:
+    rows = [{"sentence1": "a", "sentence2": "b", "label": 0}, {"sentence1": "a", "sentence2": text, "label": 1}]
+    good = rows_of([0, 1])
+    write(tmp_path, train__jsonl="\n".join(map(json.dumps, rows)) + "\n", validation__jsonl=good, test__jsonl=good)
+    with pytest.raises(CannotTry, match=f"row 1 of the train split has {wrong} in sentence2; expected a text"):
+        load_raw_datasets(recipe(tmp_path))
+
+
+def test_a_pickle_is_told_without_the_advice_to_execute_it() -> None:
+    with pytest.raises(CannotTry, match="its pickle is damaged or holds more than tensors") as refused, loading("it"):
+        raise pickle.UnpicklingError("Weights only load failed. Re-running with `weights_only` set to `False` ...")
+    assert "False" not in str(refused.value)
