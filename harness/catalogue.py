@@ -1,4 +1,4 @@
-"""The catalogue: every check of ``harness check`` by its id.
+"""The catalogue: every check of ``harness check``, and every loss of ``harness resume``, by its id.
 
 A check registers itself when its class is made (:class:`harness.watch.check.Check`); what can be listed, explained,
 selected and ignored, the pages in docs/checks, the hints in the terminal and the tests all come from here. Importing
@@ -12,7 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -21,6 +21,7 @@ from harness.errors import CannotTry
 from harness.findings import Severity
 
 PACKAGE = "harness.watch.checks"
+RESUME = "harness.resume.losses"
 
 SECTIONS = {
     "Why is this a bug?": "why",
@@ -96,18 +97,25 @@ def _names() -> dict[str, type[CatalogueEntry]]:
 
 
 @cache
-def _load() -> None:
-    package = importlib.import_module(PACKAGE)
-    for module in pkgutil.walk_packages(package.__path__, f"{PACKAGE}."):
+def _load(name: str) -> None:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         importlib.import_module(module.name)
 
 
 def checks() -> dict[str, type[CatalogueEntry]]:
-    """Every check of the package by its id, in the order of the ids."""
-    _load()
-    return {
-        check: _registered[check] for check in sorted(_registered) if _registered[check].__module__.startswith(PACKAGE)
-    }
+    """Every check of ``harness check`` by its id, in the order of the ids."""
+    return _of_package(PACKAGE)
+
+
+def losses() -> dict[str, type[CatalogueEntry]]:
+    """Every loss of ``harness resume`` by its id, in the order of the ids."""
+    return _of_package(RESUME)
+
+
+def _of_package(package: str) -> dict[str, type[CatalogueEntry]]:
+    _load(package)
+    return {name: _registered[name] for name in sorted(_registered) if _registered[name].__module__.startswith(package)}
 
 
 def names() -> list[str]:
@@ -122,37 +130,39 @@ def families() -> list[str]:
     return sorted({check.partition("::")[0] for check in checks()})
 
 
-def resolve(names: Iterable[str]) -> set[str]:
-    """The ids that are meant: each name is an id, one that a check had before, or a family.
+def resolve(names: Iterable[str], known: Mapping[str, type[CatalogueEntry]] | None = None) -> set[str]:
+    """The ids that are meant, of all checks or of ``known``: a name is an id, one that a check had before, or a family.
 
     Raises:
         CannotTry: there is no check and no family of that name.
     """
     found = set()
-    known = checks()
-    former = _names()
+    known = checks() if known is None else known
+    former = {name: check for name, check in _names().items() if check.id in known}
+    families = sorted({check.partition("::")[0] for check in known})
     for name in names:
         family = name.removesuffix("::*").removesuffix("::")
         if name in former:
             found.add(former[name].id)
-        elif family in families():
+        elif family in families:
             found |= {check for check in known if check.startswith(f"{family}::")}
         else:
-            close = difflib.get_close_matches(name, [*former, *families()], n=1, cutoff=0.4)
+            close = difflib.get_close_matches(name, [*former, *families], n=1, cutoff=0.4)
             meant = f"; did you mean {former[close[0]].id if close[0] in former else close[0]}?" if close else ""
             raise CannotTry(f"there is no check {name}{meant or '; harness explain lists them'}")
     return found
 
 
 def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The pages of the checks that are named, of all without a name, in the form of ``harness explain --json``.
+    """The pages of the checks and losses that are named, of all without a name, as ``harness explain --json`` has them.
 
     Raises:
         CannotTry: there is no check and no family of that name.
     """
     names = list(names)
-    wanted = resolve(names) if names else set(checks())
-    return [_explained(check) for name, check in checks().items() if name in wanted]
+    known = checks() | losses()
+    wanted = resolve(names, known) if names else set(known)
+    return [_explained(known[name]) for name in sorted(wanted)]
 
 
 def _explained(check: type[CatalogueEntry]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ given, and names without a prefix (``--recipe``, ``watch``) are taken where nobo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ import pytest
 if TYPE_CHECKING:
     from harness.recipe import Recipe
     from harness.record import RunRecord
+    from harness.resume.run import ResumeReport
 
 MARKERS = {
     "gpu": "needs a CUDA device; skipped where there is none",
@@ -391,9 +392,34 @@ def harness_watch() -> Callable[..., Any]:
     return watch
 
 
+@pytest.fixture
+def harness_resume() -> Callable[..., ResumeReport]:
+    """``resume("train.py", ["--epochs", "2"])`` kills the script, starts it again, and fails with what it lost.
+
+    Further arguments are those of :func:`harness.resume.run.resume_script`; it returns the report.
+    """
+
+    def must_survive(script: str, args: Sequence[str] = (), **options: Any) -> ResumeReport:
+        __tracebackhide__ = True
+        from harness.errors import CannotTry
+        from harness.report.resume import outcome_lines
+        from harness.resume.run import resume_script
+
+        try:
+            report = resume_script(script, args, **options)
+        except CannotTry as error:
+            raise _failure(error) from None
+        if report.failed:
+            pytest.fail("\n".join(outcome_lines(report)), pytrace=False)
+        return report
+
+    return must_survive
+
+
 SHORT_NAMES = {
     "recipe": harness_recipe,
     "run_record": harness_run_record,
     "baseline": harness_baseline,
     "watch": harness_watch,
+    "resume": harness_resume,
 }

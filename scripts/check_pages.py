@@ -1,9 +1,10 @@
-"""Write docs/checks: a page for each check of ``harness check``, an index, and the JSON schema of its report.
+"""Write docs/checks: a page for each check of ``harness check`` and each loss of ``harness resume``, an index, and the
+JSON schemas of their reports.
 
     python -m scripts.check_pages
 
-All of it comes from the checks' docstrings and from their examples in tests/checks, which the tests execute. A
-test holds the files against what this writes.
+All of it comes from the docstrings and from the checks' examples in tests/checks, which the tests execute. A test holds
+the files against what this writes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness import catalogue
+from harness.resume.run import ResumeReport
 from harness.watch.script import CheckReport
 
 ROOT = Path(__file__).parents[1]
@@ -27,8 +29,14 @@ EXAMPLES = ROOT / "tests" / "checks"
 def files() -> dict[Path, str]:
     """The text of every file below docs/checks."""
     pages = catalogue.explain()
+    checks, losses = sorted(catalogue.checks()), sorted(catalogue.losses())
     written = {DOCS / path_of(page["id"]): page_text(page) for page in pages}
-    return {DOCS / "README.md": index(pages), DOCS / "report.schema.json": schema(), **written}
+    return {
+        DOCS / "README.md": index(pages),
+        DOCS / "report.schema.json": schema(CheckReport, checks, "Finding", "NotLookedAt"),
+        DOCS / "resume.schema.json": schema(ResumeReport, losses, "Finding"),
+        **written,
+    }
 
 
 def path_of(check: str) -> str:
@@ -37,10 +45,11 @@ def path_of(check: str) -> str:
 
 def index(pages: list[dict[str, Any]]) -> str:
     lines = [
-        "# The checks of `harness check`",
+        "# The checks of `harness check`, and the losses of `harness resume`",
         "",
-        f"{len(pages)} checks, each with a page that says why it is a bug, what to do, and when it is right all the",
-        "same; `harness explain CHECK` prints it. `report.schema.json` describes what `harness check --json` writes.",
+        f"{len(catalogue.checks())} checks and {len(catalogue.losses())} losses (`resume::`), each with a page that",
+        "says why it is a bug, what to do, and when it is right all the same; `harness explain CHECK` prints it.",
+        "`report.schema.json` describes what `harness check --json` writes, `resume.schema.json` that of `resume`.",
     ]
     family = ""
     for page in pages:
@@ -60,9 +69,9 @@ def page_text(page: Mapping[str, Any]) -> str:
             continue
         content = "\n".join(f"- {each}" for each in page[key]) if isinstance(page[key], list) else page[key]
         lines += [f"## {title}", "", content, ""]
-        if key == "why":
+        if key == "why" and page["id"] in catalogue.checks():
             lines += _example(page["id"], "bad", "Example")
-        if key == "remedy":
+        if key == "remedy" and page["id"] in catalogue.checks():
             lines += _example(page["id"], "good", "Write instead")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -72,12 +81,11 @@ def _example(check: str, kind: str, title: str) -> list[str]:
     return [f"### {title}", "", "```python", text, "```", ""]
 
 
-def schema() -> str:
-    """Of what ``harness check --json`` writes, with the checks' ids."""
-    found = TypeAdapter(CheckReport).json_schema()
-    ids = sorted(catalogue.checks())
+def schema(report: type[Any], ids: list[str], *names: str) -> str:
+    """Of what ``--json`` writes, with the ids that may stand in what is ``names`` there."""
+    found = TypeAdapter(report).json_schema()
     found["properties"] = {"schema": {"const": 1}, **found["properties"]}
-    for name in ("Finding", "NotLookedAt"):
+    for name in names:
         found["$defs"][name]["properties"]["check"] = {"enum": ids}
     return json.dumps(found, indent=1) + "\n"
 

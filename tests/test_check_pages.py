@@ -7,6 +7,7 @@ import json
 import pytest
 
 from harness import catalogue
+from harness.resume.run import ResumeReport
 from harness.watch.script import CheckReport
 from scripts.check_pages import DOCS, files
 
@@ -33,3 +34,6 @@ def test_the_schema_describes_a_report() -> None:
     schema = json.loads((DOCS / "report.schema.json").read_text(encoding="utf-8"))
     assert set(schema["properties"]) == set(CheckReport("train.py").as_dict())
     assert schema["$defs"]["Finding"]["properties"]["check"]["enum"] == list(catalogue.checks())
+    schema = json.loads((DOCS / "resume.schema.json").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) == set(ResumeReport("train.py").as_dict())
+    assert schema["$defs"]["Finding"]["properties"]["check"]["enum"] == list(catalogue.losses())

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, documents, explain, matrix, run
+from harness.cli import baseline, check, claims, documents, explain, matrix, resume, run
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
@@ -45,6 +45,7 @@ def main() -> None:
 for command in (
     run.run,
     check.check,
+    resume.resume,
     explain.explain,
     baseline.baseline,
     documents.documents,

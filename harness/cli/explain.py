@@ -15,9 +15,9 @@ from harness.cli.output import echo, say
 @click.argument("name", metavar="[CHECK|FAMILY]", required=False, shell_complete=complete_names)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def explain(name: str | None, as_json: bool) -> None:
-    """Say what a check of harness check is about: why it is a bug, what to do, and when it is right all the same.
+    """Say what a check of harness check, or a loss of harness resume, is about: why it is a bug, and what to do.
 
-    Without an argument list every check; with a family's name its checks.
+    Without an argument list all of them; with a family's name its checks.
     """
     from harness import catalogue
     from harness.report.explain import list_lines, page_lines

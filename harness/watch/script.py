@@ -104,7 +104,7 @@ def check_script(
             named does not exist, here, in ``[tool.harness]`` of a pyproject.toml or in a comment of the script.
     """
     begun, process, folder = time.perf_counter(), os.getpid(), Path.cwd()
-    path = None if module else _readable(script)
+    path = None if module else readable_script(script)
 
     from harness.settings import wanted
     from harness.watch import checks_of
@@ -127,8 +127,8 @@ def check_script(
         return status if leaving is None else leaving(lambda: outcome(ended))
 
     threads.leaving = left
-    with _as_main(script, arguments, path), _room_on_the_stack(), instrumented(threads):
-        end = _run(script, path, threads.locator)
+    with as_main(script, arguments, path), room_on_the_stack(), instrumented(threads):
+        end = run_as_main(script, path, threads.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
     return outcome(end.crashed)
@@ -179,7 +179,7 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
 
 
 @contextmanager
-def _room_on_the_stack() -> Iterator[None]:
+def room_on_the_stack() -> Iterator[None]:
     """What is below the script on the stack, and what the watch adds to each call, does not count towards the limit on
     recursion that the script sets."""
     set_limit, below = sys.setrecursionlimit, len(traceback.extract_stack())
@@ -191,16 +191,18 @@ def _room_on_the_stack() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _End:
+class Ending:
     """How a script ended."""
 
     crashed: str | None = None
     """Its traceback, or what it ended itself with."""
     code: Any = None
     """What ``sys.exit`` is given in a process that ends as the script did."""
+    where: str | None = None
+    """The script's line that raised."""
 
 
-def _run(script: str, path: Path | None, locator: Locator) -> _End:
+def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
     """Run the script, or the module where there is no path, up to the end of the threads that Python waits for."""
     from harness.watch.monitor import UpdateLimitReached
 
@@ -212,19 +214,21 @@ def _run(script: str, path: Path | None, locator: Locator) -> _End:
             else:
                 runpy.run_path(str(path), run_name="__main__")
         except UpdateLimitReached:
-            return _End()
+            return Ending()
         except SystemExit as ended:
             if ended.code not in (None, 0):
-                return _End(f"{script} ended itself with sys.exit({ended.code!r})", ended.code)
+                return Ending(f"{script} ended itself with sys.exit({ended.code!r})", ended.code)
         _wait_for_threads(before, locator)
     except KeyboardInterrupt:
-        return _End(f"{script} was interrupted", 130)
+        return Ending(f"{script} was interrupted", 130)
     except BaseException as error:
         if path is None and isinstance(error, ImportError) and not _own_frames(error.__traceback__):
             raise CannotTry(f"there is no module {script} to run: {error}") from error
         crashed = _traceback(error)
-        return _End(crashed, crashed)
-    return _End()
+        frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if locator.is_users(frame)]
+        places = [locator.shown((frame.f_code.co_filename, line)) for frame, line in frames]
+        return Ending(crashed, crashed, places[-1] if places else None)
+    return Ending()
 
 
 def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
@@ -323,7 +327,7 @@ def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _readable(script: str) -> Path:
+def readable_script(script: str) -> Path:
     path = Path(script)
     if path.is_dir():
         path = path / "__main__.py"
@@ -340,7 +344,7 @@ def _readable(script: str) -> Path:
 
 
 @contextmanager
-def _as_main(script: str, arguments: Sequence[str], path: Path | None) -> Iterator[None]:
+def as_main(script: str, arguments: Sequence[str], path: Path | None) -> Iterator[None]:
     """``sys.argv`` and ``sys.path`` as the script expects them."""
     argv, first = sys.argv, sys.path[:]
     sys.argv = [script, *arguments]
@@ -353,7 +357,7 @@ def _as_main(script: str, arguments: Sequence[str], path: Path | None) -> Iterat
 
 def _own_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     """The frames of the script, without those that started it."""
-    ours = str(Path(__file__).parent)
+    ours = tuple(str(Path(__file__).parents[1] / part) for part in ("watch", "resume"))
     frames = traceback.extract_tb(trace)
     started = [i for i, frame in enumerate(frames) if frame.filename.startswith(ours) or "runpy" in frame.filename]
     leading = 0

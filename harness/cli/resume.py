@@ -1,0 +1,76 @@
+"""``harness resume``"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from harness.cli.options import FOUND, json_option
+from harness.cli.output import Output, echo, say
+from harness.errors import CannotTry
+
+
+@click.command(
+    short_help="Kill a training script, start it again, and name what it lost.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="How often.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Chooses among places for a kill.")
+@click.option("--resume-args", default="", metavar="ARGS", help="Given besides ARGS where it is started again.")
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Start N with torchrun."
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@json_option("Also write what was found to this file.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def resume(
+    script: str,
+    arguments: tuple[str, ...],
+    kills: int,
+    seed: int,
+    resume_args: str,
+    processes: int,
+    module: bool,
+    json_file: Path | None,
+) -> None:
+    """Kill a training script of your own, start it again, and name what it lost.
+
+    It runs in copies of the working directory: twice to its end, then N times killed (within an epoch, during a save,
+    at an epoch's end, in an accumulation window, anywhere) and started again with the same command. From its first
+    update then, rows, losses, weights and optimizer state must be the uninterrupted run's, bit for bit.
+
+    Exit status: 0 every kill was survived, 1 something was lost, 2 could not run: the script crashes, keeps no
+    checkpoint, or differs from itself in two uninterrupted runs.
+    """
+    out = Output(json_file)
+    out.check()
+
+    from harness.report import annotations
+    from harness.report.resume import outcome_lines
+    from harness.resume.run import resume_script
+
+    try:
+        more = shlex.split(resume_args)
+    except ValueError as error:
+        raise CannotTry(f"--resume-args {resume_args!r} cannot be read as a command line: {error}") from error
+    report = resume_script(
+        script,
+        arguments,
+        module=module,
+        resume_arguments=more,
+        count=kills,
+        seed=seed,
+        processes=processes,
+        tell=partial(say, err=True),
+    )
+    echo(outcome_lines(report), err=True)
+    if annotations.running_in_github_actions():
+        out.echo(annotations.of_findings(report.findings))
+    out.write_json(json.dumps(report.as_dict(), indent=2))
+    sys.exit(FOUND if report.failed else 0)

@@ -1,0 +1,91 @@
+"""One start of the script, in a process of its own: ``python -m harness.resume.child FILE`` with what to do in FILE."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+from harness.resume.journal import Writer
+from harness.resume.orders import Orders, Place
+from harness.resume.recorder import Recorder, Recording
+from harness.resume.saves import Files
+from harness.watch.instrument import instrumented
+from harness.watch.instrument.patches import Patches
+from harness.watch.locate import Locator
+from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
+
+
+def main(file: str) -> int:
+    orders = Orders.read(Path(file))
+    rank = int(os.environ.get("RANK", "0"))
+    orders.pid_file(rank).write_text(str(os.getpid()))
+    path = None if orders.module else readable_script(orders.script)
+    with orders.journal(rank).open("a", encoding="utf-8") as journal:
+        return _run(orders, path, journal, rank)
+
+
+def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int) -> int:
+    def kill() -> NoReturn:
+        recording.writer.write(None)
+        _end_all(orders, rank)
+
+    def ended() -> NoReturn:
+        recording.recorders[0].end(endless=True)
+        _end_all(orders, rank)
+
+    recording = Recording(
+        Writer(journal), orders.place if rank == 0 else Place(), orders.most_updates if rank == 0 else None, kill, ended
+    )
+
+    def recorder(monitor: Monitor) -> Recorder:
+        return Recorder(monitor, recording)
+
+    locator = Locator(path)
+    threads = Threads(Options((recorder,)), locator)
+    main_recorder = recording.recorders[0]
+
+    def finish(crashed: str | None, where: str | None = None) -> None:
+        failed = threads.broken or next(iter(threads.crashed.values()), None)
+        if len([each for each in recording.recorders if each.trained]) > 1:
+            failed = failed or "the script trains in several threads"
+        main_recorder.end(crashed=crashed, where=where, failed=failed)
+
+    def left(status: int) -> int:
+        finish(f"{orders.script} ended itself with os._exit({status})" if status else None)
+        return status
+
+    threads.leaving = left
+    process, patches = os.getpid(), Patches(threads.fails)
+    Files(recording, locator, Path.cwd()).install(patches)
+    try:
+        with as_main(orders.script, orders.arguments, path), room_on_the_stack(), instrumented(threads):
+            end = run_as_main(orders.script, path, locator)
+    finally:
+        patches.undo()
+    if os.getpid() != process:
+        sys.exit(end.code)
+    finish(end.crashed, end.where)
+    if end.crashed is not None:
+        print(end.crashed, file=sys.stderr)
+    return 0 if end.crashed is None else 1
+
+
+def _end_all(orders: Orders, rank: int) -> NoReturn:
+    """Kill the launcher, the other ranks and this process, as a machine that goes down would."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        os.kill(os.getppid(), signal.SIGKILL)
+    for other in orders.pids():
+        if other != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemExit  # not reached
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,175 @@
+"""The journal of one start of a script: a line of JSON for each thing that happened, read back as dataclasses.
+
+Nothing in it is a tensor: tensors and states are digests, equal where the bits are. Each line reaches the file before
+the script goes on, so that a kill loses none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+Digests = dict[str, str]
+"""Digests of tensors by their names."""
+
+
+@dataclass(frozen=True)
+class BatchTrained:
+    """A batch that a backward pass came from."""
+
+    number: int
+    """Of the pass over a DataLoader, counted over the passes that train; 0 where the script makes its own batches."""
+    rows: tuple[str | int, ...]
+    """What tells the rows: their places in the dataset where a sampler says them, else digests of what they hold."""
+    content: str
+    """Digest of all its tensors."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """One optimizer step, with all that it was computed from."""
+
+    at: int
+    """Counted from 1 in this start of the script."""
+    batches: tuple[BatchTrained, ...]
+    losses: tuple[str, ...]
+    """Of each backward pass since the step before."""
+    lr: tuple[float, ...]
+    """Of each parameter group."""
+    options: str
+    """The groups' other numbers: weight decay, momentum."""
+    scale: float
+    """What a GradScaler had multiplied the loss by."""
+    skipped: int
+    """Steps since the one before that a GradScaler left out."""
+    weights: Digests
+    """Before the step, buffers among them."""
+    state: Digests
+    """The optimizer's, before the step, by parameter and kind."""
+    gradients: Digests
+    random: Digests
+    """The states of the generators of random numbers."""
+    modes: str
+    """Which modules are in training mode, and which parameters get gradients."""
+    evaluations: tuple[str, ...] = ()
+    """Digests of what models said without gradients since the step before."""
+    others: Digests = field(default_factory=dict)
+    """The weights of models that were evaluated since then and are not trained, by their classes."""
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One file that was written."""
+
+    number: int
+    """Counted from 1 in this start."""
+    at: int
+    """Updates made before it."""
+    pending: int
+    """Backward passes since the latest update."""
+    path: str
+    """Relative to the working directory where it lies below it."""
+    values: Digests
+    """What it holds, by the keys that lead to it: digests of tensors and lists, numbers and words as they are."""
+    weights: bool
+    """Whether trained weights are among it."""
+    where: str | None
+    done: bool = False
+    """Whether it was written to its end."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A state that was loaded, or a file that was read."""
+
+    into: str
+    """module, optimizer, scheduler, or file."""
+    at: int
+    where: str | None
+
+
+@dataclass(frozen=True)
+class End:
+    """How a start ended by itself."""
+
+    weights: Digests
+    crashed: str | None = None
+    """The script's own traceback, or how it ended itself."""
+    where: str | None = None
+    """The line that raised."""
+    endless: bool = False
+    """Whether it was ended because it made many more updates than the uninterrupted run."""
+    failed: str | None = None
+    """Why the recorder could not record."""
+    evaluations: tuple[str, ...] = ()
+    others: Digests = field(default_factory=dict)
+
+
+KINDS: dict[str, type[Any]] = {"update": Update, "saved": Saved, "loaded": Loaded, "end": End}
+
+
+@dataclass
+class Journal:
+    """What happened in one start of a script, in one of its processes."""
+
+    updates: list[Update] = field(default_factory=list)
+    saves: list[Saved] = field(default_factory=list)
+    loads: list[Loaded] = field(default_factory=list)
+    end: End | None = None
+    killed: bool = False
+    """Whether it came to where it was to be killed."""
+
+    @classmethod
+    def read(cls, path: Path) -> Journal:
+        """A journal as far as it was written; the last line of a process that was killed may be cut."""
+        journal = cls()
+        if not path.exists():
+            return journal
+        for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+            journal._add(json.loads(line))
+        return journal
+
+    def _add(self, line: dict[str, Any]) -> None:
+        kind = line.pop("event")
+        if kind == "killed":
+            self.killed = True
+        elif kind == "update":
+            line["batches"] = tuple(
+                BatchTrained(each["number"], tuple(each["rows"]), each["content"]) for each in line["batches"]
+            )
+            self.updates.append(Update(**{name: _frozen(value) for name, value in line.items()}))
+        elif kind == "saved":
+            saved = Saved(**line)
+            if saved.done and self.saves and self.saves[-1].number == saved.number:
+                self.saves.pop()
+            self.saves.append(saved)
+        elif kind == "loaded":
+            self.loads.append(Loaded(**line))
+        else:
+            self.end = End(**{name: _frozen(value) for name, value in line.items()})
+
+    def checkpoints(self, before: int | None = None) -> Iterator[Saved]:
+        """The files with trained weights that were written to their end before the last update, or that update."""
+        last = len(self.updates) if before is None else before
+        return (saved for saved in self.saves if saved.done and saved.weights and saved.at < last)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Writer:
+    """Writes a journal."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, event: Update | Saved | Loaded | End | None) -> None:
+        """Write down an event; None is the kill."""
+        name = next((name for name, kind in KINDS.items() if type(event) is kind), "killed")
+        self._file.write(json.dumps({"event": name} | ({} if event is None else asdict(event))) + "\n")
+        self._file.flush()

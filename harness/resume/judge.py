@@ -1,0 +1,61 @@
+"""Which losses the attempts show, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from harness import catalogue
+from harness.findings import Finding
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss
+
+FALLBACK = "resume::computes-otherwise"
+"""What is said where nothing else explains a difference."""
+
+TORN = "resume::checkpoint-torn"
+
+
+def all_losses() -> dict[str, type[Loss]]:
+    """Every loss by its id."""
+    return {name: loss for name, loss in catalogue.losses().items() if issubclass(loss, Loss)}
+
+
+def shown_by(attempt: Attempt) -> dict[str, Evidence]:
+    """What was lost after one kill, without what follows from it."""
+    known = all_losses()
+    found = {name: shown for name, loss in known.items() if (shown := loss.shown_by(attempt)) is not None}
+    if "resume::fails" in found:
+        return {"resume::fails": found["resume::fails"]}
+    if len(found) > 1:
+        found.pop(FALLBACK, None)
+    explained = {effect for name in found for effect in known[name].explains}
+    return {name: evidence for name, evidence in found.items() if name not in explained}
+
+
+def findings(attempts: Iterable[Attempt], script: str) -> list[Finding]:
+    """What was lost after any of the kills; of each loss the first.
+
+    What is lost by a kill during a save, and by no other, is the save's fault.
+    """
+    known, found = all_losses(), dict[str, Finding]()
+    for attempt in sorted(attempts, key=lambda each: each.kill.kind == "during a save"):
+        for name, evidence in shown_by(attempt).items():
+            if name in found:
+                continue
+            if attempt.kill.kind == "during a save":
+                found.setdefault(TORN, known[TORN].finding(_torn(attempt, name, evidence), script))
+                break
+            found[name] = known[name].finding(evidence, script)
+    return list(found.values())
+
+
+def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
+    torn = attempt.killed.saves[-1]
+    return replace(
+        evidence,
+        expected=f"to go on although {torn.path} was being written at update {torn.at}",
+        observed=f"{name.partition('::')[2]}: {evidence.observed}",
+        where=torn.where,
+        update=torn.at,
+    )

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss
+
+
+class BeganAnew(Loss):
+    """A script that was killed begins again with its first update, although it had written a checkpoint.
+
+    ## Why is this a bug?
+    All work until the kill is lost without a word: exit status 0, a log that looks right, and twice the hours. Often
+    the checkpoint is written and never looked for, or looked for under another name.
+
+    ## What to do
+    Look for the checkpoint at the start and go on from it; if the script takes an argument for that, give it to
+    harness resume with --resume-args.
+
+    ## When it is right
+    Where no checkpoint had been written before the kill: then nothing is reported.
+    """
+
+    id = "resume::began-anew"
+    explains = ("resume::epoch-repeated",)
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        checkpoint = attempt.checkpoint
+        if not attempt.anew or checkpoint is None or checkpoint.at == 0:
+            return None
+        return Evidence(
+            f"to go on after update {checkpoint.at}, whose checkpoint is {checkpoint.path}",
+            "the first update after the kill is the first of all: its weights, its optimizer and its rows",
+            attempt.load_line,
+            1,
+        )

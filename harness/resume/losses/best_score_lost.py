@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import SCORE, is_tensor, other_files, other_values, stops_by_score
+from harness.resume.loss import Evidence, Loss
+
+
+class BestScoreLost(Loss):
+    """What decides which checkpoint is the best, or when to stop, is lost in a resume.
+
+    ## Why is this a bug?
+    The first evaluation after the resume counts as the best so far and overwrites a better model, or patience is
+    counted from the start again and the run ends at another update.
+
+    ## What to do
+    Save the best score and the count of evaluations without a better one with the weights, and load them.
+
+    ## When it is right
+    Where each start is meant to keep a best model of its own.
+    """
+
+    id = "resume::best-score-lost"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        if attempt.anew or attempt.parting is not None:
+            return None
+        if attempt.excess and stops_by_score(attempt):
+            return Evidence(
+                f"{len(attempt.whole.updates)} updates, as without the kill",
+                f"{attempt.made}: it is decided by another score or count when to stop",
+                attempt.load_line,
+                min(attempt.made, len(attempt.whole.updates)),
+            )
+        if attempt.excess:
+            return None
+        found = other_files(attempt)
+        if found is not None:
+            saved, at, written = found
+            return Evidence(
+                f"{saved.path} {'not ' * written}to be written after update {at}",
+                f"it is {'not ' * (not written)}written then",
+                saved.where,
+                at,
+            )
+        for whole, resumed, key in other_values(attempt):
+            if not is_tensor(whole.values[key]) and SCORE.search(key):
+                return Evidence(
+                    f"{key} {whole.values[key]} in {whole.path} after update {whole.at}",
+                    resumed.values[key],
+                    attempt.load_line,
+                    whole.at,
+                )
+        return None

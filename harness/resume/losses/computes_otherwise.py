@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss, several
+
+
+class ComputesOtherwise(Loss):
+    """The same weights and rows give another loss, gradient or update after a resume.
+
+    ## Why is this a bug?
+    Something that is no tensor was lost: a model that was left in evaluation mode, parameters that are frozen or no
+    longer are, clipping, a loss weight, a precision.
+
+    ## What to do
+    Make model and loss the same way at every start, before the checkpoint is loaded; call model.train() at the start of
+    each epoch.
+
+    ## When it is right
+    Never on one machine: two uninterrupted runs of the script were the same.
+    """
+
+    id = "resume::computes-otherwise"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        parting = attempt.parting
+        if attempt.anew or parting is None:
+            return None
+        whole, resumed = parting.whole, parting.resumed
+        if whole.modes != resumed.modes:
+            observed = "other modules are in training mode, or other parameters are frozen"
+        elif whole.losses != resumed.losses:
+            observed = "another loss"
+        elif whole.gradients != resumed.gradients:
+            observed = "other gradients"
+        elif parting.weights:
+            observed = f"other weights in {several(parting.weights)}"
+        else:
+            observed = "models that are evaluated say something else"
+        return Evidence(
+            f"update {parting.update} to be computed as without the kill", observed, attempt.load_line, parting.update
+        )

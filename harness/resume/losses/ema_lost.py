@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import end_differs, is_tensor, other_files, other_values
+from harness.resume.loss import Evidence, Loss, several
+
+
+class EmaLost(Loss):
+    """A second copy of the weights, such as their moving average, is another after a resume.
+
+    ## Why is this a bug?
+    Averaged weights are what is evaluated and shipped. Made anew from the weights at hand they have forgotten all
+    updates before the kill, while the training itself goes on as it should.
+
+    ## What to do
+    Save the state_dict() of the averaged model too, with its count of updates, and load it.
+
+    ## When it is right
+    Where the average is meant to begin anew.
+    """
+
+    id = "resume::ema-lost"
+    explains = ("resume::best-score-lost",)
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        if attempt.anew:
+            return None
+        parting = attempt.parting
+        if parting is not None and parting.others and not (parting.weights or parting.rows_differ):
+            return Evidence(
+                f"the weights of {several(parting.others)} that are evaluated before update {parting.update}",
+                "others, while those that are trained are the same",
+                attempt.load_line,
+                parting.update,
+            )
+        if parting is not None or attempt.excess or other_files(attempt) is not None:
+            return None
+        if end_differs(attempt):
+            return Evidence(
+                "the weights of the model that is evaluated at the end",
+                "others, while those that are trained are the same",
+                attempt.load_line,
+            )
+        for whole, _, key in other_values(attempt):
+            if is_tensor(whole.values[key]):
+                return Evidence(
+                    f"the same {key} in {whole.path} after update {whole.at} as without the kill",
+                    "another, while the weights that are trained are the same",
+                    attempt.load_line,
+                    whole.at,
+                )
+        return None

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import stops_by_score
+from harness.resume.loss import Evidence, Loss
+from harness.resume.rows import other_rows
+
+
+class EpochSkipped(Loss):
+    """The script makes fewer updates in all than without the kill: an epoch is left out.
+
+    ## Why is this a bug?
+    A counter that is saved before it is raised, or raised twice, ends the training an epoch early at each resume; exit
+    status 0.
+
+    ## What to do
+    Save the number of the epoch that comes next where its predecessor is over, and begin with that.
+
+    ## When it is right
+    Never within one run of a script.
+
+    ## References
+    - https://github.com/verl-project/verl/issues/7401
+    """
+
+    id = "resume::epoch-skipped"
+    explains = (
+        "resume::data-order-lost",
+        "resume::schedule-lost",
+        "resume::random-state-lost",
+    )
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        rows = other_rows(attempt)
+        if attempt.anew or attempt.excess >= 0 or (attempt.parting is None and stops_by_score(attempt)):
+            return None
+        if rows is not None and rows.kind not in ("epoch skipped", "order"):
+            return None
+        return Evidence(
+            f"{len(attempt.whole.updates)} updates in all, as without the kill",
+            f"{attempt.made}: {attempt.origin} before it was started again, and {len(attempt.resumed.updates)} after",
+            attempt.load_line,
+            attempt.made,
+        )

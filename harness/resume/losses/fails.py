@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss
+
+
+class Fails(Loss):
+    """The script cannot be started again after it was killed.
+
+    ## Why is this a bug?
+    What the first start left behind (a folder, a checkpoint, a lock) makes the next one raise: nothing is silent here,
+    but nobody can go on.
+
+    ## What to do
+    Read the error; a checkpoint must load into what the script has made at that point, and folders must be allowed to
+    exist.
+
+    ## When it is right
+    Where the script wants an argument to go on; give it with --resume-args.
+    """
+
+    id = "resume::fails"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        end = attempt.resumed.end
+        if end is not None and end.crashed is None:
+            return None
+        said = "it ended without a word" if end is None or end.crashed is None else end.crashed.strip().splitlines()[-1]
+        return Evidence(
+            f"to go on after a kill at update {attempt.kill.at}",
+            said,
+            None if end is None else end.where,
+            attempt.origin + len(attempt.resumed.updates) + 1,
+        )

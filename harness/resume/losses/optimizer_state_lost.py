@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss, several
+
+
+class OptimizerStateLost(Loss):
+    """The optimizer begins with another state after a resume: moments and step counts are lost.
+
+    ## Why is this a bug?
+    Adam without its moments takes its next updates at nearly full learning rate in the sign of single gradients, and
+    its bias correction begins anew: the loss jumps after each resume, and the run is another one.
+
+    ## What to do
+    Save optimizer.state_dict() with the weights, and load it into the new optimizer after that was given its
+    parameters.
+
+    ## When it is right
+    Where an optimizer is made anew on purpose, at a new phase of the training.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    id = "resume::optimizer-state-lost"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        parting = attempt.parting
+        if attempt.anew or parting is None or not parting.state or (parting.after and parting.weights):
+            return None
+        whole, resumed = parting.whole.state, parting.resumed.state
+        where, how = attempt.line_of({name: whole[name] for name in parting.state if name in whole})
+        observed = f"another in {several(parting.state)}" if resumed else "none"
+        expected = f"the state that the optimizer had before update {parting.update}"
+        return Evidence(expected, f"{observed}; {how}", where, parting.update)

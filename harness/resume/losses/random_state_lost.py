@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import drawn_from
+from harness.resume.loss import Evidence, Loss
+
+
+class RandomStateLost(Loss):
+    """Random numbers go on from another state after a resume: dropout, augmentation or noise are drawn anew.
+
+    ## Why is this a bug?
+    The same weights and rows give another loss. A seed that is set at each start makes the script draw what it drew in
+    its first updates again; without one nobody can repeat the run.
+
+    ## What to do
+    Save and set the states of the generators that are drawn from: random.getstate(), numpy.random.get_state(),
+    torch.get_rng_state(), torch.cuda.get_rng_state_all().
+
+    ## When it is right
+    Where the resumed run need not be the uninterrupted one bit for bit: results differ as between two seeds.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/randomness.html
+    """
+
+    id = "resume::random-state-lost"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        parting = attempt.parting
+        if attempt.anew or parting is None or not parting.same_inputs or parting.whole.modes != parting.resumed.modes:
+            return None
+        contents = parting.contents_differ or attempt.new_rows
+        drawn = contents or (not parting.rows_differ and parting.whole.losses != parting.resumed.losses)
+        generators = drawn_from(attempt, parting)
+        if not drawn or not generators:
+            return None
+        what = "rows hold the same numbers" if contents else "weights and rows give the same loss"
+        return Evidence(
+            f"the same {what} in update {parting.update}",
+            f"others; {' and '.join(generators)} draw{'s' if len(generators) == 1 else ''} other random numbers",
+            attempt.load_line,
+            parting.update,
+        )

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import evidence_of_rows
+from harness.resume.loss import Evidence, Loss
+
+
+class RowsRepeated(Loss):
+    """Rows of an epoch that was begun before the kill are trained with a second time.
+
+    ## Why is this a bug?
+    The epoch begins again with its first batch, or goes back too far: its rows weigh twice, and the schedule reaches
+    its end before the data do.
+
+    ## What to do
+    Save how many batches of the epoch are done, and skip as many of the same order: accelerate.skip_first_batches, a
+    sampler with a state, or a slice of the epoch's permutation.
+
+    ## When it is right
+    Where an epoch that was begun is meant to be repeated from the checkpoint at its start: then the weights of that
+    checkpoint are loaded, and nothing is reported.
+    """
+
+    id = "resume::rows-repeated"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        return evidence_of_rows(attempt, "repeated")

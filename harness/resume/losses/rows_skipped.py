@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import evidence_of_rows
+from harness.resume.loss import Evidence, Loss
+
+
+class RowsSkipped(Loss):
+    """Rows of an epoch that was begun before the kill are never trained with.
+
+    ## Why is this a bug?
+    The rest of the epoch is left out, or more batches are skipped than were done: after some kills a large part of the
+    data has not been seen.
+
+    ## What to do
+    Count the batches that are done where the checkpoint is written, in batches and not in updates, and skip exactly as
+    many once.
+
+    ## When it is right
+    Where data are an endless stream and any part of it is as good.
+
+    ## References
+    - https://github.com/modelscope/ms-swift/issues/10050
+    """
+
+    id = "resume::rows-skipped"
+    explains = ("resume::epoch-skipped",)
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        return evidence_of_rows(attempt, "skipped")

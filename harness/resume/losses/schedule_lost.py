@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss
+
+
+class ScheduleLost(Loss):
+    """The learning rate, or another number of the optimizer, goes on from another place of its schedule.
+
+    ## Why is this a bug?
+    Warmup is gone through again, or the decay begins anew: from the resume on every update is made with another
+    learning rate than planned, and no log says so.
+
+    ## What to do
+    Save scheduler.state_dict() with the weights and load it after the optimizer's; do not rely on last_epoch alone.
+
+    ## When it is right
+    Where the rest of the run is meant to have another schedule.
+    """
+
+    id = "resume::schedule-lost"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        parting = attempt.parting
+        if attempt.anew or parting is None:
+            return None
+        whole, resumed = parting.whole, parting.resumed
+        if whole.lr == resumed.lr and whole.options == resumed.options:
+            return None
+        if whole.lr != resumed.lr:
+            rates = (", ".join(f"{lr:.6g}" for lr in each.lr) for each in (whole, resumed))
+            expected, observed = (f"a learning rate of {each}" for each in rates)
+        else:
+            expected, observed = "the options that the optimizer had", "others, such as weight decay or momentum"
+        return Evidence(f"{expected} in update {parting.update}", observed, attempt.load_line, parting.update)

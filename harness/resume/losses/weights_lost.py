@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss, several
+
+
+class WeightsLost(Loss):
+    """Weights after a resume are not those that the script had when it wrote its checkpoint.
+
+    ## Why is this a bug?
+    The checkpoint lacks tensors that training changes (a head, buffers such as BatchNorm's, a second model), holds them
+    in a lower precision, or is not the one that belongs to the optimizer's state.
+
+    ## What to do
+    Save and load the state_dict() of every module that is trained, buffers included, in the precision that it is
+    trained in, and all from one moment.
+
+    ## When it is right
+    Never within one run: a new run that starts from old weights is no resume.
+    """
+
+    id = "resume::weights-lost"
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        parting = attempt.parting
+        if attempt.anew or parting is None or parting.after or not parting.weights:
+            return None
+        names = parting.weights
+        of = "all tensors" if len(names) == len(parting.whole.weights) else several(names)
+        where, how = attempt.line_of({name: parting.whole.weights[name] for name in names})
+        expected = f"the weights that update {parting.update} began with"
+        return Evidence(expected, f"others in {of}; {how}", where, parting.update)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.evidence import evidence_of_rows
+from harness.resume.loss import Evidence, Loss
+
+
+class WindowCut(Loss):
+    """A checkpoint within an accumulation window loses the gradients of its first micro-batches.
+
+    ## Why is this a bug?
+    Gradients are in no state_dict: the micro-batches before the checkpoint count as done, and their gradients are gone.
+    The update is made from a part of its window, or the windows are shifted from then on.
+
+    ## What to do
+    Write checkpoints only right after an optimizer step, or go on from the first micro-batch of the window.
+
+    ## When it is right
+    Where the gradients are saved with the weights: then nothing is reported.
+    """
+
+    id = "resume::window-cut"
+    explains = ("resume::rows-skipped",)
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        return evidence_of_rows(attempt, "window")

@@ -1,0 +1,59 @@
+"""What one start of the script is told: how it is run, where it writes its journal, where it is killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Place:
+    """Where a script is killed: one of the three is set, or none.
+
+    After an update that has just been made; after a backward pass towards the next one; or while a file is half
+    written.
+    """
+
+    update: int | None = None
+    backward: tuple[int, int] | None = None
+    """Updates made, and backward passes since."""
+    file: int | None = None
+    """The number of the file, counted from 1."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    folder: str
+    """Where the journals of its processes are written, and their numbers."""
+    script: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    place: Place = field(default_factory=Place)
+    most_updates: int | None = None
+    """End the script where it makes so many: it would not end by itself."""
+
+    @property
+    def file(self) -> Path:
+        return Path(self.folder, "orders.json")
+
+    def write(self) -> None:
+        Path(self.folder).mkdir(parents=True)
+        self.file.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, file: Path) -> Orders:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        backward = found["place"]["backward"]
+        place = Place(**{**found["place"], "backward": tuple(backward) if backward else None})
+        return cls(**{**found, "place": place, "arguments": tuple(found["arguments"])})
+
+    def journal(self, rank: int) -> Path:
+        return Path(self.folder, f"journal-{rank}.jsonl")
+
+    def pid_file(self, rank: int) -> Path:
+        return Path(self.folder, f"pid-{rank}")
+
+    def pids(self) -> Iterator[int]:
+        return (int(path.read_text()) for path in Path(self.folder).glob("pid-*"))

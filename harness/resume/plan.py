@@ -1,0 +1,99 @@
+"""Where a script is killed: chosen from what it did uninterrupted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.resume.journal import Journal
+from harness.resume.orders import Place
+
+Kind = Literal["in an epoch", "during a save", "at the end of an epoch", "in an accumulation window", "after an update"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    kind: Kind
+    place: Place
+    at: int
+    """Updates made until then."""
+
+
+def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
+    """``count`` places to kill a script at, as different as can be; fewer where it makes fewer updates.
+
+    In the middle of an epoch first, going on from a checkpoint that was written within an epoch if there is one; then
+    during a save, with another checkpoint before it; at the end of an epoch; in an accumulation window; and after any
+    other updates.
+    """
+    chance = random.Random(seed)
+    chosen: list[Kill] = []
+    for candidates in (_in_an_epoch(whole), _during_a_save(whole), _at_an_end(whole), _in_a_window(whole)):
+        if candidates and len(chosen) < count:
+            chosen.append(chance.choice(candidates))
+    taken = {kill.place.update for kill in chosen}
+    others = [kill for kill in after_each(range(1, len(whole.updates))) if kill.place.update not in taken]
+    more = chance.sample(others, min(len(others), count - len(chosen)))
+    return chosen + sorted(more, key=lambda kill: kill.at)
+
+
+def after_each(updates: Iterable[int]) -> list[Kill]:
+    """A kill after each of these updates."""
+    return [Kill("after an update", Place(update=number), number) for number in updates]
+
+
+def ends_of_epochs(whole: Journal) -> set[int]:
+    """Updates with which a pass over the training rows ends."""
+    return {each[-1][0] for each in epochs(whole)}
+
+
+def epochs(journal: Journal) -> list[list[tuple[int, Sequence[str | int]]]]:
+    """The batches of each pass as (update, rows). Batches of the script's own begin a pass where a row comes again."""
+    found: list[list[tuple[int, Sequence[str | int]]]] = []
+    number, seen = -1, set[str | int]()
+    for update in journal.updates:
+        for batch in update.batches:
+            again = batch.number == 0 and not seen.isdisjoint(batch.rows)
+            if batch.number != number or again:
+                found.append([])
+                number, seen = batch.number, set()
+            seen.update(batch.rows)
+            found[-1].append((update.at, batch.rows))
+    return found
+
+
+def _in_an_epoch(whole: Journal) -> list[Kill]:
+    ends, ats = ends_of_epochs(whole), sorted({saved.at for saved in whole.checkpoints()})
+    inside = [at for at in ats if at and at not in ends]
+    last = len(whole.updates)
+    candidates = [
+        (update, before)
+        for update in range(2, last)
+        if update not in ends and (before := max((at for at in ats if at < update), default=0))
+    ]
+    preferred = [update for update, before in candidates if before in inside] or [update for update, _ in candidates]
+    return [Kill("in an epoch", Place(update=update), update) for update in preferred]
+
+
+def _during_a_save(whole: Journal) -> list[Kill]:
+    """In each file of what is written together, from the second checkpoint on, or of the only one."""
+    ats = sorted({saved.at for saved in whole.checkpoints()})
+    later = set(ats[1:] or ats)
+    return [Kill("during a save", Place(file=saved.number), saved.at) for saved in whole.saves if saved.at in later]
+
+
+def _at_an_end(whole: Journal) -> list[Kill]:
+    first = min((saved.at for saved in whole.checkpoints()), default=0)
+    ends = [end for end in sorted(ends_of_epochs(whole)) if first < end < len(whole.updates)]
+    return [Kill("at the end of an epoch", Place(update=end), end) for end in ends]
+
+
+def _in_a_window(whole: Journal) -> list[Kill]:
+    first = min((saved.at for saved in whole.checkpoints()), default=0)
+    return [
+        Kill("in an accumulation window", Place(backward=(update.at - 1, len(update.losses) // 2)), update.at - 1)
+        for update in whole.updates
+        if len(update.losses) > 1 and update.at - 1 >= max(first, 1)
+    ]

@@ -1,0 +1,238 @@
+"""The recorder: a listener that writes down each update of a loop, and kills the process where that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from harness.resume.digests import digest, joined, random_states, state_of, weights_of
+from harness.resume.journal import BatchTrained, End, Loaded, Update, Writer
+from harness.resume.orders import Place
+from harness.torch_objects import held_by
+from harness.watch.events import Backward, Batch, Forward, Listener, Load, SkippedStep, Step, StepBegins
+from harness.watch.facts.batches import rows_in, tensors_in
+from harness.watch.monitor import Monitor
+
+
+@dataclass
+class Recording:
+    """What the recorders of a process share with what looks at the files that it writes."""
+
+    writer: Writer
+    place: Place
+    most_updates: int | None
+    kill: Callable[[], None]
+    ended: Callable[[], None]
+    """Ends the script, which makes too many updates."""
+    updates: int = 0
+    pending: int = 0
+    """Backward passes since the latest update."""
+    recorders: list[Recorder] = field(default_factory=list)
+
+    def current_weights(self) -> frozenset[str]:
+        """Digests of the trained weights as they are now."""
+        return frozenset(each for recorder in self.recorders for each in recorder.weights().values())
+
+
+class Recorder(Listener):
+    """Writes a journal of one loop."""
+
+    id: ClassVar[str] = "resume::recorder"
+    looked = True
+
+    def __init__(self, monitor: Monitor, recording: Recording) -> None:
+        self.monitor, self._recording = monitor, recording
+        recording.recorders.append(self)
+        self._models: list[nn.Module] = []
+        """Those that are trained, in the order of their first call."""
+        self._optimizers: list[Optimizer] = []
+        self._called: dict[int, BatchTrained] = {}
+        """What a forward pass was given, by its number, until a backward pass comes from it."""
+        self._passes: dict[int, int] = {}
+        """Numbers of the passes that train, by the identity of what stands for them, which is held."""
+        self._held: list[Any] = []
+        self._generators: list[torch.Generator] = []
+        self._begin_window()
+        self._skipped = 0
+        self._evaluations: list[str] = []
+        self._others: dict[str, str] = {}
+        self._update: Update | None = None
+
+    @property
+    def trained(self) -> bool:
+        return bool(self._optimizers)
+
+    def lacks(self) -> str:
+        return ""
+
+    def summary(self) -> None:
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        pass
+
+    def _begin_window(self) -> None:
+        self._batches: list[BatchTrained] = []
+        self._losses: list[str] = []
+        self._scale, self._modes = 1.0, ""
+        self._recording.pending = 0
+
+    # What is trained with
+
+    def on_forward(self, event: Forward) -> None:
+        if not event.gradients:
+            self._evaluated(event)
+            return
+        if not any(event.model is each for each in self._models):
+            self._models.append(event.model)
+        self._modes = joined(
+            f"{name} {module.training}" for name, module in event.model.named_modules(remove_duplicate=False)
+        )
+        self._called[event.number] = self._trained(event)
+
+    def _trained(self, event: Forward) -> BatchTrained:
+        batch = event.batch
+        if batch is None:
+            return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
+        rows = _places(batch.indices)
+        return BatchTrained(
+            self._number(batch), rows if rows is not None else tuple(_contents(batch.data)), _content(batch.data)
+        )
+
+    def _number(self, batch: Batch) -> int:
+        """Of the pass: it gets one when the first forward that can be differentiated comes from it."""
+        if id(batch.of) not in self._passes:
+            self._passes[id(batch.of)] = len(self._passes) + 1
+            self._held.append(batch.of)
+            loader = batch.of.loader
+            found = [getattr(each, "generator", None) for each in (loader, getattr(loader, "sampler", None))]
+            self._generators = [each for each in found if isinstance(each, torch.Generator)]
+        return self._passes[id(batch.of)]
+
+    def _evaluated(self, event: Forward) -> None:
+        if event.logits is not None:
+            self._evaluations.append(digest(event.logits))
+        if not self._is_trained(event.model):
+            name = type(event.model).__name__
+            self._others.setdefault(name, joined(weights_of(event.model).values()))
+
+    def _is_trained(self, model: nn.Module) -> bool:
+        trained = {id(parameter) for optimizer in self._optimizers for parameter in held_by(optimizer)}
+        own = list(model.parameters())
+        return not trained or not own or any(id(parameter) in trained for parameter in own)
+
+    # Updates
+
+    def on_backward(self, event: Backward) -> None:
+        reached = [number for number in event.reached if number in self._called] or list(self._called)
+        for number in sorted(reached):
+            batch = self._called.pop(number)
+            if batch not in self._batches:
+                self._batches.append(batch)
+        self._called.clear()
+        self._losses.append(_exact(event.root))
+        self._scale = event.scale
+        recording = self._recording
+        recording.pending += 1
+        if recording.place.backward == (recording.updates, recording.pending):
+            recording.kill()
+
+    def on_skipped_step(self, event: SkippedStep) -> None:
+        self._skipped += 1
+        self._begin_window()
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        if not any(event.optimizer is each for each in self._optimizers):
+            self._optimizers.append(event.optimizer)
+        optimizer, names = event.optimizer, self._names()
+        held = held_by(optimizer)
+        named = {names.get(id(parameter), f"parameter {n}"): parameter for n, parameter in enumerate(held)}
+        frozen = [name for name, parameter in named.items() if not parameter.requires_grad]
+        self._update = Update(
+            at=self._recording.updates + 1,
+            batches=tuple(self._batches),
+            losses=tuple(self._losses),
+            lr=tuple(float(group["lr"]) for group in optimizer.param_groups if "lr" in group),
+            options=joined(_options(optimizer)),
+            scale=self._scale,
+            skipped=self._skipped,
+            weights=self.weights(),
+            state=state_of(optimizer, names),
+            gradients={name: digest(p.grad) for name, p in named.items() if p.grad is not None},
+            random=random_states(self._generators),
+            modes=joined([self._modes, *frozen]),
+            evaluations=tuple(self._evaluations),
+            others=dict(self._others),
+            where=event.where,
+        )
+
+    def on_step(self, event: Step) -> None:
+        recording = self._recording
+        if self._update is not None:
+            recording.updates += 1
+            recording.writer.write(self._update)
+        self._update = None
+        self._begin_window()
+        self._skipped, self._evaluations, self._others = 0, [], {}
+        if recording.place.update == recording.updates:
+            recording.kill()
+        if recording.most_updates is not None and recording.updates >= recording.most_updates:
+            recording.ended()
+
+    def on_load(self, event: Load) -> None:
+        kind = "module" if isinstance(event.into, nn.Module) else None
+        kind = kind or ("optimizer" if isinstance(event.into, Optimizer) else "scheduler")
+        self._recording.writer.write(Loaded(kind, self._recording.updates, event.where))
+
+    # Weights
+
+    def _names(self) -> dict[int, str]:
+        """Names of the parameters of the models that are trained, by ``id``."""
+        return {id(p): name for model in reversed(self._models) for name, p in model.named_parameters()}
+
+    def weights(self) -> dict[str, str]:
+        """Of the models that are trained, and of what the optimizers hold besides."""
+        found: dict[str, str] = {}
+        for number, model in enumerate(self._models):
+            mine = weights_of(model)
+            found |= {name if name not in found else f"{name} ({number + 1})": each for name, each in mine.items()}
+        known = self._names()
+        others = (p for optimizer in self._optimizers for p in held_by(optimizer) if id(p) not in known)
+        return found | {f"parameter {number}": digest(p) for number, p in enumerate(others)}
+
+    def end(self, failed: str | None = None, **how: Any) -> None:
+        """Write down how the start ended, or why it could not be recorded."""
+        weights = self.weights() if failed is None else {}
+        evaluations = tuple(self._evaluations)
+        self._recording.writer.write(End(weights, failed=failed, evaluations=evaluations, others=self._others, **how))
+
+
+def _options(optimizer: Optimizer) -> Iterator[str]:
+    """What the groups were made with, but for the learning rate."""
+    for group in optimizer.param_groups:
+        yield from (f"{name}={group.get(name)}" for name in sorted(optimizer.defaults) if name != "lr")
+
+
+def _places(indices: Any) -> tuple[int, ...] | None:
+    """The rows' places in the dataset, where the sampler drew whole numbers."""
+    indices = indices if isinstance(indices, (list, tuple)) else [indices]
+    return tuple(indices) if indices and all(isinstance(each, int) for each in indices) else None
+
+
+def _contents(data: Any) -> Iterable[str]:
+    """A digest of each row, or of all where rows cannot be told."""
+    rows = max((len(tensor) for _, tensor in tensors_in(data) if tensor.dim() > 0), default=0)
+    return [row.hex() for row in rows_in(data, rows)] or [_content(data)]
+
+
+def _content(data: Any) -> str:
+    return joined(f"{name} {digest(tensor)}" for name, tensor in tensors_in(data))
+
+
+def _exact(root: torch.Tensor) -> str:
+    return float(root.detach()).hex() if root.numel() == 1 else digest(root)

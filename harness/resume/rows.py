@@ -1,0 +1,117 @@
+"""Which rows a script goes on with after a kill, and which it should have: repeated, skipped, or in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.resume.attempt import Attempt, Parting
+from harness.resume.plan import epochs
+
+Row = str | int
+Kind = Literal["repeated", "skipped", "order", "window", "epoch skipped"]
+
+
+@dataclass(frozen=True)
+class OtherRows:
+    kind: Kind
+    expected: str
+    observed: str
+
+
+def other_rows(attempt: Attempt) -> OtherRows | None:
+    """What became of the rows at the first update that differs; None where they are the same."""
+    parting = attempt.parting
+    if attempt.anew or parting is None or not parting.rows_differ or not parting.whole.batches or attempt.new_rows:
+        return None
+    if not parting.resumed.batches:
+        return OtherRows("order", "a batch", "no batch")
+    return _window(attempt, parting) or _sequence(attempt, parting)
+
+
+def _window(attempt: Attempt, parting: Parting) -> OtherRows | None:
+    """The first accumulation window after the start lacks batches that were gone through before the kill."""
+    whole, resumed = ([each.rows for each in update.batches] for update in (parting.whole, parting.resumed))
+    pending = 0 if attempt.checkpoint is None else attempt.checkpoint.pending
+    begun_within = resumed[0] in whole[1:]
+    if parting.after or not (pending and begun_within):
+        return None
+    return OtherRows(
+        "window",
+        f"the gradients of {len(whole)} micro-batches in update {parting.update}",
+        f"those of {len(resumed)}, beginning with the {_ordinal(whole.index(resumed[0]) + 1)}: the checkpoint was "
+        f"written after {pending} of {len(whole)}, and the next start begins with a window of its own",
+    )
+
+
+def _sequence(attempt: Attempt, parting: Parting) -> OtherRows:
+    passes = [_rows(each) for each in epochs(attempt.whole)]
+    number, place = _place(attempt, parting)
+    own, rows = passes[number], _resumed_rows(attempt, parting)
+    known = parting.resumed.batches[0].number > 0
+    epoch, left = f"epoch {number + 1}", len(own) - place
+    expected = f"the {left} rows that are left of {epoch}" if place else f"the {left} rows of {epoch} in their order"
+    begins = _begins(own, rows, known)
+    if begins is not None and begins < place:
+        again = "it begins again with its first row" if begins == 0 else f"it goes on from row {begins + 1}"
+        return OtherRows("repeated", expected, f"{again}: {place - begins} rows are trained with a second time")
+    if begins is not None and begins > place:
+        return OtherRows("skipped", expected, f"{begins - place} rows of {epoch} are left out")
+    for other, those in enumerate(passes):
+        begins = _begins(those, rows, known) if other != number else None
+        if begins not in (0, place):
+            continue
+        if other > number and begins == 0 and place == 0:
+            return OtherRows("epoch skipped", expected, f"the rows of epoch {other + 1}")
+        if other > number and begins == 0:
+            return OtherRows("skipped", expected, f"those of epoch {other + 1}: {left} rows are left out")
+        return OtherRows("order", expected, f"{epoch} goes on in the order of epoch {other + 1}")
+    return OtherRows("order", expected, _another_order(own, place, rows))
+
+
+def _another_order(own: Sequence[Row], place: int, rows: Sequence[Row]) -> str:
+    before, after = set(own[:place]), set(own[place:])
+    again, never = len(before.intersection(rows)), len(after.difference(rows))
+    if place and (again or never):
+        return f"another order: {again} rows are trained with a second time, and {never} are left out"
+    return "another order"
+
+
+def _place(attempt: Attempt, parting: Parting) -> tuple[int, int]:
+    """The epoch of the uninterrupted run that the update is in, and how many of its rows come before, from 0."""
+    for number, each in enumerate(epochs(attempt.whole)):
+        before = 0
+        for update, rows in each:
+            if update == parting.update:
+                return number, before
+            before += len(rows)
+    raise AssertionError("every update with a batch is in an epoch")
+
+
+def _rows(batches: Sequence[tuple[int, Sequence[Row]]]) -> list[Row]:
+    return [row for _, rows in batches for row in rows]
+
+
+def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
+    """What the script goes on with from there, up to the end of its pass."""
+    for each in epochs(attempt.resumed):
+        rest = [(update, rows) for update, rows in each if update >= parting.resumed.at]
+        if rest:
+            return _rows(rest)
+    raise AssertionError("every update with a batch is in an epoch")
+
+
+def _begins(whole: Sequence[Row], rows: Sequence[Row], known: bool) -> int | None:
+    """Where in an epoch the rows begin, if they go on as it does; ``known`` is that they end with it at the latest."""
+    if not rows or rows[0] not in whole:
+        return None
+    begins = whole.index(rows[0])
+    length = min(len(rows), len(whole) - begins)
+    if known and length < len(rows):
+        return None
+    return begins if list(whole[begins : begins + length]) == list(rows[:length]) else None
+
+
+def _ordinal(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")

@@ -1,0 +1,262 @@
+"""``harness resume``: the script uninterrupted, twice, and then killed and started again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import CannotTry
+from harness.findings import Finding
+from harness.resume.attempt import Attempt, Parting, differing
+from harness.resume.journal import Journal
+from harness.resume.judge import findings, shown_by
+from harness.resume.plan import Kill, kills
+from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start, check_size
+
+KILLS = 2
+
+HOW_TO_KEEP = (
+    "write one with its weights, its optimizer's state and its place every so many updates, "
+    "torch.save({...}, 'new.pt'); os.replace('new.pt', 'checkpoint.pt'), and go on from it where it is there"
+)
+
+
+@dataclass(frozen=True)
+class KillReport:
+    """One kill, and what became of it."""
+
+    at: int
+    """Updates made until then."""
+    resumed_from: int | None
+    """The update after which the script went on; None where it began anew."""
+    kind: str
+    """Where in the loop it was."""
+    lost: tuple[str, ...] = ()
+    """What was lost, by the ids of the losses."""
+
+
+@dataclass
+class ResumeReport:
+    """What became of a script that was killed."""
+
+    script: str
+    kills: list[KillReport] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    updates: int = 0
+    """That the script makes uninterrupted."""
+    checkpoints: int = 0
+    """Files with trained weights that it writes before its last update."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of one uninterrupted start, and of all."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """In the form of ``--json``."""
+        return {"schema": 1} | asdict(self)
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+def resume_script(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    module: bool = False,
+    resume_arguments: Sequence[str] = (),
+    count: int = KILLS,
+    seed: int = 0,
+    processes: int = 1,
+    places: Callable[[Journal], list[Kill]] | None = None,
+    tell: Callable[[str], None] = _silent,
+) -> ResumeReport:
+    """Kill a script ``count`` times, start it again each time, and compare with what it does uninterrupted.
+
+    Each start is made in a copy of the working directory. ``resume_arguments`` are given besides ``arguments`` where
+    it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
+    journal of the uninterrupted run. ``tell`` gets a line for each start.
+
+    Raises:
+        CannotTry: there is no such script, it crashes uninterrupted, makes no update, keeps no checkpoint below its
+            working directory, or differs from itself when it is run twice.
+    """
+    from harness.watch.script import readable_script
+
+    if not module:
+        readable_script(script)
+    check_size(Path.cwd())
+    command = Command(script, tuple(arguments), module, processes)
+    with _scratch() as root:
+        whole = _uninterrupted(root, 0, command)
+        first = whole.journals[0]
+        tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
+        again = _uninterrupted(root, 1, command)
+        for one, other in zip(whole.journals, again.journals, strict=True):
+            _check_repeats(script, one, other)
+        tell("uninterrupted again: the same, bit for bit")
+        _check_checkpoints(script, first)
+        chosen = places(first) if places is not None else kills(first, count, seed)
+        report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
+        report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
+        attempts: list[Attempt] = []
+        for number, kill in enumerate(chosen, start=2):
+            made, seconds = _kill(root, number, command, kill, resume_arguments, whole, again)
+            attempts += made
+            report.seconds["in all"] += seconds
+            report.kills.append(_reported(made))
+            tell(_line(report.kills[-1]))
+        report.findings = findings(attempts, script)
+    return report
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    root = Path(tempfile.mkdtemp(prefix="harness-resume-"))
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _uninterrupted(root: Path, number: int, command: Command) -> Start:
+    """Run the script to its end.
+
+    Raises:
+        CannotTry: it crashes, or nothing is trained.
+    """
+    machine = Machine(root, number, command)
+    start = machine.start()
+    machine.remove()
+    for journal in start.journals:
+        if journal.end is None or journal.end.crashed is not None:
+            said = start.said.strip() if journal.end is None else str(journal.end.crashed)
+            raise CannotTry(f"{command.script} crashes without being killed:\n{said or 'it ended without a word'}")
+        if journal.end.failed is not None:
+            raise CannotTry(f"{command.script} could not be recorded: {journal.end.failed}")
+        if not journal.updates:
+            raise CannotTry(
+                f"{command.script} made no optimizer step in this process, so there is nothing to go on with; if a "
+                "finished checkpoint lies in the working directory, move it away"
+            )
+    return start
+
+
+def _checkpoints(journal: Journal) -> str:
+    files = {saved.path for saved in journal.checkpoints()}
+    times = len({saved.at for saved in journal.checkpoints()})
+    return f"{times} checkpoints" if len(files) != 1 else f"{times} checkpoints in {files.pop()}"
+
+
+def _check_checkpoints(script: str, whole: Journal) -> None:
+    """Whether the script writes what it could go on from.
+
+    Raises:
+        CannotTry: it does not, or outside of its working directory.
+    """
+    checkpoints = list(whole.checkpoints())
+    if not checkpoints:
+        raise CannotTry(f"{script} keeps no checkpoint: no file with its weights before its last update; {HOW_TO_KEEP}")
+    outside = next((saved for saved in checkpoints if Path(saved.path).is_absolute()), None)
+    if outside is not None:
+        raise CannotTry(
+            f"{script} keeps its checkpoints in {outside.path} ({outside.where}), outside of its working directory, so "
+            "that two starts cannot be kept apart; give it a path below the working directory"
+        )
+
+
+def _check_repeats(script: str, whole: Journal, again: Journal) -> None:
+    """Whether two uninterrupted runs are the same.
+
+    Raises:
+        CannotTry: they are not; names the first difference and what to seed.
+    """
+    for one, other in zip(whole.updates, again.updates, strict=False):
+        parting = Parting(1, one, other)
+        what = _first_difference(parting)
+        if what is None:
+            continue
+        if one.at == 1 and parting.weights:
+            remedy = "seed what initialises the model: torch.manual_seed(0) before it is made"
+        elif generators := parting.lost_generators:
+            calls = {"Python": "random.seed(0)", "NumPy": "numpy.random.seed(0)", "torch": "torch.manual_seed(0)"}
+            remedy = "seed " + " and ".join(f"{each} ({calls.get(each, 'manual_seed')})" for each in generators)
+        else:
+            remedy = "choose deterministic kernels: torch.use_deterministic_algorithms(True)"
+        raise CannotTry(f"{script} differs from itself in two uninterrupted runs: {what} in update {one.at}; {remedy}")
+    if len(whole.updates) != len(again.updates):
+        raise CannotTry(
+            f"{script} differs from itself in two uninterrupted runs: {len(whole.updates)} updates and "
+            f"{len(again.updates)}; seed what decides when it stops"
+        )
+
+
+def _first_difference(parting: Parting) -> str | None:
+    one, other = parting.whole, parting.resumed
+    if parting.rows_differ or parting.contents_differ:
+        return "other rows are trained with"
+    if parting.weights:
+        return "other weights are trained"
+    if one.losses != other.losses:
+        return f"the loss is {_shown(one.losses)} and {_shown(other.losses)}"
+    if one.gradients != other.gradients or parting.state:
+        return "other gradients are used"
+    if one.lr != other.lr or one.scale != other.scale:
+        return "another learning rate or scale is used"
+    if differing(one.others, other.others) or one.evaluations != other.evaluations:
+        return "models that are evaluated say something else"
+    return None
+
+
+def _shown(losses: Sequence[str]) -> str:
+    return ", ".join(f"{float.fromhex(loss):.9g}" if loss.lstrip("-").startswith("0x") else loss for loss in losses)
+
+
+def _kill(
+    root: Path, number: int, command: Command, kill: Kill, arguments: Sequence[str], whole: Start, again: Start
+) -> tuple[list[Attempt], float]:
+    """Kill the script once and start it again: an attempt for each of its processes.
+
+    Raises:
+        CannotTry: the script did not come to where it was to be killed, or was not recorded.
+    """
+    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
+    machine = Machine(root, number, command)
+    try:
+        killed = machine.start(place=kill.place, timeout=patience)
+        if not killed.journals[0].killed:
+            raise CannotTry(
+                f"{command.script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
+                f"come there before; {killed.said.strip() or 'it said nothing'}"
+            )
+        most = 2 * len(whole.journals[0].updates) + 1
+        resumed = machine.start(arguments, most_updates=most, timeout=patience)
+    finally:
+        machine.remove()
+    failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
+    if failed:
+        raise CannotTry(f"{command.script} could not be recorded after it was killed: {failed}")
+    attempts = [
+        Attempt(kill, *journals)
+        for journals in zip(whole.journals, again.journals, killed.journals, resumed.journals, strict=True)
+    ]
+    return attempts, killed.seconds + resumed.seconds
+
+
+def _reported(attempts: Sequence[Attempt]) -> KillReport:
+    first = attempts[0]
+    lost = tuple(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt)))
+    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, lost)
+
+
+def _line(kill: KillReport) -> str:
+    began = "began anew" if kill.resumed_from is None else f"went on after update {kill.resumed_from}"
+    return f"killed at update {kill.at}, {kill.kind}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

@@ -1,0 +1,175 @@
+"""What a script writes and reads: which values each file holds, and the kill in the middle of one."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.resume.digests import values_in
+from harness.resume.journal import Loaded, Saved
+from harness.resume.recorder import Recording
+from harness.watch.instrument.patches import Original, Patches
+from harness.watch.locate import Locator
+
+Given = Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, Any]]
+"""What is saved, and where to: a path or an open file."""
+
+
+IN_MEMORY = "a buffer in memory"
+"""The path of what is no file, and may be written to one afterwards."""
+
+
+@dataclass
+class Files:
+    """Counts the files that a script writes, and journals them."""
+
+    recording: Recording
+    locator: Locator
+    folder: Path
+    """The working directory in which the script began."""
+    written: int = 0
+    inside: int = 0
+    """Whether a file is being written: by a function that calls another of those that are wrapped."""
+    thread: int = field(default_factory=threading.get_ident)
+
+    def install(self, patches: Patches) -> None:
+        self._wrap(patches, torch, "save", _arguments("obj", "f"))
+        self._wrap(patches, pickle, "dump", _arguments("obj", "file"))
+        self._wrap(patches, json, "dump", _arguments("obj", "fp"))
+        self._wrap(patches, np, "save", _arguments("arr", "file", reverse=True))
+        for name in ("savez", "savez_compressed"):
+            self._wrap(patches, np, name, _arrays)
+        for name in ("write_text", "write_bytes"):
+            self._wrap(patches, Path, name, _text)
+        for module, name in ((torch, "load"), (pickle, "load"), (json, "load"), (np, "load")):
+            self._wrap_reader(patches, module, name)
+        patches.when_imported("safetensors.torch", functools.partial(self._install_safetensors, patches))
+
+        sys.addaudithook(self._opened)  # none can be taken away: it ends with the process
+
+    def _opened(self, event: str, args: tuple[Any, ...]) -> None:
+        """A file that the script opens to write it anew: what it writes is not known, and a kill leaves it empty."""
+        if event != "open" or self.inside or threading.get_ident() != self.thread:
+            return
+        path, _, flags = args
+        anew = flags & (os.O_WRONLY | os.O_RDWR) and flags & (os.O_TRUNC | os.O_EXCL)
+        target = _path_of(path) if anew else None
+        if target is None or not target.absolute().is_relative_to(self.folder):
+            return
+        with self._writing():
+            saved = self._begins(None, target)
+            if saved.number == self.recording.place.file:
+                target.write_bytes(b"")
+                self.recording.kill()
+            self.recording.writer.write(replace(saved, done=True))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+    def _install_safetensors(self, patches: Patches, module: ModuleType) -> None:
+        saves, loads = module.save_file, module.load_file
+        for holder in list(sys.modules.values()):  # who was imported before has a name of its own for it
+            for name, value in list(getattr(holder, "__dict__", {}).items()):
+                if value is saves:
+                    self._wrap(patches, holder, name, _arguments("tensors", "filename"))
+                elif value is loads:
+                    self._wrap_reader(patches, holder, name)
+
+    def _wrap_reader(self, patches: Patches, owner: Any, name: str) -> None:
+        def reads(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            if not self.inside:
+                self.recording.writer.write(Loaded("file", self.recording.updates, self.locator.where()))
+            return original(*args, **kwargs)
+
+        patches.wrap(owner, name, reads)
+
+    def _wrap(self, patches: Patches, owner: Any, name: str, given: Given) -> None:
+        def saves(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            saved, target = given(args, kwargs)
+            if self.inside:
+                return original(*args, **kwargs)
+            path = _path_of(target)
+            with self._writing():
+                event = self._begins(saved, path)
+                found = original(*args, **kwargs)
+            if event.number == self.recording.place.file:
+                if path is not None:
+                    _cut(path, target)
+                self.recording.kill()
+            self.recording.writer.write(replace(event, done=True))
+            return found
+
+        patches.wrap(owner, name, saves)
+
+    def _begins(self, saved: Any, path: Path | None) -> Saved:
+        self.written += 1
+        values, path = values_in(saved), Path(IN_MEMORY) if path is None else path.absolute()
+        current = self.recording.current_weights()
+        event = Saved(
+            number=self.written,
+            at=self.recording.updates,
+            pending=self.recording.pending,
+            path=str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path),
+            values=values,
+            weights=bool(current.intersection(values.values())),
+            where=self.locator.where(),
+        )
+        self.recording.writer.write(event)
+        return event
+
+
+def _arguments(saved: str, target: str, reverse: bool = False) -> Given:
+    """The first two arguments, by name or place."""
+
+    def given(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+        names = (target, saved) if reverse else (saved, target)
+        found = {**dict(zip(names, args, strict=False)), **kwargs}
+        return found.get(saved), found.get(target)
+
+    return given
+
+
+def _arrays(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    file = args[0] if args else kwargs.get("file")
+    return {**{f"arr_{n}": each for n, each in enumerate(args[1:])}, **kwargs}, file
+
+
+def _text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    path, text = args[0], args[1] if len(args) > 1 else kwargs.get("data", "")
+    try:
+        return json.loads(text), path
+    except (TypeError, ValueError):
+        return text, path
+
+
+def _path_of(target: Any) -> Path | None:
+    """Where something is saved; None for what is no file."""
+    name = target if isinstance(target, (str, os.PathLike)) else getattr(target, "name", None)
+    return Path(os.fspath(name)) if isinstance(name, (str, os.PathLike)) else None
+
+
+def _cut(path: Path, target: Any) -> None:
+    """Leave half of a file, as a kill in the middle of its writing does."""
+    if hasattr(target, "flush"):
+        target.flush()
+    if not path.exists():  # NumPy adds an ending of its own
+        path = path.with_name(f"{path.name}.npz" if path.with_name(f"{path.name}.npz").exists() else f"{path.name}.npy")
+    os.truncate(path, path.stat().st_size // 2)

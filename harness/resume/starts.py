@@ -1,0 +1,168 @@
+"""Starts of a script: in a fresh copy of its working directory, and again where it was killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from harness.errors import CannotTry
+from harness.resume.journal import Journal
+from harness.resume.orders import Orders, Place
+
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".hg", "__pycache__", ".venv", "venv", ".tox", ".nox", "node_modules", ".mypy_cache", ".pytest_cache"
+)
+"""What is not copied: no script's data."""
+
+LARGEST = 20 * 2**30
+"""Bytes of a working directory that are copied at most, for each kill once."""
+
+PATIENCE = 10.0
+"""How many times the uninterrupted run's seconds a start is given."""
+
+LEAST_PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """How the script is started."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class Start:
+    journals: list[Journal]
+    """Of each process."""
+    seconds: float
+    said: str
+    """The end of what it printed to stderr."""
+    timed_out: bool = False
+
+
+class Machine:
+    """A copy of the working directory in which a script is started, killed and started again."""
+
+    def __init__(self, root: Path, number: int, command: Command) -> None:
+        self._home = root / f"{number}"
+        self.folder = self._home / Path.cwd().name
+        self._command = command
+        self._starts = 0
+        self._home.mkdir(parents=True)
+        (self._home / "tmp").mkdir()
+        shutil.copytree(Path.cwd(), self.folder, symlinks=True, ignore=LEFT_OUT)
+
+    def start(
+        self,
+        arguments: Sequence[str] = (),
+        *,
+        place: Place | None = None,
+        most_updates: int | None = None,
+        timeout: float | None = None,
+    ) -> Start:
+        """Start the script, with ``arguments`` besides its own, and wait for its end or its death."""
+        self._starts += 1
+        command = self._command
+        orders = Orders(
+            folder=str(self._home / f"start-{self._starts}"),
+            script=self._inside(command.script),
+            arguments=tuple(self._inside(each) for each in (*command.arguments, *arguments)),
+            module=command.module,
+            place=place or Place(),
+            most_updates=most_updates,
+        )
+        orders.write()
+        begun = time.perf_counter()
+        with (self._home / "stderr.txt").open("w+") as said:
+            process = self._spawn(orders, said)
+            try:
+                process.wait(timeout)
+                timed_out = False
+            except subprocess.TimeoutExpired:
+                timed_out = True
+            finally:
+                _end(process, orders)
+            said.seek(0)
+            text = said.read()[-20_000:]
+        journals = [Journal.read(orders.journal(rank)) for rank in range(command.processes)]
+        return Start(journals, time.perf_counter() - begun, text, timed_out)
+
+    def _spawn(self, orders: Orders, said: TextIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - the user's own script
+            [*self._launcher(), sys.executable, "-P", "-m", "harness.resume.child", str(orders.file)],
+            cwd=self.folder,
+            env={**os.environ, "TMPDIR": str(self._home / "tmp"), **self._environment()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        )
+
+    def remove(self) -> None:
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _inside(self, word: str) -> str:
+        """A word of the command line with the path of the copy for that of the working directory."""
+        return word.replace(str(Path.cwd()), str(self.folder))
+
+    def _launcher(self) -> list[str]:
+        if self._command.processes == 1:
+            return []
+        ranks = str(self._command.processes)
+        return [
+            *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
+            "--no-python",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        from harness.compat import accelerates_variable
+
+        if self._command.processes == 1:
+            return {}
+        import torch
+
+        return {} if torch.cuda.is_available() else {accelerates_variable("USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
+
+
+def _end(process: subprocess.Popen[bytes], orders: Orders) -> None:
+    """End what is left of a start: its launcher, its processes, and what they started."""
+    leaders = [process.pid] if process.poll() == 0 else [process.pid, *orders.pids()]
+    for leader in leaders:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+        if process.returncode != 0:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(leader, signal.SIGKILL)
+    process.wait()
+
+
+def check_size(folder: Path) -> None:
+    """Whether a working directory can be copied for each kill.
+
+    Raises:
+        CannotTry: it is too large.
+    """
+    size = 0
+    for path, folders, files in os.walk(folder):
+        left_out = LEFT_OUT(path, [*folders, *files])
+        folders[:] = [each for each in folders if each not in left_out]
+        for name in files:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(path, name)).st_size
+        if size > LARGEST:
+            raise CannotTry(
+                f"the working directory {folder} holds more than {LARGEST >> 30} GiB, and each kill wants a copy of "
+                "it; start in a folder that holds the script and what it reads"
+            )

@@ -1,0 +1,232 @@
+"""Where a script is killed, and what became of its rows, on journals that are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.resume.attempt import Attempt
+from harness.resume.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
+from harness.resume.judge import findings, shown_by
+from harness.resume.orders import Place
+from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
+from harness.resume.rows import other_rows
+
+EPOCHS = ([3, 1, 0, 2], [1, 2, 3, 0], [0, 3, 2, 1])
+"""The rows of three epochs, two a batch."""
+
+
+def journal(batches: Sequence[tuple[int, Sequence[int]]], *, behind: int = 0, **changes: Any) -> Journal:
+    """One update a batch, given as (number of the pass, rows); the weights say how many updates lie behind."""
+    made = Journal()
+    for at, (number, rows) in enumerate(batches, start=1):
+        values: dict[str, Any] = {
+            "at": at,
+            "batches": (BatchTrained(number, tuple(rows), f"rows {list(rows)}"),),
+            "losses": (f"{behind + at}",),
+            "lr": (0.1,),
+            "options": "",
+            "scale": 1.0,
+            "skipped": 0,
+            "weights": {"weight": f"after {behind + at - 1}"},
+            "state": {"weight exp_avg": f"after {behind + at - 1}"} if behind + at > 1 else {},
+            "gradients": {"weight": f"of {behind + at}"},
+            "random": {"Python": "as it was", "torch": f"after {behind + at}"},
+            "modes": "training",
+        }
+        made.updates.append(Update(**(values | changes)))
+    made.end = End({"weight": f"after {behind + len(batches)}"})
+    return made
+
+
+def whole() -> Journal:
+    made = journal([(epoch + 1, rows[place : place + 2]) for epoch, rows in enumerate(EPOCHS) for place in (0, 2)])
+    made.saves = [saved(at) for at in range(1, 6)]
+    return made
+
+
+def saved(at: int, **changes: Any) -> Saved:
+    values = {"weight": f"after {at}", "state": f"after {at}"}
+    given = {"number": at, "at": at, "pending": 0, "path": "checkpoint.pt", "values": values, "weights": True}
+    return Saved(**(given | {"where": "train.py:9", "done": True} | changes))
+
+
+def attempt(batches: Sequence[tuple[int, Sequence[int]]], *, origin: int, **changes: Any) -> Attempt:
+    """The script goes on from a checkpoint after ``origin`` updates with these batches."""
+    killed = journal([(1, [0])] * (origin + 1))
+    killed.saves = [saved(origin)]
+    resumed = journal(batches, behind=origin, **changes)
+    resumed.saves = [saved(at, values=saved(origin + at).values) for at in range(1, len(batches))]
+    resumed.loads = [Loaded("file", 0, "train.py:4")]
+    return Attempt(Kill("in an epoch", Place(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
+
+
+def rest(origin: int) -> list[tuple[int, Sequence[int]]]:
+    return [(each.batches[0].number, each.batches[0].rows) for each in whole().updates[origin:]]
+
+
+@pytest.mark.parametrize("origin", range(1, 6))
+def test_what_goes_on_as_it_would_have_is_right(origin: int) -> None:
+    survived = attempt(rest(origin), origin=origin)
+    assert survived.origin == survived.resumed_from == origin
+    assert survived.parting is None
+    assert shown_by(survived) == {}
+
+
+@pytest.mark.parametrize(
+    ("origin", "batches", "kind", "observed"),
+    [
+        (3, [(1, [1, 2]), (1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "repeated", "it begins again with its first row: 2"),
+        (3, [(1, [0, 3]), (1, [2, 1])], "skipped", "those of epoch 3: 2 rows are left out"),
+        (2, [(1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "skipped", "2 rows of epoch 2 are left out"),
+        (2, [(1, [0, 3]), (1, [2, 1])], "epoch skipped", "the rows of epoch 3"),
+        (2, [(1, [3, 1]), (1, [0, 2]), (2, [0, 3]), (2, [2, 1])], "order", "epoch 2 goes on in the order of epoch 1"),
+        (3, [(1, [3, 2]), (2, [0, 3]), (2, [2, 1])], "order", "1 rows are trained with a second time, and 1 are left"),
+        (2, [(1, [0, 2]), (1, [3, 1]), (2, [0, 3]), (2, [2, 1])], "order", "another order"),
+    ],
+)
+def test_other_rows(origin: int, batches: list[tuple[int, list[int]]], kind: str, observed: str) -> None:
+    found = other_rows(attempt(batches, origin=origin))
+    assert found is not None
+    assert found.kind == kind
+    assert observed in found.observed
+
+
+def test_a_window_that_is_cut() -> None:
+    cut = attempt(rest(3), origin=3)
+    for each in (cut.whole, cut.again):
+        window = (BatchTrained(2, (1, 2), "a"), BatchTrained(2, (3, 0), "b"))
+        each.updates[3] = Update(**(vars(each.updates[3]) | {"batches": window}))
+    cut.killed.saves[-1] = saved(3, pending=1)
+    found = other_rows(cut)
+    assert found is not None
+    assert found.kind == "window"
+    assert "beginning with the second: the checkpoint was written after 1 of 2" in found.observed
+    assert set(shown_by(cut)) == {"resume::window-cut"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "loss", "says"),
+    [
+        ({"weights": {"weight": "others"}}, "weights-lost", "it was saved, and is not loaded"),
+        ({"state": {}}, "optimizer-state-lost", "none; it was saved, and is not loaded"),
+        ({"lr": (0.2,)}, "schedule-lost", "a learning rate of 0.2"),
+        ({"options": "weight_decay=0"}, "schedule-lost", "others, such as weight decay"),
+        ({"scale": 2.0}, "scaler-lost", "by 2, 0 steps left out before it"),
+        ({"losses": ("9",), "random": {"torch": "others"}}, "random-state-lost", "torch draws other random numbers"),
+        ({"losses": ("9",)}, "computes-otherwise", "another loss"),
+        ({"losses": ("9",), "modes": "evaluation"}, "computes-otherwise", "other modules are in training mode"),
+        ({"gradients": {"weight": "others"}}, "computes-otherwise", "other gradients"),
+    ],
+)
+def test_what_is_lost_at_once(changes: dict[str, Any], loss: str, says: str) -> None:
+    lost = attempt(rest(3), origin=3, **changes)
+    assert lost.origin == 3
+    (found,) = findings([lost], "train.py")
+    assert found.check == f"resume::{loss}"
+    assert says in found.observed
+    assert (found.update, found.where) == (4, "train.py:4")
+
+
+def test_what_was_not_saved_is_said_at_the_line_that_saves() -> None:
+    lost = attempt(rest(3), origin=3, state={})
+    lost.killed.saves[-1] = saved(3, values={"weight": "after 3"})
+    lost.whole.updates[3].state["weight exp_avg"] = "after 3 of Adam"
+    (found,) = findings([lost], "train.py")
+    assert (found.check, found.where) == ("resume::optimizer-state-lost", "train.py:9")
+    assert found.observed == "none; checkpoint.pt does not hold it"
+
+
+def test_too_many_and_too_few_updates() -> None:
+    more = attempt([*rest(4), (4, [0, 1]), (4, [2, 3])], origin=4)
+    assert set(shown_by(more)) == {"resume::epoch-repeated"}
+    fewer = attempt(rest(4)[:1], origin=4)
+    assert set(shown_by(fewer)) == {"resume::epoch-skipped"}
+
+
+def test_a_script_that_begins_anew() -> None:
+    anew = attempt(rest(0), origin=4)
+    anew = Attempt(anew.kill, anew.whole, anew.again, anew.killed, whole())
+    assert anew.resumed_from is None
+    (found,) = findings([anew], "train.py")
+    assert found.check == "resume::began-anew"
+    without = Attempt(anew.kill, anew.whole, anew.again, Journal(), whole())
+    assert shown_by(without) == {}, "there was no checkpoint to go on from"
+
+
+def test_what_only_a_save_loses_is_the_saves_fault() -> None:
+    torn = attempt(rest(3), origin=3, state={})
+    torn = Attempt(Kill("during a save", Place(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)
+    assert [each.check for each in findings([torn], "train.py")] == ["resume::checkpoint-torn"]
+    always = attempt(rest(3), origin=3, state={})
+    assert [each.check for each in findings([torn, always], "train.py")] == ["resume::optimizer-state-lost"]
+
+
+def test_a_script_that_raises_cannot_go_on() -> None:
+    fails = attempt(rest(3)[:1], origin=3)
+    fails.resumed.end = End({}, crashed="Traceback ...\nFileExistsError: checkpoints", where="train.py:2")
+    (found,) = findings([fails], "train.py")
+    assert (found.check, found.where, found.observed) == ("resume::fails", "train.py:2", "FileExistsError: checkpoints")
+
+
+def test_files_that_are_written_at_other_updates_are_chosen_by_another_score() -> None:
+    lost = attempt(rest(3), origin=3)
+    for each in (lost.whole, lost.again):
+        each.saves += [saved(2, number=7, path="best.pt")]
+    lost.resumed.saves = [saved(1, number=1, values=saved(4).values), saved(1, number=2, path="best.pt")]
+    lost.resumed.saves += [saved(2, number=3, values=saved(5).values)]
+    (found,) = findings([lost], "train.py")
+    assert (found.check, found.update) == ("resume::best-score-lost", 4)
+    assert found.observed == "it is written then"
+
+
+def test_a_second_copy_of_the_weights() -> None:
+    lost = attempt(rest(3), origin=3)
+    for each in (lost.whole, lost.again):
+        each.saves = [saved(at, values={"ema": "0123456789abcdef"}) for at in (3, 4, 5)]
+    lost.resumed.saves = [saved(at, values={"ema": "fedcba9876543210"}) for at in (1, 2)]
+    (found,) = findings([lost], "train.py")
+    assert (found.check, found.update) == ("resume::ema-lost", 4)
+    random = Attempt(lost.kill, lost.whole, whole(), lost.killed, lost.resumed)
+    random.again.saves = lost.resumed.saves and [saved(at, values={"ema": "0000000000000000"}) for at in (3, 4, 5)]
+    assert shown_by(random) == {}, "two uninterrupted runs differ in it"
+
+
+@given(st.integers(1, 40), st.integers(0, 100))
+def test_kills_are_different_places_within_the_run(count: int, seed: int) -> None:
+    places = kills(whole(), count, seed)
+    assert places == kills(whole(), count, seed)
+    assert len({(kill.place.update, kill.place.file) for kill in places}) == len(places)
+    assert len(places) == min(count, len(places))
+    assert [kill.kind for kill in places[:2]] == ["in an epoch", "during a save"][: len(places)]
+    assert all(1 <= kill.at < 6 for kill in places)
+    assert len(after_each(range(1, 6))) == 5
+
+
+def test_epochs_end_where_a_pass_does_or_a_row_comes_again() -> None:
+    assert ends_of_epochs(whole()) == {2, 4, 6}
+    own = journal([(0, [3, 1]), (0, [0, 2]), (0, [1, 2]), (0, [3, 0])])
+    assert ends_of_epochs(own) == {2, 4}
+
+
+def test_a_journal_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    with file.open("w") as text:
+        writer = Writer(text)
+        for update in whole().updates:
+            writer.write(update)
+        writer.write(saved(2, done=False))
+        writer.write(saved(2))
+        writer.write(saved(4, done=False))
+        writer.write(Loaded("module", 2, None))
+        writer.write(None)
+        text.write('{"event": "upd')
+    read = Journal.read(file)
+    assert read.updates == whole().updates
+    assert [(each.at, each.done) for each in read.saves] == [(2, True), (4, False)]
+    assert (read.killed, read.end) == (True, None)
