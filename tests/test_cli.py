@@ -64,13 +64,16 @@ def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
     assert f"\n{held} of " in result.stdout
 
 
-def test_options_change_the_recipe(invoke: Invoke, small_file: str) -> None:
+def test_options_change_the_recipe(invoke: Invoke, small_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_DISABLE", "")  # which --quiet sets, and monkeypatch takes back
     given = ("--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
     result = invoke("run", "--recipe", small_file, *given, "--quiet", "--json", "-")
     assert result.exit_code == 0, result.output
     record = RunRecord.read(Path("out"))
     assert (record.recipe["seed"], record.updates) == (7, 2)
     assert result.stdout == record.as_json(), "with --quiet and --json - nothing but the record"
+    assert "it/s" not in result.stderr
+    assert "\nload" not in result.stderr
 
 
 def test_finding_exits_with_1(invoke: Invoke, small_file: str) -> None:
