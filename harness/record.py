@@ -90,46 +90,32 @@ class BlockRecord(StrictModel):
     """How long it ran as printed; None for what was not executed."""
 
 
-class DocumentsRecord(StrictModel):
-    """Schema 1 of documents.json."""
-
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
-    recipe: dict[str, Any]
-    fingerprint: dict[str, Any]
-    provenance: Provenance
-    started: str
-    blocks: list[BlockRecord]
-    seconds: dict[str, float] = Field(default_factory=dict)
-    """For each file that was done with."""
-    timeout: float | None = None
-    """Seconds that each block was given."""
-    interrupted: bool = False
-    """Whether it ended, or is still running, before all documents were through."""
-
-
 class _Keys(BaseModel):
-    """Keys of a part of a record that others rely on, beside those that they only compare."""
+    """The types of values that others compute with, where they are there; what is only compared may be anything."""
 
     model_config = ConfigDict(strict=True)
 
 
 class _RecipeKeys(_Keys):
-    name: str = Field(min_length=1)
-    loop: str
-    seed: int
-    epochs: int = Field(ge=1)
+    name: str = Field(default="tiny", min_length=1)
+    loop: str = "plain"
+    seed: int = 0
+    epochs: int = Field(default=1, ge=1)
     processes: int = Field(default=1, ge=1)
     metrics: Sequence[str] = ()
 
 
-class _FingerprintKeys(_Keys):
-    libraries: dict[str, str | None]
-    device: str
-    device_name: str | None
+class _LibrariesKeys(_Keys):
+    libraries: dict[str, str | None] = Field(default_factory=dict)
+
+
+class _FingerprintKeys(_LibrariesKeys):
+    device: str = "cpu"
+    device_name: str | None = None
 
 
 def _has(keys: type[_Keys]) -> AfterValidator:
-    """Whether a part has the keys, with values of their types; it stays as it is, and in its order."""
+    """Whether the keys of a part have values of their types; it stays as it is, and in its order."""
 
     def check(part: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -143,6 +129,23 @@ def _has(keys: type[_Keys]) -> AfterValidator:
 
 RecordedRecipe = Annotated[dict[str, Any], _has(_RecipeKeys)]
 RecordedFingerprint = Annotated[dict[str, Any], _has(_FingerprintKeys)]
+
+
+class DocumentsRecord(StrictModel):
+    """Schema 1 of documents.json."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    recipe: dict[str, Any]
+    fingerprint: Annotated[dict[str, Any], _has(_LibrariesKeys)]
+    provenance: Provenance
+    started: str
+    blocks: list[BlockRecord]
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """For each file that was done with."""
+    timeout: float | None = None
+    """Seconds that each block was given."""
+    interrupted: bool = False
+    """Whether it ended, or is still running, before all documents were through."""
 
 
 class RunRecord(StrictModel):

@@ -19,9 +19,10 @@ from harness.baseline import stored
 from harness.cli import main
 from harness.findings import CheckOutcome, Finding
 from harness.matrix import matrix_of
-from tests.baseline.conftest import make_record
+from harness.record import BlockRecord, DocumentsRecord, Provenance
+from tests.baseline.conftest import FINGERPRINT, make_record
 
-MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "12"))
+MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "6"))
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 10**30, 1e308, "", "0", "x" * 2000, "\x00", "../..", "a\nb", "NaN",
     [], [[]], [None], {}, {"a": 1},
@@ -70,6 +71,15 @@ def run_record() -> dict[str, Any]:
     return record
 
 
+def documents_record() -> str:
+    about = {"document": "a", "file": "a.md", "number": 1, "line": 7, "label": "f()", "key": "k", "outcome": "fails"}
+    block = BlockRecord(**about, says="it broke", replacement="g()", source="s#1")  # type: ignore[arg-type]
+    record = DocumentsRecord(
+        recipe={"name": "tiny"}, fingerprint=FINGERPRINT, provenance=Provenance(), started="now", blocks=[block]
+    )
+    return record.model_dump_json()
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a candidate of three seeds, a baseline of three others, a run and a matrix."""
@@ -82,6 +92,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "matrix.json").write_text(matrix_of([make_record()], {}).as_json())
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(json.dumps(run_record()))
+    (tmp_path / "run" / "documents.json").write_text(documents_record())
     return tmp_path
 
 
@@ -102,6 +113,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("baseline", "compare", "baselines/candidates/tiny-plain-cpu.json", "--baselines", "baselines", "--json", "-"),
         ("baseline", "accept", "tiny-plain-cpu", "--reason", "a test", "--baselines", "baselines"),
     ),
+    "run/documents.json": (("matrix", "run", "--baselines", "baselines"),),
     "baselines/matrix.json": (("matrix", "run", "--baselines", "baselines"),),
 }
 
@@ -164,3 +176,8 @@ def test_what_is_missing_in_a_record_is_named(home: Path) -> None:
         result = harness("baseline", "compare", "run", "--baselines", "baselines")
         assert result.exit_code == 2
         assert f"run record run/run.json: {said}" in result.stderr
+    record = run_record()
+    del record["recipe"]["seed"], record["fingerprint"]["device"]
+    (home / "run" / "run.json").write_text(json.dumps(record))
+    result = harness("baseline", "compare", "run", "--baselines", "baselines")
+    assert "harness: the run record lacks recipe.seed, fingerprint.device; make the run again" in result.stderr
