@@ -67,6 +67,17 @@ def configuration(name: str | None) -> dict[str, Any]:
     return {"data_files": {split: f"{name}/{split}-*.parquet" for split in ("train", "validation", "test")}}
 
 
+def without_scripts() -> dict[str, Any]:
+    """``load_dataset``'s keyword that leaves a dataset's own Python code unexecuted.
+
+    datasets has it from 2.16 to 3.6; from 4.0 on it executes none.
+    """
+    from datasets import load_dataset
+
+    known = "trust_remote_code" in inspect.signature(load_dataset).parameters
+    return {"trust_remote_code": False} if known else {}
+
+
 def offline_setting() -> str:
     """The setting of ``datasets.config`` that keeps it off the network.
 

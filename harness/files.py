@@ -49,7 +49,8 @@ def first_error(error: ValidationError) -> str:
     first = max(errors, key=lambda each: (each["loc"] == ("schema",), len(each["loc"])))
     place = ".".join(map(str, first["loc"])) or "the file"
     newer = " (of a newer harness?)" if place == "schema" else ""
-    return f"{place}: {first['msg']}{newer} ({len(errors)} in all)"
+    more = f" ({len(errors)} in all)" if len(errors) > 1 else ""
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}{newer}{more}"
 
 
 def write_atomically(path: Path, text: str) -> None:

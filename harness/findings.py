@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -62,6 +63,9 @@ class Finding:
 PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)")
 """A finding's place where it is a line of a file."""
 
+CELL = re.compile(r"Cell In\[(?P<cell>\d+)\], line (?P<line>\d+)")
+"""A finding's place where it is a line of a notebook's cell."""
+
 LONGEST_LINE = 100
 """Characters of a line of source that are shown."""
 
@@ -71,14 +75,13 @@ def code_frame(where: str | None) -> list[str]:
 
     Nor where it is a file's first line, which stands for the file where no line is at fault.
     """
-    place = PLACE.fullmatch(where or "")
-    if place is None or (at := int(place["line"])) < 2:
-        return []
-    file = place["file"]
-    if file not in linecache.cache and not os.path.isfile(file):  # a notebook's cells are in the cache alone
-        return []
-    linecache.checkcache(file)
-    lines = linecache.getlines(file)
+    if cell := CELL.fullmatch(where or ""):
+        at, lines = int(cell["line"]), _lines_of_cell(int(cell["cell"]))
+    else:
+        place = PLACE.fullmatch(where or "")
+        if place is None or (at := int(place["line"])) < 2:
+            return []
+        lines = _lines_of_file(place["file"])
     if at > len(lines) or not lines[at - 1].strip():
         return []
     numbers = range(at - 1, min(at + 1, len(lines)) + 1)
@@ -90,8 +93,34 @@ def code_frame(where: str | None) -> list[str]:
     ]
 
 
+def _lines_of_file(file: str) -> list[str]:
+    if file not in linecache.cache and not os.path.isfile(file):  # what was typed is in the cache alone
+        return []
+    linecache.checkcache(file)
+    return linecache.getlines(file)
+
+
+def _lines_of_cell(number: int) -> list[str]:
+    """A cell as it was executed: IPython keeps them all in ``In``."""
+    shell = interactive_shell()
+    cells = shell.user_ns.get("In", []) if shell else []
+    return str(cells[number]).splitlines() if number < len(cells) else []
+
+
+def interactive_shell() -> Any | None:
+    """IPython's shell, which runs a notebook's cells too; None outside of it."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None else None
+
+
 def shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line of bounded length: libraries quote whole files."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {shortened(first, 200)}" if first else type(error).__name__
 
 
 @dataclass(frozen=True)

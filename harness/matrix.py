@@ -170,8 +170,11 @@ class Matrix(StrictModel):
             rows=sorted(rows.values(), key=lambda row: list(KINDS).index(row.kind)),
         )
 
+    def as_json(self) -> str:
+        return self.model_dump_json(indent=1, by_alias=True, exclude_none=True) + "\n"
+
     def write(self, path: Path) -> None:
-        write_atomically(path, self.model_dump_json(indent=1, by_alias=True, exclude_none=True) + "\n")
+        write_atomically(path, self.as_json())
 
     @classmethod
     def read(cls, path: Path) -> Matrix:

@@ -6,21 +6,23 @@ The whole documented contract for a recipe of your own is this test::
         documented_check()
 
 It runs once for each check of each stage, as ``test_documented[tokenize::pairs-carry-token-type-ids]`` and so on, after
-one run of the recipe that ``--recipe`` names (or a fixture ``recipe`` of your own returns).
+one run of the recipe that ``--harness-recipe`` names (or a fixture ``recipe`` of your own returns).
+
+Nothing changes in a suite that does not use it: markers have a meaning where an option or a setting of the harness is
+given, and names without a prefix (``--recipe``, ``watch``) are taken where nobody else has them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.findings import CheckOutcome
     from harness.recipe import Recipe
     from harness.record import RunRecord
     from harness.resume.run import ResumeReport
@@ -33,31 +35,72 @@ MARKERS = {
 }
 
 
+OPTIONS = {
+    "harness_recipe": "recipe to run: tiny (the default), minilm, bert-base, sst2, or FILE.py:OBJECT",
+    "harness_data": "read the corpus from this folder",
+    "harness_checkpoint": "start from this checkpoint folder or hub name",
+    "harness_loop": "train with this loop: plain, accelerate or trainer",
+    "harness_baselines": "the folder of the baselines (default: baselines, and the shipped)",
+}
+"""Each is an option (``--harness-recipe``) and a setting. A path is seen from where it was written: from the working
+directory, or the rootdir."""
+
+SHORT_OPTION = "--recipe"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_addoption"""
-    group = parser.getgroup("harness", "documented fine-tuning recipe")
-    for option, ini, help_ in (
-        ("--recipe", "harness_recipe", "recipe to run: tiny (the default), minilm, bert-base, sst2, or FILE.py:OBJECT"),
-        ("--harness-data", "harness_data", "read the corpus from this folder"),
-        ("--harness-checkpoint", "harness_checkpoint", "start from this checkpoint folder or hub name"),
-        ("--harness-loop", "harness_loop", "train with this loop: plain, accelerate or trainer"),
-        (
-            "--harness-baselines",
-            "harness_baselines",
-            "the folder of the baselines (default: baselines, and the shipped)",
-        ),
-    ):
-        group.addoption(option, dest=ini, metavar="VALUE", help=f"{help_} (ini: {ini})")
-        parser.addini(ini, help_)
+    group = _group(parser)
+    for name, help_ in OPTIONS.items():
+        option = f"--{name.replace('_', '-')}"
+        group.addoption(option, dest=name, metavar="VALUE", help=f"{help_} (ini: {name})")
+        parser.addini(name, f"{help_}; a path is seen from the rootdir" if name != "harness_loop" else help_)
     group.addoption(
         "--harness-update", action="store_true", help="add the run to a baseline candidate, for you to accept"
     )
 
 
+def _group(parser: pytest.Parser) -> pytest.OptionGroup:
+    return parser.getgroup("harness", "documented fine-tuning recipe")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser) -> Iterator[None]:
+    """``--recipe`` is short for ``--harness-recipe`` where no plugin and no conftest.py has an option of that name.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_load_initial_conftests
+    """
+    yield
+    _, unknown = parser.parse_known_and_unknown_args([f"{SHORT_OPTION}=tiny"])
+    if unknown:
+        _group(parser).addoption(SHORT_OPTION, dest="harness_recipe", metavar="VALUE", help="the same")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_configure"""
-    for name, meaning in MARKERS.items():
-        config.addinivalue_line("markers", f"{name}: {meaning}")
+    if _is_used(config):
+        for name, meaning in MARKERS.items():
+            config.addinivalue_line("markers", f"{name}: {meaning}")
+    config.pluginmanager.register(_short_names(config), "harness-short-names")
+
+
+def _is_used(config: pytest.Config) -> bool:
+    """Whether the suite says something to the harness, by an option or a setting."""
+    return config.getoption("harness_update") or any(_given(config, name) is not None for name in OPTIONS)
+
+
+def _short_names(config: pytest.Config) -> ModuleType:
+    """The fixtures by names without a prefix, those that no other plugin has; a conftest.py's go before them anyway."""
+    short = ModuleType("harness.pytest_plugin.short_names", "Fixtures of the harness by short names.")
+    others = config.pluginmanager.get_plugins()
+    for name, fixture in SHORT_NAMES.items():
+        if not any(hasattr(plugin, name) for plugin in others if not _is_conftest(plugin)):
+            setattr(short, name, fixture)
+    return short
+
+
+def _is_conftest(plugin: object) -> bool:
+    return Path(getattr(plugin, "__file__", None) or "").name == "conftest.py"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -70,17 +113,48 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_modifyitems"""
-    for marker, missing in (("gpu", _no_gpu), ("hub", _no_hub)):
+    for marker, missing in (("gpu", _no_gpu), ("hub", _no_hub)) if _is_used(config) else ():
         marked = [item for item in items if item.get_closest_marker(marker)]
         if marked and (reason := missing()):
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Under pytest-xdist what a recipe is is known before workers start: they could not say it once.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_sessionstart
+    """
+    if session.config.getoption("tx", None) and _given(session.config, "harness_recipe"):
+        _check_recipe(session.config)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """No GPU test that was asked for is lost to ``--benchmark-only``, which skips what lacks the fixture ``benchmark``.
+    """What makes the tests that were selected useless is said once, before them.
 
     https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection_finish
+
+    Raises:
+        UsageError: the recipe that tests ask for cannot be loaded; or GPU tests would be skipped.
+    """
+    is_worker = hasattr(session.config, "workerinput")
+    if not is_worker and any("recipe" in getattr(item, "fixturenames", ()) for item in session.items):
+        _check_recipe(session.config)
+    if _is_used(session.config):
+        _check_gpu_tests(session)
+
+
+def _check_recipe(config: pytest.Config) -> None:
+    from harness.errors import CannotTry
+
+    try:
+        _recipe(config)
+    except CannotTry as error:
+        raise pytest.UsageError(f"harness: {error}") from None
+
+
+def _check_gpu_tests(session: pytest.Session) -> None:
+    """No GPU test that was asked for is lost to ``--benchmark-only``, which skips what lacks the fixture ``benchmark``.
 
     Raises:
         UsageError: a GPU test would be skipped, and ``-m`` names the marker, or no other test is selected.
@@ -114,13 +188,39 @@ def _failure(error: Exception) -> BaseException:
     return pytest.fail.Exception(f"harness: {error}", pytrace=False)
 
 
-def _option(config: pytest.Config, name: str) -> str | None:
-    return config.getoption(name) or config.getini(name) or None
+def _given(config: pytest.Config, name: str) -> str | None:
+    """What an option or a setting says; paths as they are seen from here."""
+    if option := config.getoption(name):
+        return _seen_from(config.invocation_params.dir, name, option)
+    setting = config.getini(name)
+    return _seen_from(config.rootpath, name, setting) if setting else None
+
+
+def _seen_from(folder: Path, name: str, value: str) -> str:
+    """The value, where it is a path as it is seen from here. A checkpoint may be a name on the hub."""
+    if folder == Path.cwd() or name == "harness_loop":
+        return value
+    if name == "harness_recipe":
+        file, colon, recipe = value.rpartition(":")
+        return f"{folder / file}:{recipe}" if colon else value
+    is_name = value == "built-in" or (name == "harness_checkpoint" and not (folder / value).exists())
+    return value if is_name else str(folder / value)
 
 
 def baselines_folder(config: pytest.Config) -> Path:
-    """``--harness-baselines``, seen from where pytest's configuration lies."""
-    return config.rootpath / (_option(config, "harness_baselines") or "baselines")
+    """The folder of ``--harness-baselines``; else the one of the rootdir."""
+    return config.rootpath / (_given(config, "harness_baselines") or "baselines")
+
+
+def _recipe(config: pytest.Config) -> Recipe:
+    """The recipe that options and settings name.
+
+    Raises:
+        CannotTry: it cannot be loaded, or has a value that no run can have.
+    """
+    from harness.recipe import DEFAULT_RECIPE, load_recipe
+
+    return with_options(load_recipe(_given(config, "harness_recipe") or DEFAULT_RECIPE), config)
 
 
 def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
@@ -133,68 +233,79 @@ def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
 
     return recipes.with_options(
         recipe,
-        data=_option(config, "harness_data"),
-        checkpoint=_option(config, "harness_checkpoint"),
-        loop=_option(config, "harness_loop"),
+        data=_given(config, "harness_data"),
+        checkpoint=_given(config, "harness_checkpoint"),
+        loop=_given(config, "harness_loop"),
     )
 
 
 @pytest.fixture(scope="session")
-def recipe(pytestconfig: pytest.Config) -> Recipe:
-    """The recipe that ``--recipe`` names, with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in."""
+def harness_recipe(pytestconfig: pytest.Config) -> Recipe:
+    """The recipe that ``--harness-recipe`` names, with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in."""
     from harness.errors import CannotTry
-    from harness.recipe import DEFAULT_RECIPE, load_recipe
 
     try:
-        return with_options(load_recipe(_option(pytestconfig, "harness_recipe") or DEFAULT_RECIPE), pytestconfig)
+        return _recipe(pytestconfig)
     except CannotTry as error:
         raise _failure(error) from None
 
 
 @pytest.fixture(scope="session")
-def run_record(request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+def harness_run_record(
+    request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory
+) -> RunRecord:
     """The record of one run of the recipe: run once a session, also under pytest-xdist.
 
     The run goes as far as the selected tests need: to the last stage of their checks, or to the end if a test asks for
     the record itself.
     """
+    from harness.errors import CannotTry
+
+    try:
+        return _run_once(request, recipe, tmp_path_factory)
+    except CannotTry as error:
+        raise _failure(error) from None
+
+
+def _run_once(request: pytest.FixtureRequest, recipe: Any, temporary: pytest.TempPathFactory) -> RunRecord:
     from filelock import FileLock
 
-    from harness.errors import CannotTry
+    from harness.recipe import Recipe
     from harness.record import RunRecord
     from harness.run import run_recipe
 
-    base = tmp_path_factory.getbasetemp()
+    if not isinstance(recipe, Recipe):  # somebody else's fixture has the name
+        recipe = request.getfixturevalue("harness_recipe")
+    base = temporary.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base  # a worker of pytest-xdist has it
     path = shared / f"harness-run-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}.json"
     with FileLock(path.with_suffix(".lock")):
         if not path.exists():
-            try:
-                record = run_recipe(recipe, until=_last_stage(request.session.items))
-            except CannotTry as error:
-                raise _failure(error) from None
+            record = run_recipe(recipe, until=_last_stage(request.session.items))
             if record.interrupted:
                 raise KeyboardInterrupt
             record.write(path)
     return RunRecord.read(path)
 
 
+def _selected(items: list[pytest.Item]) -> dict[str, pytest.Item]:
+    """The tests of checks that will be run, by the check, in order."""
+    asked = (item for item in items if "documented_check" in getattr(item, "fixturenames", ()))
+    return {item.callspec.params["documented_check"]: item for item in asked}  # type: ignore[attr-defined]
+
+
 def _last_stage(items: list[pytest.Item]) -> str | None:
     """The last stage that the selected tests look at; None, all stages, if one of them wants the record itself."""
     from harness.stages import STAGES
 
-    wanted = {"load"}
-    for item in items:
-        names = getattr(item, "fixturenames", ())
-        if "documented_check" in names:
-            wanted.add(item.callspec.params["documented_check"].partition("::")[0])  # type: ignore[attr-defined]
-        elif "run_record" in names:
-            return None
+    if any({"run_record", "harness_run_record"} & set(getattr(item, "fixturenames", ())) for item in items):
+        return None
+    wanted = {"load", *(check.partition("::")[0] for check in _selected(items))}
     return [stage.name for stage in STAGES if stage.name in wanted][-1]
 
 
 @pytest.fixture
-def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
+def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
     """Call it with a run record, and the test passes if the run is as good as the recorded ones, or fails and says why.
 
     With ``--harness-update`` the run is added to a candidate instead, and the test is skipped; no test changes a
@@ -210,7 +321,7 @@ def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
         from harness.report.baseline import verdict_lines
 
         folder, fallback = baselines_folder(pytestconfig), None
-        if not _option(pytestconfig, "harness_baselines"):
+        if not _given(pytestconfig, "harness_baselines"):
             fallback = shipped_folder()
         try:
             if pytestconfig.getoption("harness_update"):
@@ -228,30 +339,53 @@ def baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
 
 
 @pytest.fixture
-def documented_check(request: pytest.FixtureRequest, run_record: RunRecord) -> Callable[[], None]:
-    """Call it, and the test passes if the check held, is skipped if it says nothing about the recipe, or fails."""
+def documented_check(request: pytest.FixtureRequest, recipe: Recipe) -> Callable[[], None]:
+    """Call it, and the test passes if the check held, is skipped if it says nothing about the recipe, or fails.
+
+    What ends the run fails in one test; those of the checks that it did not come to are skipped.
+    """
 
     def must_hold() -> None:
         __tracebackhide__ = True
+        selected = _selected(request.session.items)
         try:
-            record: CheckOutcome = run_record.check(request.param)
-        except KeyError:
-            failed = [check.check for check in run_record.checks if check.outcome == "fails"]
-            pytest.fail(f"{request.param} was not reached: {', '.join(failed)} failed before", pytrace=False)
-        if record.outcome == "not applicable":
-            pytest.skip(f"not applicable: {record.reason}")
-        if record.outcome == "fails":
-            findings = [finding for finding in run_record.findings if finding.check == record.check]
-            text = "\n".join(line for finding in findings for line in finding.lines())
-            if any(finding.severity == "error" for finding in findings):
-                pytest.fail(text, pytrace=False)
-            request.node.warn(pytest.PytestWarning(text))
+            record = request.getfixturevalue("harness_run_record")
+        except pytest.fail.Exception as failure:
+            if request.node is next(iter(selected.values())):
+                raise
+            said = failure.msg
+            record = None
+        if record is None:
+            pytest.skip(f"not reached: {said}")
+        _must_hold(record, request, selected)
 
     return must_hold
 
 
+def _must_hold(record: RunRecord, request: pytest.FixtureRequest, selected: dict[str, pytest.Item]) -> None:
+    __tracebackhide__ = True
+    outcomes = {each.check: each for each in record.checks}
+    outcome = outcomes.get(request.param)
+    if outcome is None:
+        failed = list(dict.fromkeys(each.check for each in record.findings if each.severity == "error"))
+        said = f"{request.param} was not reached: {', '.join(failed)} failed before"
+        shown = any(check in selected for check in failed)
+        first = next(item for check, item in selected.items() if check not in outcomes)
+        if shown or request.node is not first:
+            pytest.skip(said)
+        pytest.fail(said, pytrace=False)  # its own test was not selected, and nothing else would tell
+    if outcome.outcome == "not applicable":
+        pytest.skip(f"not applicable: {outcome.reason}")
+    if outcome.outcome == "fails":
+        findings = [finding for finding in record.findings if finding.check == outcome.check]
+        text = "\n".join(line for finding in findings for line in finding.lines())
+        if any(finding.severity == "error" for finding in findings):
+            pytest.fail(text, pytrace=False)
+        request.node.warn(pytest.PytestWarning(text))
+
+
 @pytest.fixture
-def watch() -> Callable[..., Any]:
+def harness_watch() -> Callable[..., Any]:
     """``with watch(): ...`` fails the test with the silent bug in the training loop in its block, if there is one."""
     from harness.watch import watch
 
@@ -259,7 +393,7 @@ def watch() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def resume() -> Callable[..., ResumeReport]:
+def harness_resume() -> Callable[..., ResumeReport]:
     """``resume("train.py", ["--epochs", "2"])`` kills the script, starts it again, and fails with what it lost.
 
     Further arguments are those of :func:`harness.resume.run.resume_script`; it returns the report.
@@ -280,3 +414,12 @@ def resume() -> Callable[..., ResumeReport]:
         return report
 
     return must_survive
+
+
+SHORT_NAMES = {
+    "recipe": harness_recipe,
+    "run_record": harness_run_record,
+    "baseline": harness_baseline,
+    "watch": harness_watch,
+    "resume": harness_resume,
+}

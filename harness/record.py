@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 
-from harness.files import StrictModel, read_model, write_atomically
+from harness.files import StrictModel, first_error, read_model, write_atomically
 from harness.findings import CheckOutcome, Difference, Finding, Outcome
 
 SCHEMA: Literal[1] = 1
@@ -89,12 +90,53 @@ class BlockRecord(StrictModel):
     """How long it ran as printed; None for what was not executed."""
 
 
+class _Keys(BaseModel):
+    """The types of values that others compute with, where they are there; what is only compared may be anything."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _RecipeKeys(_Keys):
+    name: str = Field(default="tiny", min_length=1)
+    loop: str = "plain"
+    seed: int = 0
+    epochs: int = Field(default=1, ge=1)
+    processes: int = Field(default=1, ge=1)
+    metrics: Sequence[str] = ()
+
+
+class _LibrariesKeys(_Keys):
+    libraries: dict[str, str | None] = Field(default_factory=dict)
+
+
+class _FingerprintKeys(_LibrariesKeys):
+    device: str = "cpu"
+    device_name: str | None = None
+
+
+def _has(keys: type[_Keys]) -> AfterValidator:
+    """Whether the keys of a part have values of their types; it stays as it is, and in its order."""
+
+    def check(part: dict[str, Any]) -> dict[str, Any]:
+        try:
+            keys.model_validate(part)
+        except ValidationError as error:
+            raise ValueError(first_error(error)) from None
+        return part
+
+    return AfterValidator(check)
+
+
+RecordedRecipe = Annotated[dict[str, Any], _has(_RecipeKeys)]
+RecordedFingerprint = Annotated[dict[str, Any], _has(_FingerprintKeys)]
+
+
 class DocumentsRecord(StrictModel):
     """Schema 1 of documents.json."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     recipe: dict[str, Any]
-    fingerprint: dict[str, Any]
+    fingerprint: Annotated[dict[str, Any], _has(_LibrariesKeys)]
     provenance: Provenance
     started: str
     blocks: list[BlockRecord]
@@ -110,8 +152,8 @@ class RunRecord(StrictModel):
     """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
-    recipe: dict[str, Any]
-    fingerprint: dict[str, Any]
+    recipe: RecordedRecipe
+    fingerprint: RecordedFingerprint
     findings: list[FindingInOrder]
     updates: int
     curves: Curves
@@ -164,9 +206,12 @@ class RunRecord(StrictModel):
         """
         return {record.check: record for record in self.checks}[check]
 
+    def as_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
     def write(self, path: Path) -> None:
         """Write the record as JSON, whole or not at all."""
-        write_atomically(path, self.model_dump_json(indent=2) + "\n")
+        write_atomically(path, self.as_json())
 
     @classmethod
     def read(cls, path: Path) -> RunRecord:

@@ -52,7 +52,9 @@ def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
     for stage in ("load", "tokenize", "columns", "batches", "model", "optimizer", "schedule", "train", "evaluate"):
         assert f"\n{stage} " in result.stdout
     assert "16 updates, accuracy 0." in result.stdout
-    assert "not applicable: load::split-sizes" in result.stdout
+    assert re.search(
+        r"^not applicable: \d+ checks, about other recipes or loops \(-v names them\)$", result.stdout, re.M
+    )
     (folder,) = Path("runs").iterdir()
     assert folder.name.startswith("small-plain-42-")
     assert f"written to {folder}" in result.stdout
@@ -62,11 +64,16 @@ def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
     assert f"\n{held} of " in result.stdout
 
 
-def test_options_change_the_recipe(invoke: Invoke, small_file: str) -> None:
-    result = invoke("run", "--recipe", small_file, "--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
+def test_options_change_the_recipe(invoke: Invoke, small_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_DISABLE", "")  # which --quiet sets, and monkeypatch takes back
+    given = ("--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
+    result = invoke("run", "--recipe", small_file, *given, "--quiet", "--json", "-")
     assert result.exit_code == 0, result.output
     record = RunRecord.read(Path("out"))
     assert (record.recipe["seed"], record.updates) == (7, 2)
+    assert result.stdout == record.as_json(), "with --quiet and --json - nothing but the record"
+    assert "it/s" not in result.stderr
+    assert "\nload" not in result.stderr
 
 
 def test_finding_exits_with_1(invoke: Invoke, small_file: str) -> None:
@@ -131,13 +138,34 @@ def test_claims(invoke: Invoke) -> None:
     assert result.exit_code == 0
     assert "num-training-steps" in result.stdout
     assert "1377" in result.stdout
+    listed = json.loads(invoke("claims", "--json", "-").stdout)["claims"]
+    steps = next(claim for claim in listed if claim["id"] == "num-training-steps")
+    assert (steps["stage"], steps["kind"], steps["expected"]["glue/mrpc"]) == ("schedule", "exact", 1377)
+    assert steps["checks"] == ["schedule::documented-number-of-updates"]
+    assert len(listed) == len(result.stdout.splitlines()) - 1
+
+
+def test_claims_fit_on_a_terminal() -> None:
+    from harness.report.terminal import claims_lines
+    from harness.stages import checks_of_claims
+
+    lines = list(claims_lines(checks_of_claims(), 80))
+    assert max(map(len, lines)) == 80
+    assert lines[0].split() == ["ID", "STAGE", "SAYS"]
 
 
 def test_help_names_every_exit_status(invoke) -> None:
     result = invoke("--help")
     assert result.exit_code == 0
     says = " ".join(result.stdout.split())
-    assert "0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed." in says
+    assert "0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script" in says
+
+
+@pytest.mark.parametrize("group", [(), ("baseline",)])
+def test_help_cuts_no_summary(invoke: Invoke, group: tuple[str, ...]) -> None:
+    summaries = invoke(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert len(summaries) >= 5
+    assert [line for line in summaries if not line.endswith(".") or line.endswith("..")] == []
 
 
 def test_module_and_version() -> None:

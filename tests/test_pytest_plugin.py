@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
@@ -68,15 +69,38 @@ def test_ini_names_the_recipe(project: pytest.Pytester) -> None:
     run(project, "-k", "columns::").assert_outcomes(passed=6, deselected=len(CHECKS) - 6)
 
 
+def test_paths_in_settings_are_seen_from_the_rootdir(
+    project: pytest.Pytester, small: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert small.data is not None
+    shutil.copytree(small.data, project.path / "corpus")
+    project.makepyfile(mine=f"from harness.recipe import Recipe\nsmall = {small.with_(data='elsewhere')!r}\n")
+    project.makeini("[pytest]\nharness_recipe = mine.py:small\nharness_data = corpus\n")
+    project.mkdir("below")
+    (project.path / "test_contract.py").rename(project.path / "below" / "test_contract.py")
+    monkeypatch.chdir(project.path / "below")
+    run(project, "-k", "columns::").assert_outcomes(passed=6, deselected=len(CHECKS) - 6)
+    given = run(project, "--harness-recipe", "../mine.py:small", "-k", "columns::")
+    given.assert_outcomes(passed=6, deselected=len(CHECKS) - 6)
+
+
 def test_a_failing_check_shows_its_finding(project: pytest.Pytester) -> None:
-    result = run(project, "--recipe", "mine.py:fake", "-k", "split-sizes or columns::completes")
-    result.assert_outcomes(failed=2, deselected=len(CHECKS) - 2)
+    result = run(project, "-rs", "--recipe", "mine.py:fake", "-k", "split-sizes or columns::completes")
+    result.assert_outcomes(failed=1, skipped=1, deselected=len(CHECKS) - 2)
     result.stdout.fnmatch_lines(
         ["*error: load::split-sizes: The splits have*", "*expected  *3668*", "*observed  *60*", "*fix  *"]
     )
-    result.stdout.fnmatch_lines(
-        ["*columns::completes was not reached: load::split-sizes, load::first-* failed before*"]
-    )
+    result.stdout.fnmatch_lines(["*columns::completes was not reached: load::split-sizes, load::first-* failed*"])
+    result.stdout.no_fnmatch_line("*During handling*")
+
+
+def test_what_failed_fails_one_of_the_tests_that_were_not_reached_where_its_own_is_not_selected(
+    project: pytest.Pytester,
+) -> None:
+    result = run(project, "--recipe", "mine.py:fake", "-k", "columns::")
+    result.assert_outcomes(failed=1, skipped=5, deselected=len(CHECKS) - 6)
+    result.stdout.fnmatch_lines(["*columns::completes was not reached: load::split-sizes, load::first-* failed*"])
+    result.stdout.no_fnmatch_line("*During handling*")
 
 
 def test_only_the_stages_that_are_needed_are_run(project: pytest.Pytester) -> None:
@@ -93,16 +117,47 @@ def test_only_the_stages_that_are_needed_are_run(project: pytest.Pytester) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--recipe", "huge"], "*unknown recipe 'huge': expected one of tiny, minilm, bert-base*"),
         (["--recipe", "mine.py:small", "--harness-data", "nowhere"], "*data folder nowhere not found*"),
         (["--recipe", "mine.py:small", "--harness-checkpoint", "./nowhere"], "*checkpoint folder ./nowhere not found*"),
     ],
 )
 def test_bad_input_is_one_clear_error(project: pytest.Pytester, arguments: list[str], message: str) -> None:
     result = run(project, *arguments, "-k", "tokenize::completes")
-    assert result.ret != 0
+    result.assert_outcomes(failed=1, deselected=len(CHECKS) - 1)
     result.stdout.fnmatch_lines([message])
     result.stdout.no_fnmatch_line("*During handling*")
+
+
+def test_bad_input_fails_in_one_test(project: pytest.Pytester) -> None:
+    result = run(project, "--recipe", "mine.py:small", "--harness-data", "nowhere", "-rs", "-k", "tokenize:: or load::")
+    outcomes = result.parseoutcomes()
+    assert outcomes.pop("skipped") == len(CHECKS) - outcomes.pop("deselected") - 1
+    assert outcomes == {"failed": 1}
+    result.stdout.fnmatch_lines(["SKIPPED*not reached: harness: data folder nowhere not found*"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("huge", "unknown recipe 'huge': expected one of tiny, minilm, bert-base*"),
+        ("nowhere.py:small", "recipe file nowhere.py not found"),
+        ("mine.py:smaller", "mine.py has no recipe 'smaller': expected *"),
+    ],
+)
+def test_a_recipe_that_cannot_be_loaded_is_one_usage_error(project: pytest.Pytester, recipe: str, message: str) -> None:
+    result = run(project, "--harness-recipe", recipe)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: harness: {message}"])
+    result.stdout.no_fnmatch_line("*FAILED*")
+    project.makepyfile(test_contract="def test_other():\n    pass\n")
+    run(project, "--harness-recipe", recipe).assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_a_recipe_that_cannot_be_loaded_is_one_usage_error_for_several_workers(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("-n", "2", "--harness-recipe", "huge")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: harness: unknown recipe 'huge': *"])
 
 
 @pytest.mark.slow
@@ -125,9 +180,56 @@ def test_gpu_tests_are_skipped_with_a_reason(pytester: pytest.Pytester) -> None:
     if torch.cuda.is_available():
         pytest.skip("about machines without a GPU")
     pytester.makepyfile("import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False\n")
-    result = run(pytester, "-rs")
+    result = run(pytester, "-rs", "--harness-recipe", "tiny")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*needs a CUDA device*"])
+
+
+FOREIGN = """
+import pytest
+
+@pytest.fixture
+def recipe():
+    return "flour, water"
+
+@pytest.mark.gpu
+def test_of_a_marker():
+    pass
+
+@pytest.mark.hub
+def test_of_another():
+    pass
+
+def test_of_names(recipe, request):
+    assert recipe == "flour, water"
+    assert request.config.getoption("--recipe") == "bread"
+"""
+OPTION = "def pytest_addoption(parser):\n    parser.addoption('--recipe')\n"
+
+
+def test_nothing_changes_in_a_suite_that_does_not_use_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "reachable", lambda: False)
+    pytester.makeconftest(OPTION)
+    pytester.makepyfile(FOREIGN)
+    run(pytester, "--recipe", "bread").assert_outcomes(passed=3)
+    strict = pytester.runpytest_subprocess("--recipe", "bread", "--strict-markers")  # marks are known to a process
+    strict.assert_outcomes(errors=1)
+    strict.stdout.fnmatch_lines(["*'gpu' not found in `markers` configuration option*"])
+
+
+def test_fixtures_of_other_plugins_keep_their_names(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        cook="import pytest\n@pytest.fixture(scope='session')\ndef recipe():\n    return 'flour, water'\n"
+        "@pytest.fixture\ndef watch():\n    return 'quartz'\n",
+        test_names="def test_names(recipe, watch, harness_recipe, harness_watch):\n"
+        "    assert (recipe, watch, harness_recipe.name) == ('flour, water', 'quartz', 'small')\n"
+        "    assert harness_watch.__module__ == 'harness.watch'\n",
+    )
+    given = ("-p", "cook", "--harness-recipe", "mine.py:small", "-k", "test_names or columns::completes")
+    project.syspathinsert()
+    run(project, *given).assert_outcomes(passed=2, deselected=len(CHECKS) - 1)
 
 
 @pytest.mark.parametrize(("reachable", "outcome"), [(True, {"passed": 1}), (False, {"skipped": 1})])
@@ -136,7 +238,7 @@ def test_hub_tests_are_skipped_without_the_hub(
 ) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: reachable)
     pytester.makepyfile("import pytest\n@pytest.mark.hub\ndef test_it():\n    pass\n")
-    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(**outcome)
+    run(pytester, "--harness-recipe", "tiny").assert_outcomes(**outcome)
 
 
 def test_interrupt_ends_the_session(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +251,7 @@ def test_interrupt_ends_the_session(project: pytest.Pytester, monkeypatch: pytes
 
 
 def test_markers_are_registered(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "--markers")
+    result = run(pytester, "--markers", "--harness-recipe", "tiny")
     result.stdout.fnmatch_lines([f"@pytest.mark.{name}: *" for name in ("gpu", "slow", "hub", "distributed")])
 
 
@@ -224,6 +326,7 @@ def test_other():
 
 def test_a_gpu_test_that_benchmark_only_would_skip_is_an_error(project: pytest.Pytester) -> None:
     """pytest-benchmark skips what lacks its fixture and says nothing: ``assert False`` would pass for a green run."""
+    project.makeini("[pytest]\nharness_recipe = mine.py:small\n")
     project.makepyfile(test_contract="", test_gpu=GPU_TESTS)
     lost = run(project, "-m", "gpu", "--benchmark-only")
     assert lost.ret == pytest.ExitCode.USAGE_ERROR
@@ -237,7 +340,8 @@ def test_a_gpu_test_that_benchmark_only_would_skip_is_an_error(project: pytest.P
     run(project, "-m", "gpu").assert_outcomes(deselected=1, **outcomes)
 
 
-def test_the_fixture_watch(pytester: pytest.Pytester) -> None:
+def test_the_fixture_watch(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # the summary is cut to the terminal's width
     pytester.makepyfile(
         """
         import torch
@@ -253,10 +357,18 @@ def test_the_fixture_watch(pytester: pytest.Pytester) -> None:
     )
     result = run(pytester)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*gradients::not-cleared*"])
+    result.stdout.fnmatch_lines(
+        [
+            ">       with watch():*",
+            "E       harness.watch.SilentBug: gradients::not-cleared at *test_the_fixture_watch.py:9, update 3",
+            "FAILED *test_loop - harness.watch.SilentBug: gradients::not-cleared at *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*harness/watch/__init__.py*")
+    result.stdout.no_fnmatch_line("*contextlib*")
 
 
-def test_resume(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fixture_resume(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails with what was lost, and returns the report."""
     report = resume_run.ResumeReport("train.py", seconds={"uninterrupted": 1.0, "in all": 5.0})
     lost = Finding("to go on", "it begins anew", "save it", check="resume::began-anew", severity="error", message="No.")

@@ -75,7 +75,14 @@ def baseline_of(folder: Path, record: RunRecord, *, fallback: Path | None = None
 
     Accelerate in one process makes the plain loop's updates, which every run shows before they are spent. So it shares
     the plain loop's baseline where it has none of its own, or where the plain one has the run's seed or more of them.
+
+    Raises:
+        CannotTry: the record lacks what every run writes.
     """
+    needed = {"recipe": ("name", "loop", "seed", "epochs"), "fingerprint": ("device", "device_name")}
+    lacks = [f"{part}.{key}" for part, keys in needed.items() for key in keys if key not in getattr(record, part)]
+    if lacks:
+        raise CannotTry(f"the run record lacks {', '.join(lacks)}; make the run again")
     hardware = hardware_class(record.fingerprint)
     names = dict.fromkeys(name_of(recipe, hardware) for recipe in (record.recipe, as_plain(record.recipe)))
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.baseline.stored import Baseline, SeedRun, as_plain, without_seed
-from harness.findings import Finding
+from harness.findings import Finding, shortened
 from harness.recipe import RECIPES
 from harness.record import Verdict
 
+LONGEST_VALUE = 200
+"""Characters of a value that is shown."""
 NOT_COMPARED = ("full-training-harness", "python", "cpus")
 """Of a fingerprint: no reason to expect other losses."""
 
@@ -174,7 +176,8 @@ def differences(recorded: dict[str, Any], found: dict[str, Any], prefix: str = "
         if isinstance(ours, dict) and isinstance(theirs, dict):
             sentences += differences(ours, theirs, f"{prefix}{key}.")
         elif ours != theirs:
-            sentences.append(f"{prefix}{key} {ours} there, {theirs} here")
+            there, here = shortened(str(ours), LONGEST_VALUE), shortened(str(theirs), LONGEST_VALUE)
+            sentences.append(f"{prefix}{shortened(key, LONGEST_VALUE)} {there} there, {here} here")
     return sentences
 
 

@@ -15,9 +15,12 @@ from pydantic import AfterValidator, Field
 
 from harness.errors import CannotTry
 from harness.files import StrictModel, read_model, write_atomically
+from harness.findings import shortened
 
 SCHEMA: Literal[1] = 1
 CANDIDATES = "candidates"
+LONGEST_NAME = 200
+"""File systems take 255 characters with the endings."""
 FOLDER = Path("baselines")
 """Where baselines are recorded, if nobody says."""
 
@@ -89,8 +92,8 @@ def baseline_path(folder: Path, name: str) -> Path:
     Raises:
         CannotTry: the name is a path.
     """
-    if Path(name).name != name:
-        raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {name!r}")
+    if Path(name).name != name or len(name) > LONGEST_NAME or "\0" in name:
+        raise CannotTry(f"a baseline has a name such as tiny-plain-cpu, found {shortened(repr(name), LONGEST_NAME)}")
     return folder / f"{name}.json"
 
 

@@ -14,6 +14,7 @@ from harness.baseline.files import CANDIDATES, baseline_path, candidate_path, ha
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
+from harness.findings import first_line
 from harness.recipe import RECIPES, Recipe
 from harness.record import Verdict
 
@@ -41,7 +42,7 @@ def read(path: Path) -> Baseline | Throughput:
     """
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         content = None
     of_benchmarks = isinstance(content, dict) and "runs" in content and "recipe" not in content
     return Throughput.read(path) if of_benchmarks else Baseline.read(path)
@@ -55,8 +56,8 @@ def is_baseline(path: Path) -> bool:
     """
     try:
         content = json.loads(path.read_bytes()) if path.is_file() else None
-    except (OSError, ValueError) as error:
-        raise CannotTry(f"{path} cannot be read as JSON: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotTry(f"{path} cannot be read as JSON ({first_line(error)})") from error
     return isinstance(content, dict) and "runs" in content
 
 

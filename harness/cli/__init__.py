@@ -1,6 +1,7 @@
 """The command line: one module a command.
 
-Exit status: 0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed.
+Exit status: 0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script itself
+crashed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import click
 from harness import __version__
 from harness.cli import baseline, check, claims, documents, explain, matrix, resume, run
 from harness.cli.options import CANNOT_TRY
+from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
 
 
@@ -20,13 +22,14 @@ class _Group(click.Group):
     """Says :class:`CannotTry` in one sentence instead of a traceback."""
 
     def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except CannotTry as error:
-            click.echo(f"harness: {error}", err=True)
-        except KeyboardInterrupt:
-            click.echo("harness: interrupted", err=True)
-        sys.exit(CANNOT_TRY)
+        with said_what_was_lost(CANNOT_TRY):
+            try:
+                return super().invoke(context)
+            except CannotTry as error:
+                say(f"harness: {error}", err=True)
+            except KeyboardInterrupt:
+                say("harness: interrupted", err=True)
+            sys.exit(CANNOT_TRY)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,7 +37,8 @@ class _Group(click.Group):
 def main() -> None:
     """Does the documented fine-tuning recipe hold here, and is a training loop of your own right?
 
-    Exit status: 0 all holds, 1 something was found, 2 could not run, 3 the checked script itself crashed.
+    Exit status: 0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script itself
+    crashed.
     """
 
 

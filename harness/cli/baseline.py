@@ -13,10 +13,11 @@ from harness.cli.options import (
     baseline_folders,
     baselines_option,
     chosen_recipe,
-    echo,
     folder_of,
+    json_option,
     recipe_options,
 )
+from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from harness.record import RunRecord
 
 
-@click.group()
+@click.group(short_help="Record runs, and compare new ones with them.")
 def baseline() -> None:
     """Record runs, compare new ones with them, and accept what was recorded."""
 
 
-@baseline.command()
+@baseline.command(short_help="Train seeds and add them to a candidate.")
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
 @baselines_option
@@ -48,21 +49,29 @@ def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -
     folder, _ = baseline_folders(baselines)
     to_record, candidate = sessions.seeds_to_record(recipe, seeds, folder, timeout=timeout)
     for each, recorded in to_record:
-        click.echo(recipe_line(each))
+        say(recipe_line(each))
         if recorded:
-            click.echo("  is in the candidate")
+            say("  is in the candidate")
             continue
         found, path = sessions.record_seed(each, folder, timeout=timeout)
-        click.echo(f"  {metrics(found)}, added to {path}")
+        say(f"  {metrics(found)}, added to {path}")
     echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 
 
-@baseline.command()
+@baseline.command(short_help="Compare runs with their baseline.")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
 @recipe_options
+@json_option("Also write the comparisons to this file.")
 @baselines_option
-def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path | None, **options: Any) -> None:
+def compare(
+    timeout: float,
+    runs: tuple[Path, ...],
+    seeds: int | None,
+    json_file: Path | None,
+    baselines: Path | None,
+    **options: Any,
+) -> None:
     """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
 
     With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
@@ -78,23 +87,26 @@ def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines
     from harness.baseline.review import candidate_verdicts, is_baseline
     from harness.baseline.stored import Baseline
     from harness.record import RunRecord
-    from harness.report.baseline import verdict_lines
+    from harness.report.baseline import verdict_lines, verdicts_json
 
+    out = Output(json_file)
+    out.check()
     folder, fallback = baseline_folders(baselines)
     if len(runs) == 1 and is_baseline(runs[0]):
         verdicts = candidate_verdicts(folder, runs[0], fallback=fallback)
     else:
         records = (
-            _new_runs(chosen_recipe(**options), seeds, baselines, timeout)
+            _new_runs(chosen_recipe(**options), seeds, baselines, timeout, out)
             if seeds
             else [RunRecord.read(path) for path in runs]
         )
         verdicts = compare(Baseline.read(baseline_of(folder, records[0], fallback=fallback)), records)
-    echo(verdict_lines(verdicts))
+    out.echo(verdict_lines(verdicts))
+    out.write_json(verdicts_json(verdicts))
     sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
 
 
-def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float) -> list[RunRecord]:
+def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float, out: Output) -> list[RunRecord]:
     from harness.baseline import sessions
     from harness.report.terminal import metrics, recipe_line
 
@@ -102,38 +114,40 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
     folder, fallback = baseline_folders(baselines)
     for each in sessions.seeds_to_compare(recipe, count, folder, timeout=timeout, fallback=fallback):
         output = folder_of(each)
-        click.echo(recipe_line(each))
+        out.echo([recipe_line(each)])
         records.append(sessions.train_seed(each, output, timeout=timeout))
-        click.echo(f"  {metrics(records[-1])}, written to {output}")
+        out.echo([f"  {metrics(records[-1])}, written to {output}"])
     return records
 
 
-@baseline.command()
+@baseline.command(short_help="Show baselines and candidates, and what they can detect.")
 @click.argument("name", required=False)
+@json_option("Also write it to this file.")
 @baselines_option
-def show(name: str | None, baselines: Path | None) -> None:
+def show(name: str | None, json_file: Path | None, baselines: Path | None) -> None:
     """Show a baseline and its candidate: seeds, spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
 
     Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
     """
     from harness.baseline.review import named, read, shown
-    from harness.report.baseline import baseline_lines
+    from harness.report.baseline import baseline_json, baseline_lines
 
+    out = Output(json_file)
+    out.check()
     folder, fallback = baseline_folders(baselines)
-    if name is not None:
-        for path in named(folder, name, fallback):
-            echo(baseline_lines(read(path)))
-        return
-    if baselines is not None and not folder.is_dir():
+    if name is None and baselines is not None and not folder.is_dir():
         raise CannotTry(f"folder of baselines {folder} not found; choose another with --baselines")
-    wrong = False
-    for path, sentence in shown(folder, fallback):
-        echo([sentence] if sentence else baseline_lines(read(path)))
-        wrong |= sentence is not None
-    sys.exit(FOUND if wrong else 0)
+    paths = [(path, None) for path in named(folder, name, fallback)] if name else shown(folder, fallback)
+    told = []
+    for path, wrong in paths:
+        found = None if wrong else read(path)
+        out.echo(baseline_lines(found) if found else [wrong or ""])
+        told.append((path, wrong, found))
+    out.write_json(baseline_json(told))
+    sys.exit(FOUND if any(wrong for _, wrong, _ in told) else 0)
 
 
-@baseline.command("same-results")
+@baseline.command("same-results", short_help="Whether the loops end in the same results.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @baselines_option
 def same_results(files: tuple[Path, ...], baselines: Path | None) -> None:
@@ -154,7 +168,7 @@ def same_results(files: tuple[Path, ...], baselines: Path | None) -> None:
     sys.exit(FOUND if any(each.outcome == "not shown" for each in found) else 0)
 
 
-@baseline.command()
+@baseline.command(short_help="Make a candidate the baseline.")
 @click.argument("name")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it becomes the baseline; kept in the file.")
 @baselines_option
@@ -169,4 +183,4 @@ def accept(name: str, reason: str, baselines: Path | None) -> None:
     changed = changes(folder, name)
     path = accept(folder, name, reason)
     echo(f"  {each}" for each in changed)
-    click.echo(f"accepted as {path}")
+    say(f"accepted as {path}")

@@ -11,19 +11,33 @@ from typing import TYPE_CHECKING
 import click
 
 from harness import launch
-from harness.cli.options import CANNOT_TRY, CRASHED, FOUND, check_json, checks_option, echo, json_option
+from harness.cli.options import (
+    CANNOT_TRY,
+    CRASHED,
+    FOUND,
+    checks_option,
+    json_option,
+    quiet_option,
+    verbose_option,
+)
+from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
     from harness.watch.script import CheckReport
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Run a training script and name the silent bug in it.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@quiet_option
+@verbose_option
 @json_option("Also write what was found to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -36,6 +50,8 @@ def check(
     ignore: tuple[str, ...],
     module: bool,
     json_file: Path | None,
+    quiet: bool,
+    verbose: bool,
 ) -> None:
     """Run a training script of your own, as it is, and name the silent bug in it.
 
@@ -45,8 +61,9 @@ def check(
     Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
     and no error was found, 3 the script itself crashed.
     """
-    if json_file is not None and launch.is_main_process():
-        check_json(json_file)
+    output = Output(json_file, quiet, verbose)
+    if launch.is_main_process():
+        output.check()
 
     from harness.files import working_in
     from harness.watch.script import check_script
@@ -55,13 +72,13 @@ def check(
 
     def told(report: CheckReport) -> int:
         with working_in(folder):  # the script may have gone to another
-            return _told(report, json_file)
+            return _told(report, output)
 
     def leaving(outcome: Callable[[], CheckReport]) -> int:
         try:
             return told(outcome())
         except CannotTry as error:
-            click.echo(f"harness: {error}", err=True)
+            say(f"harness: {error}", err=True)
             return CANNOT_TRY
 
     sys.exit(
@@ -80,21 +97,20 @@ def check(
     )
 
 
-def _told(report: CheckReport, json_file: Path | None) -> int:
+def _told(report: CheckReport, output: Output) -> int:
     """Print and write what a script came to; the exit status."""
-    from harness.files import write_atomically
     from harness.report import annotations
     from harness.report.check import outcome_lines
 
     if report.crashed is not None:
-        click.echo(report.crashed, err=True)
+        say(report.crashed, err=True)
     if launch.is_main_process():
-        if json_file is not None:
-            write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
-        click.echo(err=True)  # the script's last line, a progress bar's say, may not have ended
-        echo(outcome_lines(report), err=True)
+        if not output.quiet or report.findings:
+            say(err=True)  # the script's last line, a progress bar's say, may not have ended
+        echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
         if annotations.running_in_github_actions():
-            echo(annotations.of_findings(report.findings))
+            output.echo(annotations.of_findings(report.findings))
+        output.write_json(json.dumps(report.as_dict(), indent=2))
     if report.crashed is not None:
         return CRASHED
     if not launch.is_main_process():

@@ -13,13 +13,12 @@ import click
 
 from harness.cli.options import (
     FOUND,
-    check_json,
     chosen_recipe,
-    echo,
     run_folder,
     source_options,
     terminated_is_interrupted,
 )
+from harness.cli.output import check_json, echo, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from harness.record import DocumentsRecord
 
 
-@click.command()
+@click.command(short_help="Run the code blocks of documents as they are printed.")
 @click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|FILE")
 @source_options
 @click.option(
@@ -114,7 +113,7 @@ def _replace(fixes: Sequence[Fix], paths: dict[str, Path], *, diff: bool, fix: b
         if changed.before == changed.after:
             continue
         if diff:
-            click.echo("".join(diff_lines(changed, _below_here(changed.path))), nl=False)
+            say("".join(diff_lines(changed, _below_here(changed.path))), nl=False)
         if fix:
             try:
                 write_atomically(changed.path, changed.after)

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from harness.cli.options import complete_names, echo
+from harness.cli.options import complete_names
+from harness.cli.output import echo, say
 
 
-@click.command()
+@click.command(short_help="Say what a check is about, and what to do.")
 @click.argument("name", metavar="[CHECK|FAMILY]", required=False, shell_complete=complete_names)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def explain(name: str | None, as_json: bool) -> None:
@@ -23,7 +24,7 @@ def explain(name: str | None, as_json: bool) -> None:
 
     pages: list[dict[str, Any]] = catalogue.explain([name] if name else [])
     if as_json:
-        click.echo(json.dumps(pages, indent=2))
+        say(json.dumps(pages, indent=2))
     elif name is not None and len(pages) == 1:
         echo(page_lines(pages[0]))
     else:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, baseline_folders, baselines_option, check_json, echo, json_option
+from harness.cli.options import FOUND, baseline_folders, baselines_option, json_option
+from harness.cli.output import Output, check_json
 
 
-@click.command()
+@click.command(short_help="Lay run records of several library versions side by side.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Also the rows that are as documented on all versions.")
 @click.option("--beside", is_flag=True, help="Beside the recorded versions that RUNS have no record of.")
@@ -40,9 +41,11 @@ def matrix(
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
     from harness.stages import sentences
 
-    for file in filter(None, (markdown, json_file)):
-        check_json(file)
-    if json_file is not None and json_file.exists():
+    out = Output(json_file)
+    out.check()
+    if markdown is not None:
+        check_json(markdown)
+    if json_file is not None and json_file.is_file():
         Matrix.read(json_file)  # anything else is not overwritten
     found = matrix_of(records_below(runs), sentences())
     files = [folder / "matrix.json" for folder in baseline_folders(baselines) if folder is not None]
@@ -52,11 +55,10 @@ def matrix(
         found = found.beside(recorded)
     comparison = found.against(recorded) if recorded else None
     changes = comparison.changes if comparison else ()
-    echo(matrix_lines(found, comparison, everything=everything))
+    out.echo(matrix_lines(found, comparison, everything=everything))
     if annotations.running_in_github_actions():
-        echo(annotations.of_changes(changes))
+        out.echo(annotations.of_changes(changes))
     if markdown is not None:
         write_markdown(markdown, markdown_lines(found, comparison, everything=everything))
-    if json_file is not None:
-        found.write(json_file)
+    out.write_json(found.as_json())
     sys.exit(FOUND if changes else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import click
 
 from harness import launch
-from harness.errors import CannotTry
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
 
 FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
@@ -85,8 +84,13 @@ def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
 
 
 def json_option(help_: str) -> Option[Any]:
-    file = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--json", "json_file", type=file, metavar="FILE", help=help_)
+    file = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+    says = f"{help_} With - to stdout, and all else to stderr."
+    return click.option("--json", "json_file", type=file, metavar="FILE", help=says)
+
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only what was found.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Name each check, also those that say nothing.")
 
 
 def chosen_recipe(recipe: str | None, **options: Any) -> Recipe:
@@ -105,25 +109,6 @@ def run_folder(name: str) -> Path:
 
 def folder_of(recipe: Recipe) -> Path:
     return run_folder(f"{recipe.name}-{recipe.loop}-{recipe.seed}")
-
-
-def check_json(file: Path) -> None:
-    """Whether ``--json`` can be written: known before the time is spent.
-
-    Raises:
-        CannotTry: it cannot.
-    """
-    from harness.files import check_writable
-
-    try:
-        check_writable(file.absolute().parent)
-    except OSError as error:
-        raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another") from error
-
-
-def echo(lines: Iterable[str], *, err: bool = False) -> None:
-    for line in lines:
-        click.echo(line, err=err)
 
 
 @contextmanager

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, check_json, echo, json_option
+from harness.cli.options import FOUND, json_option
+from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Kill a training script, start it again, and name what it lost.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="How often.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Chooses among places for a kill.")
 @click.option("--resume-args", default="", metavar="ARGS", help="Given besides ARGS where it is started again.")
@@ -44,10 +48,9 @@ def resume(
     Exit status: 0 every kill was survived, 1 something was lost, 2 could not run: the script crashes, keeps no
     checkpoint, or differs from itself in two uninterrupted runs.
     """
-    if json_file is not None:
-        check_json(json_file)
+    out = Output(json_file)
+    out.check()
 
-    from harness.files import write_atomically
     from harness.report import annotations
     from harness.report.resume import outcome_lines
     from harness.resume.run import resume_script
@@ -64,11 +67,10 @@ def resume(
         count=kills,
         seed=seed,
         processes=processes,
-        tell=partial(click.echo, err=True),
+        tell=partial(say, err=True),
     )
-    if json_file is not None:
-        write_atomically(json_file, json.dumps(report.as_dict(), indent=2) + "\n")
     echo(outcome_lines(report), err=True)
     if annotations.running_in_github_actions():
-        echo(annotations.of_findings(report.findings))
+        out.echo(annotations.of_findings(report.findings))
+    out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.failed else 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +15,21 @@ from harness.cli.options import (
     FOUND,
     baseline_folders,
     baselines_option,
-    check_json,
     chosen_recipe,
-    echo,
     folder_of,
     json_option,
+    quiet_option,
     recipe_options,
+    verbose_option,
 )
+from harness.cli.output import Output
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
     from harness.stages import StageResult
 
 
-@click.command()
+@click.command(short_help="Run the documented steps, each with its checks, and train.")
 @recipe_options
 @click.option(
     "--updates",
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also measure what saves memory and time, and under --loop accelerate start train.py in each way: a minute.",
 )
+@quiet_option
+@verbose_option
 @json_option("Also write the run record to this file.")
 @baselines_option
 def run(
@@ -53,6 +58,8 @@ def run(
     output: Path | None,
     installation: bool,
     json_file: Path | None,
+    quiet: bool,
+    verbose: bool,
     baselines: Path | None,
     **options: Any,
 ) -> None:
@@ -64,6 +71,9 @@ def run(
     if installation and recipe.processes > 1:
         raise click.UsageError("--installation goes with one process: what it measures starts its own.")
     output = output or folder_of(recipe)
+    out = Output(json_file, quiet, verbose)
+    if quiet:
+        os.environ["TQDM_DISABLE"] = "1"  # before it is imported
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME
@@ -75,32 +85,39 @@ def run(
     quiet_libraries()
 
     main_process = launch.is_main_process()
-    if json_file is not None and main_process:
-        check_json(json_file)
     if main_process:
-        click.echo(recipe_line(recipe))
+        out.check()
+        if not quiet:
+            out.echo([recipe_line(recipe)])
     record = run_recipe(
-        recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout, installation=installation
+        recipe,
+        updates=updates,
+        output=output,
+        on_stage=partial(_show_stage, out),
+        timeout=timeout,
+        installation=installation,
     )
     if main_process:
-        echo(outcome_lines(record, output))
+        out.echo(() if quiet else outcome_lines(record, output, verbose=verbose))
         if annotations.running_in_github_actions():
-            echo(annotations.of_findings(record.findings))
+            out.echo(annotations.of_findings(record.findings))
         try:
             folder, fallback = baseline_folders(baselines)
-            echo(compared(folder, record, fallback=fallback))
-            echo(verdict_lines(record.comparison))
+            reasons = compared(folder, record, fallback=fallback)
+            out.echo(() if quiet else reasons)
+            out.echo(verdict_lines(each for each in record.comparison if not quiet or each.outcome == "fails"))
             record.write(output / FILE_NAME)
         finally:
-            if json_file is not None:
-                record.write(json_file)
+            out.write_json(record.as_json())
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}")
     sys.exit(FOUND if record.failed else 0)
 
 
-def _show_stage(result: StageResult) -> None:
+def _show_stage(out: Output, result: StageResult) -> None:
     """In a module, so that a process of its own can be told to call it."""
     from harness.report.terminal import stage_lines
 
-    echo(stage_lines(result.stage, result.seconds, result.checks))
+    lines = stage_lines(result.stage, result.seconds, result.checks)
+    found = (line for check in result.checks for finding in check.findings for line in finding.lines())
+    out.echo(found if out.quiet else lines)

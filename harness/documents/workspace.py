@@ -112,7 +112,7 @@ def _corpus(recipe: Recipe, folder: Path) -> None:
 def _checkpoint(recipe: Recipe, folder: Path) -> None:
     from transformers import AutoTokenizer, BertConfig, BertForPreTraining
 
-    tokenizer = AutoTokenizer.from_pretrained(find_checkpoint(recipe, weights=False))
+    tokenizer = AutoTokenizer.from_pretrained(find_checkpoint(recipe, weights=False), trust_remote_code=False)
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=HIDDEN,

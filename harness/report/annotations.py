@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from harness.findings import PLACE, Finding
 from harness.matrix import Change
@@ -21,7 +22,7 @@ def of_findings(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
         place = PLACE.match(finding.where or "")
-        where = {"file": place["file"], "line": place["line"]} if place else {}
+        where = {"file": from_repository(place["file"]), "line": place["line"]} if place else {}
         yield annotation(finding.severity, f"{finding.check}: {finding.message}", text, **where)
 
 
@@ -30,13 +31,24 @@ def of_block(block: BlockRecord, file: str) -> Iterator[str]:
     if block.outcome in ("fails", "deprecated"):
         text = f"{block.says}" + (f"\nwrite {block.replacement} ({block.source})" if block.replacement else "")
         level = "error" if block.outcome == "fails" else "warning"
-        yield annotation(level, f"{block.label} {block.outcome}", text, file=file, line=str(block.line))
+        yield annotation(
+            level, f"{block.label} {block.outcome}", text, file=from_repository(file), line=str(block.line)
+        )
 
 
 def of_changes(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         now = f"{change.now.outcome} {change.now.value or ''}" if change.now else "gone"
         yield annotation("warning", f"{change.row.title} on {change.column}", f"was {change.before.outcome}, is {now}")
+
+
+def from_repository(file: str) -> str:
+    """A file as annotations name it: from the root of its repository, wherever a step of the workflow works."""
+    path = Path(file).resolve()
+    roots = [each for each in path.parents if (each / ".git").exists()]
+    roots += [Path(each).resolve() for each in (os.environ.get("GITHUB_WORKSPACE"),) if each]
+    root = next((each for each in roots if path.is_relative_to(each)), None)
+    return path.relative_to(root).as_posix() if root else file
 
 
 def annotation(level: str, title: str, text: str, **where: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from harness.baseline.compare import alpha, by_chance, spread_of
 from harness.baseline.same_results import SameResults
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
-from harness.record import Verdict
+from harness.record import FINDING_KEYS, Verdict
 from harness.report.terminal import table
 
 
@@ -22,6 +24,57 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         yield from (f"  {ground}" for ground in verdict.grounds)
         for finding in verdict.findings:
             yield from finding.lines()[1:]
+
+
+def verdicts_json(verdicts: Iterable[Verdict]) -> str:
+    """``baseline compare --json``: the comparisons as run.json has them."""
+    comparison = [
+        {
+            "lane": each.comparison,
+            "outcome": each.outcome,
+            "grounds": list(each.grounds),
+            "findings": [{key: getattr(finding, key) for key in FINDING_KEYS} for finding in each.findings],
+        }
+        for each in verdicts
+    ]
+    return json.dumps({"schema": 1, "comparison": comparison}, indent=1)
+
+
+def baseline_json(told: Iterable[tuple[Path, str | None, Baseline | Throughput | None]]) -> str:
+    """``baseline show --json``: each file, what is wrong with it or what it holds, and what new seeds could show."""
+    return json.dumps({"schema": 1, "baselines": [_shown(*each) for each in told]}, indent=1)
+
+
+def _shown(path: Path, wrong: str | None, found: Baseline | Throughput | None) -> dict[str, Any]:
+    if found is None:
+        return {"file": str(path), "wrong": wrong}
+    about: dict[str, Any] = {"file": str(path), "wrong": None, "name": found.name, "reason": found.reason, "runs": []}
+    if isinstance(found, Throughput):
+        return about | {"kind": "throughput", "runs": [run.model_dump(mode="json") for run in found.runs]}
+    kept = ("seed", "metrics", "loss", "commit", "dirty", "started")
+    runs = [{key: getattr(run, key) for key in kept} for run in sorted(found.runs, key=lambda run: run.seed)]
+    return about | {"kind": "seeds", "runs": runs, "spread": {name: _spread(found, name) for name in _spread_of(found)}}
+
+
+def _spread_of(baseline: Baseline) -> tuple[str, ...]:
+    return baseline.metrics if len(baseline.runs) > 1 else ()
+
+
+def _spread(baseline: Baseline, metric: str) -> dict[str, Any]:
+    spread = spread_of(baseline, metric)
+    return {
+        "mean": spread.mean,
+        "deviation": spread.deviation,
+        "smallest_drop": {str(seeds): drop for seeds, drop in _drops(baseline, metric).items()},
+    }
+
+
+def _drops(baseline: Baseline, metric: str) -> dict[int, float | None]:
+    """The smallest drop that so many new seeds detect; None where none that is possible."""
+    spread = spread_of(baseline, metric)
+    possible = spread.mean - by_chance(baseline, metric)
+    drops = {seeds: spread.smallest_drop(seeds, alpha(baseline)) for seeds in (1, 3, 5)}
+    return {seeds: drop if drop <= possible else None for seeds, drop in drops.items()}
 
 
 def same_results_lines(found: SameResults) -> Iterator[str]:
@@ -61,11 +114,10 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
         figures = [f"{figure:.4f}" for figure in (*(run.metrics[name] for name in baseline.metrics), run.loss)]
         rows.append((f"{run.seed}", *figures, _commit(run.commit, run.dirty), run.started))
     yield from table(rows)
-    for name in baseline.metrics if len(baseline.runs) > 1 else ():
+    for name in _spread_of(baseline):
         spread = spread_of(baseline, name)
-        possible = spread.mean - by_chance(baseline, name)
-        drops = [spread.smallest_drop(runs, alpha(baseline)) for runs in (1, 3, 5)]
-        listed = ", ".join(f"{drop:.4f}" if drop <= possible else "none that is possible" for drop in drops)
+        drops = _drops(baseline, name).values()
+        listed = ", ".join("none that is possible" if drop is None else f"{drop:.4f}" for drop in drops)
         yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {listed}"
 
 

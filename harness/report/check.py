@@ -12,17 +12,22 @@ REASONS = 3
 """Reasons for which checks had nothing to look at that are shown, the commonest first."""
 
 
-def outcome_lines(report: CheckReport) -> Iterator[str]:
-    """What was found, and what was looked at."""
+def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = False) -> Iterator[str]:
+    """What was found, and what was looked at: with ``verbose`` by name; with ``quiet`` only what was found."""
     for finding in report.findings:
         yield from finding.lines()
     for check in report.ignored:
         yield f"  ignored: {check} found something"
     for checks, why in by_reason({each.check: each.why for each in report.not_looked_at}):
         yield f"  not looked at: {checks}: {why}"
+    if quiet:
+        return
     for note in report.notes:
         yield f"  note: {note}"
     yield f"  {_looked_at(report)}"
+    if verbose:
+        yield from (f"    held: {check}" for check in report.held)
+        yield from (f"    nothing to look at: {each.check}: {each.why}" for each in report.nothing_to_look_at)
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]

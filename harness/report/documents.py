@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -78,3 +79,18 @@ def citation_lines(looked: Sequence[LookedUp]) -> Iterator[str]:
     yield from table(rows)
     missing = sum(each.line is None for each in looked)
     yield f"{len(looked) - missing} of {len(looked)} citations found"
+
+
+def citations_json(looked: Sequence[LookedUp]) -> str:
+    """``harness claims --documents --json``; ``line`` is null where the document does not say it."""
+    listed = [
+        {
+            "claim": each.claim,
+            "document": each.citation.document,
+            "line": each.line,
+            "section": each.citation.section,
+            "words": each.citation.words,
+        }
+        for each in looked
+    ]
+    return json.dumps({"schema": 1, "citations": listed}, indent=1)

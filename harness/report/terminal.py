@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.claims import Claim, Invariant
 from harness.findings import CheckOutcome, CheckResult, Difference, shortened
 from harness.recipe import Recipe
 from harness.record import RunRecord
-
-NAMED = 4
-"""Checks that are not applicable, named for each reason; run.json has all of them."""
 
 
 def recipe_line(recipe: Recipe) -> str:
@@ -26,8 +25,9 @@ def stage_lines(stage: str, seconds: float, checks: Iterable[CheckResult]) -> It
     checks = list(checks)
     if all(check.outcome == "not applicable" for check in checks):
         return  # the stage of another loop
-    counts = Counter(check.outcome for check in checks)
-    parts = [f"{counts[outcome]} {outcome}" for outcome in ("holds", "fails", "not applicable") if counts[outcome]]
+    counts = Counter("warns" if check.outcome == "fails" and not check.failed else check.outcome for check in checks)
+    outcomes = ("holds", "fails", "warns", "not applicable")
+    parts = [f"{counts[outcome]} {outcome}" for outcome in outcomes if counts[outcome]]
     yield f"{stage:<12}{', '.join(parts):<34}{seconds:7.1f} s"
     for check in checks:
         for finding in check.findings:
@@ -38,8 +38,8 @@ def metrics(record: RunRecord) -> str:
     return ", ".join(f"{name} {value:.4f}" for name, value in record.metrics.items())
 
 
-def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
-    """What the run came to, below the stages."""
+def outcome_lines(record: RunRecord, output: Path | None, *, verbose: bool = False) -> Iterator[str]:
+    """What the run came to, below the stages; with ``verbose`` each check that is not applicable by name."""
     counts = Counter(check.outcome for check in record.checks)
     if record.metrics:
         yield f"{record.updates} updates, {metrics(record)}"
@@ -48,9 +48,12 @@ def outcome_lines(record: RunRecord, output: Path | None) -> Iterator[str]:
         measured = ", ".join(f"{what} {distance:.2g}" for what, distance in distances)
         yield f"differs from the plain loop over {updates[1]:.0f} updates by at most: {measured}"
     yield from difference_lines(record.differences)
-    for reason, checks in _reasons(record.checks).items():
-        more = f" and {len(checks) - NAMED} more" if len(checks) > NAMED else ""
-        yield f"not applicable: {', '.join(checks[:NAMED])}{more} ({reason})"
+    reasons = _reasons(record.checks)
+    if reasons and not verbose:
+        yield f"not applicable: {sum(map(len, reasons.values()))} checks, about other recipes or loops (-v names them)"
+    for reason, checks in reasons.items() if verbose else ():
+        yield f"not applicable ({reason}):"
+        yield from (f"  {check}" for check in checks)
     warnings = sum(finding.severity == "warning" for finding in record.findings)
     total = f"{counts['holds']} of {counts['holds'] + counts['fails']} checks hold"
     if warnings:
@@ -84,8 +87,15 @@ def _reasons(checks: Iterable[CheckOutcome]) -> dict[str, list[str]]:
     return reasons
 
 
-def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> Iterator[str]:
-    """Claims and invariants as a table, each with its stage and the checks that stand for it."""
+def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]], width: int | None = None) -> Iterator[str]:
+    """Claims and invariants as a table, each with its stage and the checks that stand for it.
+
+    Within ``width`` characters id, stage and as much as there is room for of what it says.
+    """
+    if width is not None:
+        short = [("ID", "STAGE", "SAYS"), *((claim.id, stage, claim.sentence) for claim, stage, _ in claims)]
+        yield from (shortened(line, width) for line in table(short))
+        return
     rows = [("ID", "STAGE", "KIND", "DOCUMENTS", "EXPECTED", "CHECKS", "SAYS")]
     for claim, stage, checks in claims:
         if isinstance(claim, Invariant):
@@ -98,6 +108,19 @@ def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> 
         derived = f" (not in them: {claim.derived})" if isinstance(claim, Claim) and claim.derived else ""
         rows.append((claim.id, stage, *about, claim.sentence + derived))
     yield from table(rows)
+
+
+def claims_json(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> str:
+    """``harness claims --json``: what the table has, whole."""
+    listed = []
+    for claim, stage, checks in claims:
+        about: dict[str, Any] = {"id": claim.id, "stage": stage, "says": claim.sentence, "checks": checks}
+        if isinstance(claim, Claim):
+            expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
+            documents = sorted({citation.document for citation in claim.citations})
+            about |= {"kind": claim.kind, "documents": documents, "expected": expected, "derived": claim.derived}
+        listed.append({"kind": "invariant", "documents": [], "expected": None, "derived": None} | about)
+    return json.dumps({"schema": 1, "claims": listed}, indent=1)
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import CannotTry
+from harness.findings import first_line
 from harness.recipe import BUILT_IN, MINILM, Recipe
 
 if TYPE_CHECKING:
@@ -57,9 +58,19 @@ def loading(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(error, damaged) or type(error) is Exception:  # tokenizers raises Exception itself
-            reason = str(error).strip().partition("\n")[0]
-            raise CannotTry(f"{what} could not be loaded ({type(error).__name__}: {reason})") from error
+            raise CannotTry(f"{what} could not be loaded ({_reason(error)})") from error
         raise
+
+
+def _reason(error: Exception) -> str:
+    """Why, without the libraries' advice to let a checkpoint execute its own code."""
+    if "trust_remote_code" in str(error):
+        return (
+            "it needs code that comes with the checkpoint, which is never executed; take a model of transformers' own"
+        )
+    if isinstance(error, pickle.UnpicklingError):
+        return "its pickle is damaged or holds more than tensors, and is not executed; save the weights as safetensors"
+    return first_line(error)
 
 
 def find_checkpoint(recipe: Recipe, *, weights: bool) -> str:

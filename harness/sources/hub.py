@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from harness.compat import configuration, offline_setting
+from harness.compat import configuration, offline_setting, without_scripts
 from harness.errors import CannotTry
+from harness.findings import first_line
 from harness.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -81,12 +82,10 @@ def raw_datasets(recipe: Recipe) -> DatasetDict:
     online = reachable()
     try:
         with nullcontext() if online else _offline():
-            loaded = load_dataset(path, **configuration(name))
+            loaded = load_dataset(path, **configuration(name), **without_scripts())
     except Exception as error:
         if online:
-            message = (
-                f"could not download the data {recipe.dataset} from the hub ({type(error).__name__}: {error}); {REMEDY}"
-            )
+            message = f"could not download the data {recipe.dataset} from the hub ({first_line(error)}); {REMEDY}"
         else:
             message = f"the data {recipe.dataset} is not in the local cache and the hub cannot be reached; {REMEDY}"
         raise CannotTry(message) from error

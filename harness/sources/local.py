@@ -7,11 +7,13 @@ parquet, jsonl, json, csv).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import CannotTry
+from harness.findings import first_line, shortened
 from harness.recipe import REGRESSION, Recipe
 from harness.sources.features import raw_features
 
@@ -21,8 +23,15 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation", "test")
 TSV_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 ORIGINAL_TRAIN, ORIGINAL_TEST, DEV_IDS = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
+GLUE_HEADERS = tuple([first, "#1 ID", "#2 ID", "#1 String", "#2 String"] for first in ("Quality", "index"))
+"""Of MRPC, with labels and without."""
+SENTENCE_HEADERS = (["sentence", "label"], ["index", "sentence"])
+"""Of SST-2, with labels and without."""
 READERS = {"parquet": "parquet", "jsonl": "json", "json": "json", "csv": "csv"}
 TOKENIZER_FILES = ["tokenizer.json", "vocab.txt", "vocab.json", "*.model"]
+JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
+LONGEST_TEXT = 1_000_000
+"""Characters of a text: one line of 10 MB keeps a tokenizer busy for minutes, and is a file that broke."""
 UNLABELLED = -1
 """Hugging Face's label of a row without one; GLUE publishes some test sets so."""
 
@@ -53,7 +62,8 @@ def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
     if any((folder / name).is_file() for name in TSV_FILES.values()):
         for split, name in TSV_FILES.items():
             if not (folder / name).is_file():
-                raise CannotTry(f"data folder {folder} has no {name}, the {split} split; expected {_layouts()}")
+                has = f"has a {name} that is no file" if (folder / name).exists() else f"has no {name}"
+                raise CannotTry(f"data folder {folder} {has}, the {split} split; expected {_layouts()}")
         return _from_rows(
             recipe,
             {split: list(enumerate(_lines(folder / name, recipe.num_labels))) for split, name in TSV_FILES.items()},
@@ -66,7 +76,7 @@ def checkpoint(folder: Path, *, weights: bool) -> Path:
     """The folder, once it has what ``from_pretrained`` needs.
 
     Raises:
-        CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights.
+        CannotTry: it has no configuration, no tokenizer, or (with ``weights``) no weights; or its JSON is none.
     """
     needs = {"configuration": ["config.json"], "tokenizer": TOKENIZER_FILES}
     if weights:
@@ -77,7 +87,22 @@ def checkpoint(folder: Path, *, weights: bool) -> Path:
                 f"checkpoint folder {folder} has no {what}: expected {' or '.join(names)}; save one there with "
                 "save_pretrained"
             )
+    for name in JSON_FILES:
+        if (folder / name).is_file():
+            _check_object(folder / name)
     return folder
+
+
+def _check_object(path: Path) -> None:
+    """Libraries fall over a file that is JSON, but no object, as if they were broken themselves."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotTry(f"{path} cannot be read as JSON ({first_line(error)}); save the checkpoint anew") from error
+    if not isinstance(content, dict):
+        raise CannotTry(
+            f"{path} holds {shortened(repr(content), 40)}; expected a JSON object; save the checkpoint anew"
+        )
 
 
 def _layouts() -> str:
@@ -111,11 +136,11 @@ def _lines(path: Path, num_labels: int) -> list[_Line]:
     """
     lines = _text_lines(path)
     header = next(lines, (1, ""))[1].split("\t")
-    pairs = len(header) == 5 and header[0] in ("Quality", "index")
-    if not pairs and header not in (["sentence", "label"], ["index", "sentence"]):
+    pairs = header in GLUE_HEADERS
+    if not pairs and header not in SENTENCE_HEADERS:
         raise CannotTry(
-            f"{path}:1 has the header {header}; expected Quality (or index), #1 ID, #2 ID, #1 String, #2 String, or "
-            "sentence, label, with tabs between"
+            f"{path}:1 has the header {shortened(str(header), 200)}; expected Quality (or index), #1 ID, #2 ID, "
+            "#1 String, #2 String, or sentence, label, in this order and with tabs between"
         )
     rows, allowed = [], set(map(str, range(num_labels)))
     for number, text in lines:
@@ -125,7 +150,7 @@ def _lines(path: Path, num_labels: int) -> list[_Line]:
         label = str(UNLABELLED) if header[0] == "index" else values[0] if pairs else values[1]
         if header[0] != "index" and label not in allowed:
             expected = "0 or 1" if num_labels == 2 else f"a whole number from 0 to {num_labels - 1}"
-            raise CannotTry(f"{path}:{number} has the label {label!r}; expected {expected}")
+            raise CannotTry(f"{path}:{number} has the label {shortened(repr(label), 40)}; expected {expected}")
         ids = tuple(values[1:3]) if pairs else ()
         sentences = values[3:] if pairs else [values[header.index("sentence")]]
         rows.append(_Line(int(label), ids, tuple(sentences)))
@@ -181,7 +206,7 @@ def _datasets_files(folder: Path) -> DatasetDict:
         try:
             loaded = load_from_disk(str(folder))
         except Exception as error:
-            raise CannotTry(f"data folder {folder} could not be read ({type(error).__name__}: {error})") from error
+            raise CannotTry(f"data folder {folder} could not be read ({first_line(error)})") from error
     else:
         found = {
             suffix: {split: files for split in SPLITS if (files := _files_of(folder, split, suffix))}
@@ -190,6 +215,9 @@ def _datasets_files(folder: Path) -> DatasetDict:
         suffix = next((suffix for suffix, files in found.items() if files), None)
         if suffix is None:
             raise CannotTry(f"data folder {folder} has none of the layouts that can be read; expected {_layouts()}")
+        for file in (file for files in found[suffix].values() for file in files):
+            if not Path(file).stat().st_size:
+                raise CannotTry(f"{file} is empty; expected one row a line" if suffix != "json" else f"{file} is empty")
         try:
             # Without keep_default_na=False pandas reads the sentence "None" as no sentence.
             options = {"keep_default_na": False} if suffix == "csv" else {}
@@ -197,7 +225,7 @@ def _datasets_files(folder: Path) -> DatasetDict:
         except Exception as error:
             cause = error.__cause__ or error
             raise CannotTry(
-                f"data folder {folder}: the {suffix} files could not be read ({type(cause).__name__}: {cause})"
+                f"data folder {folder}: the {suffix} files could not be read ({first_line(cause)})"
             ) from error
     assert isinstance(loaded, DatasetDict)  # dataset_dict.json and a dictionary of files both give one
     return loaded
@@ -232,25 +260,61 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
         if not len(rows):
             raise CannotTry(f"{where}: the {split} split has no rows")
         label = rows.features[recipe.label_column]
-        if str(getattr(label, "dtype", "")).startswith(("float", "double")):
-            raise CannotTry(f"{where}: the {split} split has labels that are floats; {REGRESSION}")
         if isinstance(label, ClassLabel) and tuple(label.names) != recipe.label_names:
             raise CannotTry(
                 f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
                 f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
             )
-        allowed = set(range(recipe.num_labels)) | ({UNLABELLED} if split == "test" else set())
-        for row, label in enumerate(rows[recipe.label_column]):
-            if not isinstance(label, int) or label not in allowed:
-                raise CannotTry(
-                    f"{where}: row {row} of the {split} split has the label {label!r}; expected one of the recipe's "
-                    f"{recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}"
-                )
+        _check_labels(recipe, rows[recipe.label_column], split, where)
+        for name in recipe.text_columns:
+            _check_texts(name, rows[name], split, where)
         try:
             cast[split] = rows.select_columns(list(features)).cast(features)
         except Exception as error:
             raise CannotTry(
-                f"{where}: the {split} split has columns of other types ({type(error).__name__}: {error}); expected "
-                f"{features}"
+                f"{where}: the {split} split has columns of other types ({first_line(error)}); expected {features}"
             ) from error
     return cast
+
+
+def _check_labels(recipe: Recipe, labels: Iterable[Any], split: str, where: str) -> None:
+    """Whether each is one of the recipe's; the test set may have none.
+
+    One odd value makes its whole column one of floats or texts: the odd one is named, not the first.
+    """
+    allowed = set(range(recipe.num_labels)) | ({UNLABELLED} if split == "test" else set())
+    wrong = [(row, label) for row, label in enumerate(labels) if not isinstance(label, int) or label not in allowed]
+    if not wrong:
+        return
+    if any(isinstance(label, float) and not label.is_integer() for _, label in wrong):
+        raise CannotTry(f"{where}: the {split} split has labels that are floats; {REGRESSION}")
+    row, label = next((each for each in wrong if _meant(each[1]) not in allowed), wrong[0])
+    raise CannotTry(
+        f"{where}: row {row} of the {split} split has the label {shortened(repr(label), 40)}; expected one of the "
+        f"recipe's {recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}, as a whole number"
+    )
+
+
+def _check_texts(name: str, texts: Iterable[Any], split: str, where: str) -> None:
+    """Whether each is a text that can be tokenized."""
+    for row, text in enumerate(texts):
+        wrong = None
+        if text is None:
+            wrong = "nothing"
+        elif isinstance(text, str) and len(text) > LONGEST_TEXT:
+            wrong = f"{len(text)} characters"
+        elif isinstance(text, str) and "\0" in text:
+            wrong = "a NUL byte"
+        if wrong:
+            raise CannotTry(
+                f"{where}: row {row} of the {split} split has {wrong} in {name}; expected a text of up to "
+                f"{LONGEST_TEXT} characters"
+            )
+
+
+def _meant(label: object) -> object:
+    """The whole number that a label of a column of texts or floats may stand for."""
+    try:
+        return int(label)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        return label

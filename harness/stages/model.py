@@ -41,7 +41,9 @@ def created(run: Run) -> None:
     """Accelerate and Trainer place the model themselves."""
     run.checkpoint = find_checkpoint(run.recipe, weights=True)
     with loading(f"the weights of {run.checkpoint}"), logged("transformers") as run.loading_messages:
-        model = AutoModelForSequenceClassification.from_pretrained(run.checkpoint, num_labels=run.recipe.num_labels)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            run.checkpoint, num_labels=run.recipe.num_labels, trust_remote_code=False
+        )
     run.model = run.prepared_model = model
     run.device = model.device
 

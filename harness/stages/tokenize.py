@@ -45,7 +45,7 @@ def load_tokenizer(run: Run) -> PreTrainedTokenizerBase:
     """The tokenizer of the recipe's checkpoint, as it is there."""
     checkpoint = find_checkpoint(run.recipe, weights=False)
     with loading(f"the tokenizer of {checkpoint}"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
     return tokenizer
 
 
@@ -53,7 +53,7 @@ def model_config(run: Run) -> Any:
     """The configuration of the recipe's checkpoint; the tokenizer's own word may be the bug."""
     checkpoint = find_checkpoint(run.recipe, weights=False)
     with loading(f"the configuration of {checkpoint}"):
-        return AutoConfig.from_pretrained(checkpoint)
+        return AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
 
 
 def two_segments_only(run: Run) -> None:

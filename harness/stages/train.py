@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -97,7 +98,8 @@ def sign_of_life(event: Event | None = None) -> None:
 
 def progress_bar(total: int) -> tqdm[int]:
     """The document's bar; where nobody watches (a file, a CI log) it is drawn every ten seconds only."""
-    return tqdm(range(total), mininterval=0.1 if sys.stderr.isatty() else 10, disable=not launch.is_main_process())
+    silent = not launch.is_main_process() or os.environ.get("TQDM_DISABLE", "") not in ("", "0")
+    return tqdm(range(total), mininterval=0.1 if sys.stderr.isatty() else 10, disable=silent)
 
 
 def evaluate_between_epochs(run: Run, metric: Any) -> None:

@@ -12,12 +12,15 @@ script, which stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import CannotTry
 from harness.findings import Finding
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from harness.watch.monitor import Monitor, Threads
 
 
@@ -25,7 +28,34 @@ class SilentBug(AssertionError):
     """A watched loop does something that no right training loop does; the message names it."""
 
 
-@contextmanager
+class _Watched(ContextDecorator):
+    """What raises at the end of the block is raised at the user's line, with no line of ours below it."""
+
+    def __init__(self, watching: Callable[[], AbstractContextManager[Threads]]) -> None:
+        self._watching, self._now = watching, watching()
+
+    def _recreate_cm(self) -> _Watched:
+        return _Watched(self._watching)  # for each call of a decorated function
+
+    def __enter__(self) -> Threads:
+        __tracebackhide__ = True  # pytest leaves this frame out
+        try:
+            return self._now.__enter__()
+        except CannotTry as error:
+            raise error.with_traceback(None) from None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        __tracebackhide__ = True
+        try:
+            return self._now.__exit__(kind, error, traceback)
+        except (SilentBug, CannotTry) as found:
+            if found is error:
+                raise
+            raise found.with_traceback(None) from None
+
+
 def watch(
     *,
     select: Collection[str] = (),
@@ -33,7 +63,7 @@ def watch(
     every: int = 50,
     raise_errors: bool = True,
     must_train: bool = True,
-) -> Iterator[Threads]:
+) -> AbstractContextManager[Threads]:
     """Watch the training that happens in the block.
 
     Args:
@@ -49,7 +79,13 @@ def watch(
         CannotTry: ``select`` or ``ignore`` names a check that does not exist; nothing was trained in the block; or
             nothing was found, and a check or the watch failed itself, so that nothing can be said of what it looks for.
     """
-    from harness.errors import CannotTry
+    return _Watched(lambda: _watching(select, ignore, every, raise_errors, must_train))
+
+
+@contextmanager
+def _watching(
+    select: Collection[str], ignore: Collection[str], every: int, raise_errors: bool, must_train: bool
+) -> Iterator[Threads]:
     from harness.settings import wanted
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
@@ -72,7 +108,7 @@ def watch(
     threads.ends()
     errors = [finding for finding in reported(threads.findings, chosen.ignored) if finding.severity == "error"]
     if errors and raise_errors:
-        raise SilentBug("\n".join(line for finding in errors for line in ("", *finding.lines())))
+        raise SilentBug("\n".join([headline(errors), *(line for each in errors for line in ("", *each.lines()))]))
     if must_train and not threads.trained and not threads.findings and threads.broken is None:
         raise CannotTry(
             "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
@@ -80,6 +116,14 @@ def watch(
         )
     if threads.crashed and raise_errors:
         raise CannotTry("; ".join(f"{checks}: {why}" for checks, why in by_reason(threads.crashed)))
+
+
+def headline(errors: Collection[Finding]) -> str:
+    """What was found and where, in one line: pytest's summary shows no more."""
+    first, *others = errors
+    place = ", ".join(filter(None, (first.where, f"update {first.update}" if first.update is not None else None)))
+    more = f", and {len(others)} more" if others else ""
+    return f"{first.check} at {place}{more}" if place else f"{first.check}{more}"
 
 
 def by_reason(crashed: Mapping[str, str]) -> Iterator[tuple[str, str]]:

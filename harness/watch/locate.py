@@ -12,6 +12,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from harness.findings import interactive_shell
+
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqdm", "click")
 """Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
 
@@ -24,6 +26,7 @@ class Locator:
 
     def __init__(self, script: Path | None = None) -> None:
         self.script = None if script is None else os.path.realpath(script)
+        self._folder = os.getcwd()
         self._shown: dict[str, str] = {}
         """How a file is shown, by its name; empty for those that are not the user's."""
         paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -33,19 +36,20 @@ class Locator:
     @property
     def script_place(self) -> str | None:
         """The script's first line, for what is at no line in particular."""
-        return None if self.script is None else f"{_relative(self.script)}:1"
+        return None if self.script is None else f"{self._relative(self.script)}:1"
 
     def where(self) -> str | None:
         """FILE:LINE of the innermost line that is the user's own."""
-        return next((f"{self._shown[name]}:{line}" for name, line in self._lines(sys._getframe())), None)
+        return next((self.shown(place) for place in self._lines(sys._getframe())), None)
 
     def stack(self, frame: FrameType | None = None) -> tuple[tuple[str, int], ...]:
         """All of the user's own lines that are being executed, the innermost first; of another thread by its frame."""
         return tuple(self._lines(frame or sys._getframe()))
 
     def shown(self, place: tuple[str, int]) -> str:
-        """A line of :meth:`stack` as FILE:LINE."""
-        return f"{self._shown[place[0]]}:{place[1]}"
+        """A line of :meth:`stack` as FILE:LINE, or as Jupyter says it, Cell In[2], line 5."""
+        name, line = place
+        return f"{cell}, line {line}" if (cell := _cell(name)) else f"{self._shown[name]}:{line}"
 
     def _lines(self, frame: FrameType | None) -> Iterator[tuple[str, int]]:
         while frame is not None:
@@ -57,8 +61,16 @@ class Locator:
         """Whether the code of a frame is the user's own."""
         name = frame.f_code.co_filename
         if name not in self._shown:
-            self._shown[name] = _relative(name) if self._is_users(name) else ""
+            self._shown[name] = self._relative(name) if self._is_users(name) else ""
         return bool(self._shown[name])
+
+    def _relative(self, name: str) -> str:
+        """Relative to the working directory where it lies below it, and the script has not gone to another."""
+        try:
+            relative = name if os.getcwd() != self._folder else os.path.relpath(name)
+        except FileNotFoundError:  # it has been removed
+            relative = name
+        return name if relative.startswith("..") else relative
 
     def _is_users(self, name: str) -> bool:
         if "ipykernel" in name or name.startswith("<ipython"):
@@ -76,10 +88,11 @@ class Locator:
         return tuple(self._not_the_users)
 
 
-def _relative(name: str) -> str:
-    """Relative to the working directory where it lies below it."""
-    relative = os.path.relpath(name)
-    return name if relative.startswith("..") else relative
+def _cell(name: str) -> str | None:
+    """What Jupyter and IPython call the cell whose code is kept under a file's name: "Cell In[2]"."""
+    shell = interactive_shell()
+    label = shell and getattr(shell.compile, "format_code_name", lambda _: None)(name)
+    return " ".join(label) if label else None
 
 
 def from_signal_handler(error: BaseException) -> bool:

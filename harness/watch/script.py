@@ -6,13 +6,14 @@ import json
 import os
 import runpy
 import shutil
+import stat
 import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -268,9 +269,7 @@ def _of_all_ranks(threads: Threads) -> _Found:
     ranks = launch.world_size() or 1
     if ranks == 1:
         return _of_this_rank(threads)
-    # Ranks of one launcher on one machine have one parent.
-    folder = Path(tempfile.gettempdir()) / f"harness-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
-    folder.mkdir(exist_ok=True)
+    folder = _exchange_folder()
     rank, summaries = int(os.environ.get("RANK", "0")), threads.first.summaries()
     own = _of_this_rank(threads)
     left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
@@ -290,6 +289,25 @@ def _of_all_ranks(threads: Threads) -> _Found:
         whole.crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | whole.crashed
         whole.looked |= set(each["looked"])
     return whole
+
+
+def _exchange_folder() -> Path:
+    """The folder of these ranks: those of one launcher on one machine have one parent. Nobody else can look into it.
+
+    Raises:
+        CannotTry: somebody else was there first; its name can be guessed.
+    """
+    name = f"harness-{os.getuid()}-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
+    folder = Path(tempfile.gettempdir()) / name
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise CannotTry(
+            f"{folder}, where the ranks leave what they found, is not a folder of your own that others cannot open; "
+            "remove it, or set TMPDIR to another folder"
+        )
+    return folder
 
 
 def _of_this_rank(threads: Threads) -> _Found:

@@ -122,15 +122,15 @@ def first_run(**values: Any) -> Any:
     [
         (changed(schema=2), r"schema: Input should be 1 \(of a newer harness\?\)"),
         (changed(runs=[]), "runs: List should have at least 1 item"),
-        (changed(recipe={}), "the file: Value error, recipe has no name"),
+        (changed(recipe={}), "the file: recipe has no name"),
         (changed(surprise=1), "surprise: Extra inputs are not permitted"),
         (lambda content: {key: value for key, value in content.items() if key != "inputs"}, "inputs: Field required"),
-        (lambda content: content | {"runs": content["runs"] * 2}, "the file: Value error, a seed is there twice"),
-        (first_run(accuracy=1.5), r"runs\.0\.metrics: Value error, accuracy is 1\.5; expected 0 to 1"),
+        (lambda content: content | {"runs": content["runs"] * 2}, "the file: a seed is there twice"),
+        (first_run(accuracy=1.5), r"runs\.0\.metrics: accuracy is 1\.5; expected 0 to 1"),
         (first_run(accuracy=None), r"runs\.0\.metrics\.accuracy: Input should be a valid number"),
         (first_run(metrics={"accuracy": 0.5}), r"runs\.0\.accuracy: Extra inputs are not permitted"),
-        (first_run(curve=[0.5]), "the file: Value error, the curves are empty, or not equally long"),
-        (first_run(curve=["NaN"] * 30), r"runs\.0\.curve\.0: Value error, not a finite number"),
+        (first_run(curve=[0.5]), "the file: the curves are empty, or not equally long"),
+        (first_run(curve=["NaN"] * 30), r"runs\.0\.curve\.0: not a finite number"),
     ],
 )
 def test_broken_files(folder: Path, change: Any, message: str) -> None:

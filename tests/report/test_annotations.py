@@ -60,3 +60,21 @@ def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 1
     assert ("::error file=train.py,line=8,title=gradients%3A%3Anot-cleared" in done.stdout) == github
+
+
+@pytest.mark.parametrize("from_workspace", [False, True])
+def test_files_are_named_from_the_root_of_the_repository(
+    from_workspace: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job with ``working-directory: models/small`` works below the root."""
+    (tmp_path / "repo" / "models" / "small").mkdir(parents=True)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    if from_workspace:
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "repo"))
+    else:
+        (tmp_path / "repo" / ".git").mkdir()
+    monkeypatch.chdir(tmp_path / "repo" / "models" / "small")
+    (line,) = annotations.of_findings([Finding("a", "b", "c", "train.py:61", 2, "loss::not-finite", "error", "d")])
+    assert line.startswith("::error file=models/small/train.py,line=61,")
+    monkeypatch.chdir(tmp_path)
+    assert annotations.from_repository("elsewhere.py") == "elsewhere.py"

@@ -4,8 +4,8 @@
     python -m tests.resume.forked --command resume ARGS
 
 What is imported has not computed anything, so that a fork of it is as a process of its own, and seconds quicker. A line
-of JSON for each script that a name is part of, of those in one process unless told otherwise, says what was found. The second form is
-``harness resume ARGS`` in that way.
+of JSON for each script that a name is part of, of those in one process unless told otherwise, says what was found. The
+second form is ``harness resume ARGS`` in that way.
 """
 
 from __future__ import annotations

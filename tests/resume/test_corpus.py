@@ -37,9 +37,8 @@ def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
     expected = [entry["expected"]] if entry["expected"] else []
     assert [finding["check"] for finding in found["findings"]] == expected, found
     assert "error" not in found, found
-    assert len(found["kills"]) == (3 if entry["expected"] == "resume::checkpoint-torn" else 2), (
-        "and one right before the save"
-    )
+    kills = 3 if entry["expected"] == "resume::checkpoint-torn" else 2  # and one right before the save
+    assert len(found["kills"]) == kills
     for finding in found["findings"]:
         file, line = finding["where"].rsplit(":", 1)
         assert Path(entry["file"]).name == file

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,10 @@ from datasets import ClassLabel, Dataset, DatasetDict, Value, load_from_disk
 
 from harness.errors import CannotTry
 from harness.recipe import RECIPES, Recipe
-from harness.sources import find_checkpoint, load_raw_datasets, local
+from harness.sources import builtin, find_checkpoint, load_raw_datasets, loading, local
+from harness.stages import Run
+from harness.stages.model import created
+from harness.stages.tokenize import load_tokenizer, model_config
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 ROWS = [f'{i % 2}\t{i}\t{i + 100}\tThe "first" of {i} .\tThe second of {i} .' for i in range(6)]
@@ -280,8 +286,8 @@ def test_incomplete_checkpoint(tmp_path: Path, files: list[str], message: str) -
 
 
 def test_tokenizer_alone_is_enough_without_weights(tmp_path: Path) -> None:
-    for name in ("config.json", "vocab.txt"):
-        (tmp_path / name).touch()
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "vocab.txt").touch()
     assert find_checkpoint(Recipe(checkpoint=str(tmp_path)), weights=False) == str(tmp_path)
 
 
@@ -301,3 +307,115 @@ def test_real_corpus(mrpc: Path) -> None:
         lines = local._lines(mrpc / name, 2)
         assert [line.sentences[1] for line in lines] == list(loaded[split]["sentence2"])
         assert [line.label for line in lines] == list(loaded[split]["label"])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        HEADER.replace("#2 String", "Other"),
+        "Quality\t#2 ID\t#1 ID\t#1 String\t#2 String",
+        "index\tid\tother\tfirst\tsecond",
+    ],
+)
+def test_a_header_is_glues_own_in_all_its_names(glue: Path, header: str) -> None:
+    write(glue, train__tsv=tsv(*ROWS[:4], header=header))
+    with pytest.raises(
+        CannotTry, match=r"train\.tsv:1 has the header .*; expected Quality .*#2 String.* in this order"
+    ):
+        load_raw_datasets(recipe(glue))
+
+
+def rows_of(labels: list[object]) -> str:
+    return "\n".join(json.dumps({"sentence1": "a", "sentence2": "b", "label": label}) for label in labels) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train__tsv": b"\x00" * 80_000}, r"train\.tsv:1 has the header"),
+        ({"train__tsv": tsv(*ROWS[:4]).replace("\n", "\r") * 500}, r"train\.tsv:1 has the header"),
+        (
+            {"train__tsv": tsv("x" * 50_000 + "\t1\t2\ta\tb")},
+            r"train\.tsv:2 has the label 'xxx.*\.\.\.; expected 0 or 1",
+        ),
+        ({"dev__tsv": None}, r"has a dev\.tsv that is no file, the validation split"),
+    ],
+)
+def test_a_message_never_quotes_a_whole_file(glue: Path, files: dict[str, str | bytes | None], message: str) -> None:
+    for name, content in files.items():
+        (glue / name.replace("__", ".")).unlink()
+        if content is None:
+            (glue / name.replace("__", ".")).mkdir()
+        else:
+            write(glue, **{name: content})
+    with pytest.raises(CannotTry, match=message) as refused:
+        load_raw_datasets(recipe(glue))
+    assert len(str(refused.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "message"),
+    [
+        ("jsonl", "", r"train\.jsonl is empty"),
+        ("jsonl", rows_of([0, 1, 10**30]), r"row 2 of the train split has the label 1e\+30; expected one of .* 0, 1"),
+        ("jsonl", rows_of([0, 1, None]), "row 2 of the train split has the label None"),
+        ("jsonl", rows_of([0, 1, 0.5]), "labels that are floats; regression"),
+        ("csv", "sentence1,sentence2,label\na,b,1\nc,d,\n", "row 1 of the train split has the label ''"),
+        ("jsonl", '{"sentence1": "a"' + "x" * 50_000, "could not be read"),
+    ],
+)
+def test_the_row_that_is_odd_is_named(tmp_path: Path, name: str, train: str, message: str) -> None:
+    good = rows_of([0, 1]) if name == "jsonl" else "sentence1,sentence2,label\na,b,1\n"
+    write(tmp_path, **{f"train__{name}": train, f"validation__{name}": good, f"test__{name}": good})
+    with pytest.raises(CannotTry, match=message) as refused:
+        load_raw_datasets(recipe(tmp_path))
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("config.json", "[]"), ("tokenizer.json", "null"), ("config.json", "[" * 100_000), ("tokenizer_config.json", "{")],
+)
+def test_a_file_of_a_checkpoint_that_is_no_json_object(tmp_path: Path, name: str, content: str) -> None:
+    shutil.copytree(builtin.CHECKPOINT, tmp_path / "own")
+    (tmp_path / "own" / name).write_text(content)
+    with pytest.raises(CannotTry, match=rf"{name} (holds|cannot be read as JSON)") as refused:
+        find_checkpoint(Recipe(checkpoint=str(tmp_path / "own")), weights=True)
+    assert len(str(refused.value)) < 400
+
+
+def test_code_that_comes_with_a_checkpoint_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(builtin.CHECKPOINT, tmp_path / "own")
+    (tmp_path / "own" / "evil.py").write_text(
+        f"open({str(tmp_path / 'executed')!r}, 'w')\n"
+        "from transformers import PretrainedConfig\nclass Evil(PretrainedConfig):\n    model_type = 'evil'\n"
+    )
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]}}
+    (tmp_path / "own" / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    run = Run(Recipe(checkpoint=str(tmp_path / "own")))
+    load_tokenizer(run)  # which needs none
+    for load in (model_config, created):
+        with pytest.raises(CannotTry, match="code that comes with the checkpoint, which is never executed"):
+            load(run)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("x" * (local.LONGEST_TEXT + 1), "1000001 characters"), ("a\0b", "a NUL byte"), (None, "nothing")],
+)
+def test_a_text_that_is_none_is_named(tmp_path: Path, text: str | None, wrong: str) -> None:
+    rows = [{"sentence1": "a", "sentence2": "b", "label": 0}, {"sentence1": "a", "sentence2": text, "label": 1}]
+    good = rows_of([0, 1])
+    write(tmp_path, train__jsonl="\n".join(map(json.dumps, rows)) + "\n", validation__jsonl=good, test__jsonl=good)
+    with pytest.raises(CannotTry, match=f"row 1 of the train split has {wrong} in sentence2; expected a text"):
+        load_raw_datasets(recipe(tmp_path))
+
+
+def test_a_pickle_is_told_without_the_advice_to_execute_it() -> None:
+    with pytest.raises(CannotTry, match="its pickle is damaged or holds more than tensors") as refused, loading("it"):
+        raise pickle.UnpicklingError("Weights only load failed. Re-running with `weights_only` set to `False` ...")
+    assert "False" not in str(refused.value)

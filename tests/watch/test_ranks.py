@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.compat import accelerates_variable
+from harness.errors import CannotTry
+from harness.watch.script import _exchange_folder
 from tests.versions import installed
 
 pytestmark = pytest.mark.distributed
@@ -104,3 +108,18 @@ def test_fewer_processes_than_asked_for(tmp_path: Path) -> None:
         launcher = (*launcher, "--dynamo_backend", "no")
     _done, found = checked(tmp_path, SCRIPT, *launcher)
     assert [each["check"] for each in found["findings"]] == ["ranks::fewer-than-asked"]
+
+
+def test_the_folder_between_ranks_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = _exchange_folder()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert _exchange_folder() == folder, "the other ranks find it"
+    folder.chmod(0o777)
+    with pytest.raises(CannotTry, match="is not a folder of your own that others cannot open; remove it"):
+        _exchange_folder()
+    folder.rmdir()
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "theirs")
+    with pytest.raises(CannotTry, match="is not a folder of your own"):
+        _exchange_folder()

@@ -7,11 +7,13 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -244,3 +246,44 @@ def test_a_librarys_warning_names_the_users_line() -> None:
     with pytest.warns(UserWarning, match="Using a target size") as caught, watch(raise_errors=False, must_train=False):
         nn.functional.mse_loss(torch.zeros(2, 1, requires_grad=True), torch.zeros(2))
     assert [each.filename for each in caught] == [__file__]
+
+
+CELL = """\
+def train(model, optimizer):
+    for _ in range(3):
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+"""
+
+
+def test_a_line_of_a_notebook_is_named_as_jupyter_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is asked of IPython's shell: a cell's name by that of its code, and the cells' texts."""
+    name = f"/tmp/ipykernel_{os.getpid()}/1796301451.py"
+    compiler = SimpleNamespace(format_code_name=lambda file: ("Cell", "In[2]") if file == name else None)
+    shell = SimpleNamespace(compile=compiler, user_ns={"In": ["", "import torch", CELL]})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    cell: dict[str, Any] = {"torch": torch}
+    exec(compile(CELL, name, "exec"), cell)
+    model = nn.Linear(2, 2)
+    with pytest.raises(SilentBug) as found, watch(select=["gradients::not-cleared"]):
+        cell["train"](model, torch.optim.SGD(model.parameters(), lr=0.1))
+    first, _, *lines = str(found.value).splitlines()
+    assert re.fullmatch(r"gradients::not-cleared at Cell In\[2\], line 4, update \d", first)
+    assert any(line.startswith("    where     Cell In[2], line 4, update ") for line in lines)
+    assert "              > 4 | optimizer.step()" in lines
+
+
+def test_a_decorated_function_is_watched_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    decorated = watch()(loop)
+    assert decorated()[1] == decorated()[1]
+    with pytest.raises(SilentBug, match=r"^gradients::not-cleared at tests/watch/test_watch\.py:\d+, update \d+"):
+        decorated(clears=False)
+
+
+def test_what_is_raised_shows_the_users_line_and_none_of_ours_below() -> None:
+    with pytest.raises(SilentBug) as found, watch():
+        loop(clears=False)
+    files = [Path(entry.path).name for entry in found.traceback]
+    assert files == ["test_watch.py", "__init__.py"], "the second one is hidden by pytest"
+    assert found.traceback[1].frame.f_locals["__tracebackhide__"]
+    assert found.value.__suppress_context__

@@ -1,0 +1,132 @@
+"""What is printed where: colours on a terminal alone, JSON on stdout alone; and nothing printed ends a command."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.cli.output import Output, check_json
+from harness.errors import CannotTry
+from harness.findings import CheckOutcome, CheckResult, Finding
+from harness.report.colours import coloured
+from harness.report.terminal import outcome_lines, stage_lines
+from tests.baseline.conftest import make_record
+
+FINDING = Finding("one", "two", "mend it", "train.py:3", 2, "loss::not-finite", "error", "It is not finite.")
+
+COMMAND = """
+import sys
+import click
+from harness.cli import main
+from harness.cli.output import echo
+
+@main.command()
+def talk():
+    echo(f"  error: a::b: line {number}" for number in range(20_000))
+    echo(["the end"], err=True)
+    sys.exit(1 if "found" in sys.argv else 0)
+
+main(["talk"])
+"""
+
+
+def talk(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", COMMAND, *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(("arguments", "status"), [((), 0), (("found",), 1)])
+def test_a_reader_that_goes_ends_nothing(arguments: tuple[str, ...], status: int) -> None:
+    with talk(*arguments, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "  error: a::b: line 0\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == "the end\n"
+    assert process.returncode == status
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_stdout_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full, talk(stdout=full) as process:
+        _, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors == (
+        "the end\nharness: stdout cannot be written (No space left on device), so not everything was shown\n"
+    )
+
+
+def test_a_closed_stdout_is_none() -> None:
+    with talk(preexec_fn=lambda: os.close(1)) as process:
+        _, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "the end\n")
+
+
+@pytest.mark.parametrize(("environment", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_on_a_terminal(environment: dict[str, str], styled: bool) -> None:
+    main, other = pty.openpty()
+    try:
+        with talk(stdout=other, env={**os.environ, "NO_COLOR": "", **environment}):
+            first = os.read(main, 30)
+            os.close(other)
+            with suppress(OSError):  # which is how a terminal ends
+                while os.read(main, 4096):
+                    pass
+    finally:
+        os.close(main)
+    assert first.startswith(b"\x1b[31m\x1b[1m  error: a::b\x1b[0m:" if styled else b"  error: a::b: line 0")
+
+
+def test_a_finding_with_colours_says_what_it_says_without() -> None:
+    import click
+
+    for line in (*FINDING.lines(), "load        9 holds, 1 fails, 1 warns   0.3 s", "exact       fails"):
+        assert coloured(line) != line or "where" not in line
+        assert click.unstyle(coloured(line)) == line
+    assert (
+        coloured("train       12 holds, 3 not applicable  49.3 s") == "train       12 holds, 3 not applicable  49.3 s"
+    )
+
+
+def test_a_warning_is_no_failure_in_the_line_of_its_stage() -> None:
+    made = [
+        CheckResult(f"load::{outcome}", "load", "a", outcome, None, findings)
+        for outcome, findings in (
+            ("holds", ()),
+            ("fails", (FINDING,)),
+            ("fails", (Finding("one", "two", "mend it", severity="warning"),)),
+        )
+    ]
+    assert next(stage_lines("load", 1.0, made)) == f"load        {'1 holds, 1 fails, 1 warns':<34}    1.0 s"
+
+
+def test_what_is_not_applicable_is_one_line() -> None:
+    checks = [CheckOutcome(f"load::{n}", "load", "a", "not applicable", f"reason {n % 2}") for n in range(5)]
+    record = make_record(checks=checks)
+    said = [line for line in outcome_lines(record, None) if "applicable" in line]
+    assert said == ["not applicable: 5 checks, about other recipes or loops (-v names them)"]
+    named = "\n".join(outcome_lines(record, None, verbose=True))
+    assert "not applicable (reason 0):\n  load::0\n  load::2\n  load::4\nnot applicable (reason 1):\n  load::1" in named
+
+
+def test_json_to_stdout_moves_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    out = Output(Path("-"))
+    out.check()
+    out.echo(["a line"])
+    out.write_json("{}\n")
+    assert capsys.readouterr() == ("{}\n", "a line\n")
+
+
+def test_json_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(CannotTry, match=r"nowhere/a\.json cannot be written \(No such file or directory\)"):
+        check_json(tmp_path / "nowhere" / "a.json")
+    if os.path.exists("/dev/full"):
+        check_json(Path("/dev/full"))  # of a device only writing tells, and nothing is made beside it
+        with pytest.raises(CannotTry, match="/dev/full cannot be written"):
+            Output(Path("/dev/full")).write_json("{}")
