@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, json_option
+from harness.cli.options import FOUND, json_option, quiet_option
 from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
@@ -26,6 +26,7 @@ from harness.errors import CannotTry
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Start N with torchrun."
 )
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@quiet_option
 @json_option("Also write what was found to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -38,6 +39,7 @@ def resume(
     processes: int,
     module: bool,
     json_file: Path | None,
+    quiet: bool,
 ) -> None:
     """Kill a training script of your own, start it again, and name what it lost.
 
@@ -48,7 +50,7 @@ def resume(
     Exit status: 0 every kill was survived, 1 something was lost, 2 could not run: the script crashes, keeps no
     checkpoint, or differs from itself in two uninterrupted runs.
     """
-    out = Output(json_file)
+    out = Output(json_file, quiet)
     out.check()
 
     from harness.report import annotations
@@ -67,10 +69,15 @@ def resume(
         count=kills,
         seed=seed,
         processes=processes,
-        tell=partial(say, err=True),
+        tell=_silent if quiet else partial(say, err=True),
     )
-    echo(outcome_lines(report), err=True)
+    if not quiet or report.failed:
+        echo(outcome_lines(report), err=True)
     if annotations.running_in_github_actions():
         out.echo(annotations.of_findings(report.findings))
     out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.failed else 0)
+
+
+def _silent(line: str) -> None:
+    pass
