@@ -46,6 +46,8 @@ class Provenance(StrictModel):
     dirty: bool | None = None
     """Whether that checkout had changes."""
     command: str = ""
+    resumed_after: int | None = None
+    """The update after which the run went on where it had been killed; None where it was not."""
 
 
 class Curves(StrictModel):

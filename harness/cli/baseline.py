@@ -15,6 +15,7 @@ from harness.cli.options import (
     chosen_recipe,
     echo,
     folder_of,
+    interruptible,
     recipe_options,
 )
 from harness.errors import CannotTry
@@ -33,6 +34,7 @@ def baseline() -> None:
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
 @baselines_option
+@interruptible
 def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -> None:
     """Train K seeds, from the recipe's own on, and add them to a candidate.
 
@@ -62,6 +64,7 @@ def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
 @recipe_options
 @baselines_option
+@interruptible
 def compare(timeout: float, runs: tuple[Path, ...], seeds: int | None, baselines: Path | None, **options: Any) -> None:
     """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
 

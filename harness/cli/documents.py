@@ -16,9 +16,9 @@ from harness.cli.options import (
     check_json,
     chosen_recipe,
     echo,
+    interruptible,
     run_folder,
     source_options,
-    terminated_is_interrupted,
 )
 from harness.errors import CannotTry
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where documents.json goes. [default: runs/documents-TIME]",
 )
+@interruptible
 def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix: bool, **options: Any) -> None:
     """Run the code blocks of documents (*.md, *.mdx, *.ipynb, *.txt) as they are printed.
 
@@ -80,7 +81,7 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
         write_atomically(file, record.model_dump_json(indent=1) + "\n")
 
     interval = 0.1 if sys.stderr.isatty() else 10
-    with terminated_is_interrupted(), tqdm(total=len(found), unit="file", mininterval=interval) as bar:
+    with tqdm(total=len(found), unit="file", mininterval=interval) as bar:
 
         def through(document: Document) -> None:
             bar.set_postfix_str(document.file, refresh=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,8 +100,8 @@ def chosen_recipe(recipe: str | None, **options: Any) -> Recipe:
 
 
 def run_folder(name: str) -> Path:
-    """Where a run is kept, if nobody says: no two of them."""
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    """Where a run is kept, if nobody says: no two of them, not in the same second either."""
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
 
 
 def folder_of(recipe: Recipe) -> Path:
@@ -126,18 +127,15 @@ def echo(lines: Iterable[str], *, err: bool = False) -> None:
         click.echo(line, err=err)
 
 
-@contextmanager
-def terminated_is_interrupted() -> Iterator[None]:
+def interruptible(command: Command) -> Command:
     """SIGTERM, which schedulers and CI send, ends a command as Ctrl-C does: what there is so far is kept."""
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with launch.interrupted_once(launch.interrupting()):
+            return command(*arguments, **options)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return run  # type: ignore[return-value]
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -17,6 +17,7 @@ from harness.cli.options import (
     chosen_recipe,
     echo,
     folder_of,
+    interruptible,
     json_option,
     recipe_options,
 )
@@ -45,13 +46,20 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also measure what saves memory and time, and under --loop accelerate start train.py in each way: a minute.",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the run in --output, which was killed, after its last whole epoch; from its beginning if none was.",
+)
 @json_option("Also write the run record to this file.")
 @baselines_option
+@interruptible
 def run(
     timeout: float,
     updates: int | None,
     output: Path | None,
     installation: bool,
+    resume: bool,
     json_file: Path | None,
     baselines: Path | None,
     **options: Any,
@@ -63,6 +71,8 @@ def run(
     recipe = chosen_recipe(**options)
     if installation and recipe.processes > 1:
         raise click.UsageError("--installation goes with one process: what it measures starts its own.")
+    if resume and output is None:
+        raise click.UsageError("--resume goes on with the run in a folder: name it with --output.")
     output = output or folder_of(recipe)
 
     from harness.baseline.compare import compared
@@ -80,7 +90,13 @@ def run(
     if main_process:
         click.echo(recipe_line(recipe))
     record = run_recipe(
-        recipe, updates=updates, output=output, on_stage=_show_stage, timeout=timeout, installation=installation
+        recipe,
+        updates=updates,
+        output=output,
+        on_stage=_show_stage,
+        timeout=timeout,
+        installation=installation,
+        resume=resume,
     )
     if main_process:
         echo(outcome_lines(record, output))
@@ -95,7 +111,7 @@ def run(
             if json_file is not None:
                 record.write(json_file)
     if record.interrupted:
-        raise CannotTry(f"interrupted; what was measured until then is in {output}")
+        raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
     sys.exit(FOUND if record.failed else 0)
 
 
