@@ -54,7 +54,7 @@ def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -
         if recorded:
             click.echo("  is in the candidate")
             continue
-        found, path = sessions.record_seed(each, folder, timeout=timeout)
+        found, path = sessions.record_seed(each, folder, candidate=candidate, timeout=timeout)
         click.echo(f"  {metrics(found)}, added to {path}")
     echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 

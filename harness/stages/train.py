@@ -98,7 +98,8 @@ def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None, resumed: R
 
 def epochs_left(run: Run) -> int:
     """Those that the training still goes through."""
-    return run.recipe.epochs - run.gone_on_after // len(run.train_dl)
+    done = run.gone_on_after // len(run.train_dl) if run.gone_on_after else 0
+    return run.recipe.epochs - done
 
 
 def keep(run: Run, loader: DataLoader[Any]) -> None:
