@@ -78,17 +78,23 @@ def spread_over(model: nn.Module) -> list[nn.Parameter]:
     return matrices[:1] + matrices[len(matrices) // 3 :: max(1, len(matrices) // 3)][:2]
 
 
-def generators_of(loader: Any) -> list[torch.Generator]:
-    """The generators that a dataloader and its samplers have of their own."""
+def own_generators(loader: Any) -> dict[str, tuple[Any, torch.Generator | None]]:
+    """What draws in a dataloader: itself, its sampler and that of Accelerate's batches, each with its own generator.
+
+    None for one that has none; torch's is drawn from then.
+    """
     batches = getattr(loader, "batch_sampler", None)
-    inner = getattr(batches, "batch_sampler", batches)  # of Accelerate's
-    owners = (loader, getattr(loader, "sampler", None), getattr(inner, "sampler", None))
-    found = (getattr(owner, "generator", None) for owner in owners)
-    return list({id(each): each for each in found if each is not None}.values())
+    inner = getattr(batches, "batch_sampler", batches)
+    owners = {
+        "loader": loader,
+        "sampler": getattr(loader, "sampler", None),
+        "of batches": getattr(inner, "sampler", None),
+    }
+    return {name: (owner, owner.generator) for name, owner in owners.items() if hasattr(owner, "generator")}
 
 
-def random_state(*generators: torch.Generator) -> dict[str, Any]:
-    """Where Python's, NumPy's and torch's random numbers are, and those of ``generators``: builtin types and tensors."""
+def random_state() -> dict[str, Any]:
+    """Where Python's, NumPy's and torch's random numbers are: builtin types and tensors."""
     python, numpy = random.getstate(), np.random.get_state(legacy=False)
     assert isinstance(numpy, dict)
     key = numpy["state"]["key"].tolist()
@@ -97,20 +103,17 @@ def random_state(*generators: torch.Generator) -> dict[str, Any]:
         "numpy": numpy | {"state": numpy["state"] | {"key": key}},
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "generators": [each.get_state() for each in generators],
     }
 
 
-def set_random_state(state: Mapping[str, Any], *generators: torch.Generator) -> None:
-    """Go on from what :func:`random_state` told, with as many generators."""
+def set_random_state(state: Mapping[str, Any]) -> None:
+    """Go on from what :func:`random_state` told."""
     random.setstate(state["python"])
     numpy = state["numpy"]
     np.random.set_state(numpy | {"state": numpy["state"] | {"key": np.array(numpy["state"]["key"], dtype=np.uint32)}})
     torch.set_rng_state(state["torch"])
     if state["cuda"]:
         torch.cuda.set_rng_state_all(state["cuda"])
-    for generator, kept in zip(generators, state["generators"], strict=True):
-        generator.set_state(kept)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
 from harness.stages.measures.results import Costs
 from harness.stages.replays.results import Replays
-from harness.torch_objects import generators_of, unchanged_random_state
+from harness.torch_objects import own_generators, unchanged_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -294,7 +294,8 @@ def _where(error: Exception) -> str | None:
 def _generators(run: Run) -> list[torch.Generator]:
     """The generators of the dataloaders, and of their samplers, that have one of their own."""
     loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
-    return [generator for loader in loaders for generator in generators_of(loader)]
+    found = [generator for loader in loaders for _, generator in own_generators(loader).values()]
+    return list({id(each): each for each in found if each is not None}.values())
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from harness import launch
 from harness.errors import CannotTry
 from harness.files import replaced_atomically
 from harness.loops.trainer import Resumed, read_state, written_state
-from harness.torch_objects import generators_of, random_state, raw_optimizer, set_random_state
+from harness.torch_objects import own_generators, random_state, raw_optimizer, set_random_state
 
 if TYPE_CHECKING:
     from harness.stages.chain import Run
@@ -45,8 +45,8 @@ class Keeper:
         if len(run.training.updates) % len(run.train_dl):
             return  # Trainer also evaluates where it is stopped early
         mine = {
-            "random": random_state(*generators_of(loader)),
-            "iteration": getattr(loader, "iteration", None),
+            "random": random_state(),
+            "order": state_of_order(loader),
             "training": run.training.state_dict(),
         }
         ranks = launch.of_all_ranks(mine)
@@ -94,9 +94,8 @@ class Keeper:
             lr_scheduler.load_state_dict(state["lr_scheduler"])
 
         def begin_epoch(loader: DataLoader[Any]) -> None:
-            if mine["iteration"] is not None:
-                loader.iteration = mine["iteration"]  # type: ignore[attr-defined]  # Accelerate's
-            set_random_state(mine["random"], *generators_of(loader))
+            set_state_of_order(loader, mine["order"])
+            set_random_state(mine["random"])
 
         if run.recipe.loop == "trainer":
             return read_state(run.trainer, state["trainer"], load=load, begin_epoch=begin_epoch)
@@ -145,6 +144,28 @@ class Keeper:
                     f"the run in {self.path.parent} has {name} {kept!r}, and here it is {value!r}: a run goes on with the "
                     "same options, data, versions and machine; give those, or another --output"
                 )
+
+
+def state_of_order(loader: DataLoader[Any]) -> dict[str, Any]:
+    """What decides on the rows' order in the next epoch, beside torch's random numbers."""
+    return {
+        "generators": {
+            name: generator.get_state() for name, (_, generator) in own_generators(loader).items() if generator is not None
+        },
+        "iteration": getattr(loader, "iteration", None),  # of Accelerate's, which counts epochs
+    }
+
+
+def set_state_of_order(loader: Any, state: dict[str, Any]) -> None:
+    """Go on from what :func:`state_of_order` told, with a dataloader that may not have been gone through yet."""
+    owners = own_generators(loader)
+    for name, kept in state["generators"].items():
+        owner, generator = owners[name]
+        if generator is None:  # Accelerate's sampler makes one when it is first gone through
+            generator = owner.generator = torch.Generator()
+        generator.set_state(kept)
+    if state["iteration"] is not None:
+        loader.iteration = state["iteration"]
 
 
 def _flat(values: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
