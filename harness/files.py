@@ -6,16 +6,19 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CannotTry
 
 Model = TypeVar("Model", bound=BaseModel)
+
+LOCK = ".lock"
+"""In a folder that somebody is writing to."""
 
 
 class StrictModel(BaseModel):
@@ -102,6 +105,29 @@ def claimed(lock: Path, *, timeout: float = -1) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)  # while it is held: whoever waits for it takes a new one
+
+
+@contextmanager
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """The folder, which is made where it is not there, is this command's alone while the block runs.
+
+    Raises:
+        CannotTry: it is another's, or cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            check_writable(folder)
+            stack.enter_context(claimed(folder / LOCK, timeout=0))
+        except Timeout as error:
+            raise CannotTry(
+                f"another run is writing to output folder {folder}; choose another with --output"
+            ) from error
+        except OSError as error:
+            raise CannotTry(
+                f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"
+            ) from error
+        yield
 
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -7,21 +7,20 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from filelock import Timeout
 from safetensors import SafetensorError
 from transformers import set_seed
 
 from harness import launch
 from harness.compat import facts, no_progress_bars
 from harness.errors import CannotTry
-from harness.files import check_writable, claimed, no_space, remove_unfinished
+from harness.files import claimed_folder, no_space, remove_unfinished
 from harness.fingerprint import data_digest, fingerprint, provenance, weights_digest
 from harness.loops.accelerated import separate_state
 from harness.metrics import scores_of
@@ -36,8 +35,6 @@ from harness.torch_objects import checksum
 MODEL_FOLDER = "model"
 CHECKPOINT = "checkpoint.pt"
 """What a run that was killed goes on from; gone when the run is whole."""
-LOCK = ".lock"
-"""In a folder that a run is writing to."""
 
 
 def stages_until(name: str | None) -> Sequence[Stage]:
@@ -299,22 +296,10 @@ def _output_folder(request: RunRequest) -> Iterator[None]:
         return
     created: list[Path] = []
     try:
-        with ExitStack() as stack:
-            try:
-                created = [path for path in (folder, *folder.parents) if not path.exists()]
-                folder.mkdir(parents=True, exist_ok=True)
-                check_writable(folder)
-                stack.enter_context(claimed(folder / LOCK, timeout=0))
-                _check_vacant(folder, resume=request.resume)
-                remove_unfinished(*(folder / name for name in (FILE_NAME, MODEL_FOLDER, CHECKPOINT)))
-            except Timeout as error:
-                raise CannotTry(
-                    f"another run is writing to output folder {folder}; choose another with --output"
-                ) from error
-            except OSError as error:
-                raise CannotTry(
-                    f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"
-                ) from error
+        created = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
+        with claimed_folder(folder):
+            _check_vacant(folder, resume=request.resume)
+            remove_unfinished(*(folder / name for name in (FILE_NAME, MODEL_FOLDER, CHECKPOINT)))
             Keeper(folder / CHECKPOINT, lambda run: {}, request.resume).check_begun(_asked(request))
             yield
     except BaseException:

@@ -13,9 +13,10 @@ import torch
 from filelock import FileLock
 
 from harness.errors import CannotTry
+from harness.files import LOCK
 from harness.recipe import Recipe
 from harness.record import RunRecord
-from harness.run import CHECKPOINT, LOCK, run_recipe
+from harness.run import CHECKPOINT, run_recipe
 from harness.stages import Run
 from harness.stages.resuming import Keeper
 
@@ -44,9 +45,10 @@ def killed(recipe: Recipe, folder: Path, monkeypatch: pytest.MonkeyPatch, *, epo
         if len(kept) == epoch:
             raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Keeper, "keep", keeps_and_dies)
-        run_recipe(recipe, output=folder, **options)
+        with pytest.raises(Killed):
+            run_recipe(recipe, output=folder, **options)
     assert [path.name for path in folder.iterdir()] == [CHECKPOINT]
     (folder / f".{CHECKPOINT}.123").write_bytes(b"half")
 

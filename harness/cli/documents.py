@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ import click
 
 from harness.cli.options import (
     FOUND,
-    check_json,
     chosen_recipe,
     echo,
     interruptible,
@@ -63,7 +61,7 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
 
     from harness.documents.collect import read_documents
     from harness.documents.run import run_documents
-    from harness.files import write_atomically
+    from harness.files import claimed_folder, write_atomically
     from harness.matrix import DOCUMENTS_FILE
     from harness.report import annotations
     from harness.report.documents import outcome_lines, row_lines
@@ -71,17 +69,14 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
 
     found = read_documents(place)
     output = output or run_folder("documents")
-    with suppress(OSError):  # which check_json says better
-        output.mkdir(parents=True, exist_ok=True)
     file = output / DOCUMENTS_FILE
-    check_json(file)
     quiet_libraries()
 
     def keep(record: DocumentsRecord) -> None:
         write_atomically(file, record.model_dump_json(indent=1) + "\n")
 
     interval = 0.1 if sys.stderr.isatty() else 10
-    with tqdm(total=len(found), unit="file", mininterval=interval) as bar:
+    with claimed_folder(output), tqdm(total=len(found), unit="file", mininterval=interval) as bar:
 
         def through(document: Document) -> None:
             bar.set_postfix_str(document.file, refresh=False)

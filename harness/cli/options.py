@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the run in --output, which was killed, after its last whole epoch; from its beginning if none was.",
+    help="Go on with the run in --output, which was killed: after its last whole epoch, or from its beginning.",
 )
 @json_option("Also write the run record to this file.")
 @baselines_option

@@ -91,9 +91,7 @@ class AfterEachUpdate(TrainerCallback):
             control.should_training_stop = True
         return control
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         # The last that Trainer does in an epoch.
         self.after_epoch(kwargs["train_dataloader"])
 

@@ -254,7 +254,9 @@ class Stage:
             raise
         except Exception as error:
             if full := no_space(error):
-                raise CannotTry(f"the step {self.name} could not be done ({full}); make room, and run it again") from error
+                raise CannotTry(
+                    f"the step {self.name} could not be done ({full}); make room, and run it again"
+                ) from error
             if run.recipe.processes > 1:
                 raise
             crash = Finding(

@@ -141,8 +141,8 @@ class Keeper:
             kept = dict(_flat(state["about"])).get(name)
             if kept != value:
                 raise CannotTry(
-                    f"the run in {self.path.parent} has {name} {kept!r}, and here it is {value!r}: a run goes on with the "
-                    "same options, data, versions and machine; give those, or another --output"
+                    f"the run in {self.path.parent} has {name} {kept!r}, and here it is {value!r}: a run goes on with "
+                    "the same options, data, versions and machine; give those, or another --output"
                 )
 
 
@@ -150,7 +150,9 @@ def state_of_order(loader: DataLoader[Any]) -> dict[str, Any]:
     """What decides on the rows' order in the next epoch, beside torch's random numbers."""
     return {
         "generators": {
-            name: generator.get_state() for name, (_, generator) in own_generators(loader).items() if generator is not None
+            name: generator.get_state()
+            for name, (_, generator) in own_generators(loader).items()
+            if generator is not None
         },
         "iteration": getattr(loader, "iteration", None),  # of Accelerate's, which counts epochs
     }
