@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from click.testing import CliRunner
 from harness.baseline import sessions
 from harness.baseline.files import locked
 from harness.cli import main
+from harness.cli.options import run_folder
 from harness.errors import CannotTry
-from harness.files import no_space
+from harness.files import LOCK, claimed_folder, no_space
 from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
@@ -223,3 +225,28 @@ def test_an_interrupted_recording_says_what_it_keeps(
     monkeypatch.setattr(sessions, "run_recipe", interrupted)
     with pytest.raises(CannotTry, match=r"^interrupted at seed 42; no seed was recorded, and the same command goes on"):
         sessions.record_seed(small, tmp_path, candidate=tmp_path / "candidates" / "small.json", timeout=60)
+
+
+def test_a_folder_is_one_commands_at_a_time(tmp_path: Path) -> None:
+    with claimed_folder(tmp_path / "out"):
+        with (
+            pytest.raises(CannotTry, match="another run is writing to output folder"),
+            claimed_folder(tmp_path / "out"),
+        ):
+            pass
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_two_runs_of_one_second_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Noon:
+            return cls(2026, 11, 22, 12)
+
+    monkeypatch.setattr("harness.cli.options.datetime", Noon)
+    names = set()
+    for pid in (1, 2):
+        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
+        names.add(run_folder("tiny-plain-42"))
+    assert len(names) == 2

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 
 def main() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are for the run, which ends in its own way
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # they are for the run, which ends in its own way
     groups: set[int] = set()
     for line in sys.stdin:
         number = int(line)
