@@ -27,7 +27,7 @@ from harness.files import LOCK, claimed_folder, no_space
 from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
-from harness.stages import tokenize
+from harness.stages import Run, tokenize, train
 from tests.test_launch import processes_of
 
 PATIENCE = 240.0
@@ -161,14 +161,28 @@ def test_baselines_that_cannot_be_written_are_known_before_a_run(small: Recipe, 
         sessions.seeds_to_record(small, 1, tmp_path / "file", timeout=60)
 
 
-@pytest.mark.parametrize("loop", ["plain", pytest.param("trainer", marks=pytest.mark.slow)])
-def test_a_loss_that_is_not_finite_ends_the_training(small: Recipe, loop: str) -> None:
-    record = run_recipe(small.with_(lr=1e30, epochs=50, loop=loop))
+def test_a_loss_that_is_not_finite_ends_the_training(small: Recipe) -> None:
+    record = run_recipe(small.with_(lr=1e30, epochs=50))
     (finding,) = (each for each in record.findings if each.severity == "error")
     assert finding.check == "train::loss-stays-finite"
     assert finding.update is not None
     assert record.updates == finding.update < 8
     assert record.updates_planned == 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+def test_so_in_the_other_loops(small: Recipe, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    do = train.STAGE.do
+
+    def from_broken_weights(run: Run) -> None:
+        run.model.classifier.bias.data.fill_(float("nan"))
+        do(run)
+
+    monkeypatch.setattr(train.STAGE, "do", from_broken_weights)
+    record = run_recipe(small.with_(loop=loop))
+    (finding,) = (each for each in record.findings if each.severity == "error")
+    assert (finding.check, finding.update, record.updates) == ("train::loss-stays-finite", 1, 1)
 
 
 def full(*args: object, **kwargs: object) -> None:
