@@ -27,7 +27,7 @@ import click
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 ROWS = {"train": 60, "validation": 20, "test": 10}
-PATIENCE = 120.0
+PATIENCE = 400.0
 """Seconds in which a command must end after a signal, and go on to its end."""
 
 DOCUMENT = """# Numbers
