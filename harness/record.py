@@ -47,7 +47,7 @@ class Provenance(StrictModel):
     """Whether that checkout had changes."""
     command: str = ""
     resumed_after: int | None = None
-    """The update after which the run went on where it had been killed; None, and no key in the file, where it was not."""
+    """The update after which the run went on where it had been killed; None, and no key in files, where it was not."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
