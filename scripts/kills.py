@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,7 +210,12 @@ def result_of_documents(folder: Path) -> Any:
     return [(block.number, block.outcome, block.prints) for block in record.blocks], record.interrupted
 
 
-def commands(recipe: str, *, processes: bool) -> Iterator[Command]:
+NAMES = ("run", "run in two processes", "baseline record", "documents")
+
+
+def commands(recipe: str) -> Iterator[Command]:
+    """Those of :data:`NAMES`, in their order."""
+
     def run(folder: Path, *more: str) -> list[str]:
         return ["run", "--recipe", recipe, "--output", str(folder / "out"), *more]
 
@@ -218,15 +223,14 @@ def commands(recipe: str, *, processes: bool) -> Iterator[Command]:
         return run(folder, "--resume")
 
     yield Command("run", run, left_by_run, resumed, result_of_run)
-    if processes:
-        several = ("--loop", "accelerate", "--processes", "2")
-        yield Command(
-            "run in two processes",
-            lambda folder: run(folder, *several),
-            left_by_run,
-            lambda folder: run(folder, *several, "--resume"),
-            result_of_run,
-        )
+    several = ("--loop", "accelerate", "--processes", "2")
+    yield Command(
+        "run in two processes",
+        lambda folder: run(folder, *several),
+        left_by_run,
+        lambda folder: run(folder, *several, "--resume"),
+        result_of_run,
+    )
 
     def record(folder: Path) -> list[str]:
         return ["baseline", "record", "--recipe", recipe, "--seeds", "2", "--baselines", str(folder / "baselines")]
@@ -283,15 +287,17 @@ def workplace() -> Iterator[tuple[Path, str]]:
         yield root, f"{root / 'mine.py'}:small"
 
 
-def campaign(kills: int, seed: int, *, processes: bool, say: Callable[[str], None] = lambda line: None) -> Table:
-    """Kill each command in turn, by each signal in turn, at moments of the seed."""
+def campaign(
+    kills: int, seed: int, names: Sequence[str] = NAMES, *, say: Callable[[str], None] = lambda line: None
+) -> Table:
+    """Kill each named command in turn, by each signal in turn, at moments of the seed."""
     import harness.baseline.sessions
     import harness.documents.run
     import harness.run  # noqa: F401  what each child would import anew
 
     drawn, table = random.Random(seed), Table()
     with workplace() as (root, recipe):
-        chosen = list(commands(recipe, processes=processes))
+        chosen = [command for command in commands(recipe) if command.name in names]
         for command in chosen:
             folder = root / "whole"
             folder.mkdir()
@@ -317,10 +323,12 @@ def campaign(kills: int, seed: int, *, processes: bool, say: Callable[[str], Non
 @click.command()
 @click.option("--kills", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--processes/--no-processes", default=True, show_default=True, help="Also a run in two processes.")
-def main(kills: int, seed: int, processes: bool) -> None:
+@click.option(
+    "--command", "names", type=click.Choice(NAMES), multiple=True, default=NAMES, help="Which; by default all."
+)
+def main(kills: int, seed: int, names: tuple[str, ...]) -> None:
     """Kill the command line at random moments, and say what was wrong with what it left."""
-    table = campaign(kills, seed, processes=processes, say=click.echo)
+    table = campaign(kills, seed, names, say=click.echo)
     for (command, number, came), count in sorted(table.rows.items()):
         click.echo(f"{command:<22}{number:<9}{came:<10}{count:>4}")
     click.echo(f"{kills} kills, {len(table.wrong)} wrong")
