@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CannotTry
 
 Model = TypeVar("Model", bound=BaseModel)
+
+LOCK = ".lock"
+"""In a folder that somebody is writing to."""
 
 
 class StrictModel(BaseModel):
@@ -59,10 +64,17 @@ def write_atomically(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to replace
         path.write_text(text, encoding="utf-8")
         return
+    with replaced_atomically(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def replaced_atomically(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of ``path`` when the block is through, and is gone where it is not."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with new.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
@@ -70,6 +82,68 @@ def write_atomically(path: Path, text: str) -> None:
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def remove_unfinished(*paths: Path) -> None:
+    """Remove what a process that was killed had not yet put in the place of these files and folders."""
+    for path in paths:
+        for left in path.parent.glob(f".{path.name}.*"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+@contextmanager
+def claimed(lock: Path, *, timeout: float = -1) -> Iterator[None]:
+    """Nobody else is in such a block with this file, which is there meanwhile; a process that is killed lets it go.
+
+    ``timeout``: seconds to wait for somebody else; for ever where it is negative.
+
+    Raises:
+        Timeout: of filelock: somebody else is there.
+        OSError: the file cannot be written.
+    """
+    with FileLock(lock, timeout=timeout):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)  # while it is held: whoever waits for it takes a new one
+
+
+@contextmanager
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """The folder, which is made where it is not there, is this command's alone while the block runs.
+
+    Raises:
+        CannotTry: it is another's, or cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            check_writable(folder)
+            stack.enter_context(claimed(folder / LOCK, timeout=0))
+        except Timeout as error:
+            raise CannotTry(
+                f"another run is writing to output folder {folder}; choose another with --output"
+            ) from error
+        except OSError as error:
+            raise CannotTry(
+                f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"
+            ) from error
+        yield
+
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def no_space(error: BaseException | None) -> str | None:
+    """What the system says of a disk that is full, where that is what led to the error; None of other errors."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            return os.strerror(error.errno)
+        # Some libraries in other languages give its words alone.
+        if found := next((said for said in map(os.strerror, NO_SPACE) if said in str(error)), None):
+            return found
+        error = error.__cause__ or error.__context__
+    return None
 
 
 @contextmanager

@@ -9,14 +9,17 @@ from __future__ import annotations
 import faulthandler
 import json
 import logging
+import multiprocessing.connection
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -50,8 +53,14 @@ def world_size() -> int | None:
     return int(value) if value.isdigit() else None
 
 
+def rank() -> int:
+    """This process's number among those that a launcher started; 0 where there was none."""
+    value = os.environ.get("RANK", "")
+    return int(value) if value.isdigit() else 0
+
+
 def is_main_process() -> bool:
-    return os.environ.get("RANK", "0") == "0"
+    return rank() == 0
 
 
 def in_process_group() -> bool:
@@ -95,6 +104,33 @@ def alive(longer: float = 0.0) -> None:
     if _watched is not None:
         patience, file = _watched
         faulthandler.dump_traceback_later(patience + longer, exit=True, file=file)
+
+
+def interrupting() -> list[signal.Signals]:
+    """The signals that end this process as Ctrl-C does; a launcher sends on those that the terminal sent already."""
+    return [signal.SIGTERM] if world_size() is None else [signal.SIGTERM, signal.SIGINT]
+
+
+@contextmanager
+def interrupted_once(signals: Sequence[signal.Signals]) -> Iterator[list[int]]:
+    """The first of the signals raises KeyboardInterrupt; those that follow change nothing of what is done then.
+
+    Yields what came: nothing or one number.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        came.append(number)
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, interrupt) for each in signals}
+    try:
+        yield came
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager
@@ -182,10 +218,19 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
 
 
 def _rank(function: Callable[[], Result], folder: str, patience: float) -> Result:
+    _end_with_the_parent(folder)
     last_seen = Path(folder, f"{LAST_SEEN}{os.environ['RANK']}")
-    with last_seen.open("w") as file, watched(patience, file), process_group(patience):
+    with (
+        interrupted_once(interrupting()) as interrupted,
+        last_seen.open("w") as file,
+        watched(patience, file),
+        process_group(patience),
+    ):
         try:
-            return function()
+            result = function()
+            if interrupted:
+                raise KeyboardInterrupt  # or the launcher would wait for it
+            return result
         except Exception as error:
             says = str(error) if isinstance(error, CannotTry) else f"rank {os.environ['RANK']}: {_format_error(error)}"
             failed = last_seen.with_name(f"{FAILED}{os.environ['RANK']}")
@@ -193,6 +238,19 @@ def _rank(function: Callable[[], Result], folder: str, patience: float) -> Resul
             # Time for the launcher to see a rank that died before this one, and is perhaps why it failed.
             time.sleep(SETTLE)
             raise
+
+
+def _end_with_the_parent(folder: str) -> None:
+    """End this process at once, and remove the folder, when the process that started it is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        shutil.rmtree(folder, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _format_error(error: Exception) -> str:

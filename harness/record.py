@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from harness.files import StrictModel, first_error, read_model, write_atomically
 from harness.findings import CheckOutcome, Difference, Finding, Outcome
@@ -47,6 +56,13 @@ class Provenance(StrictModel):
     dirty: bool | None = None
     """Whether that checkout had changes."""
     command: str = ""
+    resumed_after: int | None = None
+    """The update after which the run went on where it had been killed; None, and no key in files, where it was not."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        return {name: value for name, value in values.items() if name != "resumed_after" or value is not None}
 
 
 class Curves(StrictModel):

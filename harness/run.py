@@ -12,23 +12,29 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from safetensors import SafetensorError
 from transformers import set_seed
 
 from harness import launch
 from harness.compat import facts, no_progress_bars
 from harness.errors import CannotTry
-from harness.files import check_writable
+from harness.files import claimed_folder, no_space, remove_unfinished
 from harness.fingerprint import data_digest, fingerprint, provenance, weights_digest
 from harness.loops.accelerated import separate_state
 from harness.metrics import scores_of
 from harness.recipe import Recipe, is_module
 from harness.record import FILE_NAME, Curves, Provenance, RunRecord
+from harness.sources import find_checkpoint
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
+from harness.stages.resuming import Keeper
 from harness.torch_objects import checksum
 
 MODEL_FOLDER = "model"
+CHECKPOINT = "checkpoint.pt"
+"""What a run that was killed goes on from; gone when the run is whole."""
 
 
 def stages_until(name: str | None) -> Sequence[Stage]:
@@ -59,6 +65,7 @@ class RunRequest:
     output: Path | None = None
     on_stage: Callable[[StageResult], None] = _silent
     installation: bool = False
+    resume: bool = False
 
 
 def run_recipe(
@@ -70,6 +77,7 @@ def run_recipe(
     on_stage: Callable[[StageResult], None] = _silent,
     timeout: float = launch.PATIENCE,
     installation: bool = False,
+    resume: bool = False,
 ) -> RunRecord:
     """Run the recipe's stages and return what was measured and found.
 
@@ -78,28 +86,32 @@ def run_recipe(
     run.json, and the fine-tuned model beside it. An interrupt (Ctrl-C) ends the run; what was measured until then is in
     the record, which says that it was interrupted.
 
+    After each epoch ``output`` keeps what a run that was killed goes on from: with ``resume`` it goes on after the last
+    whole epoch, or begins anew where there is none, and comes to the same bits as without a break.
+
     A recipe with several processes has them started, unless a launcher (torchrun, accelerate launch) already did; the
     first of them calls ``on_stage``, a function of a module, and writes. One that hangs for ``timeout`` seconds ends
     the run. They import the script that calls this: it needs ``if __name__ == "__main__":``.
 
     Raises:
         CannotTry: data, weights or the output folder are missing or broken, or a process failed, died or hung. No
-            folder and no process is left behind.
+            folder and no process is left behind. Or the output folder is another run's.
     """
-    stages_until(until)
-    request = RunRequest(recipe, updates, until, output, on_stage, installation)
+    stages = stages_until(until)
+    request = RunRequest(recipe, updates, until, output, on_stage, installation, resume)
     launched = launch.world_size() or 1
     if launch.world_size() is None and recipe.processes > 1:
-        with _output_folder(output):
-            run = partial(_in_a_process, request)
-            return launch.in_processes(run, processes=recipe.processes, patience=timeout)[0]
+        _check_checkpoint(recipe, stages)
+        with _output_folder(request):
+            return _in_processes(request, timeout)
     if launched > 1 and not recipe.distributable:
         raise CannotTry(
             f"the loop {recipe.loop} runs in one process and {launched} were started; choose --loop accelerate"
         )
+    _check_checkpoint(recipe, stages)
     with (
         launch.watched(timeout) if launched > 1 else nullcontext(),
-        _output_folder(output if launch.is_main_process() else None),
+        _output_folder(request) if launch.is_main_process() else nullcontext(),
         launch.process_group(timeout) if launched > 1 else nullcontext(),
     ):
         return _run_and_write(request)
@@ -118,6 +130,28 @@ def preflight(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
         found = sorted({finding.check for finding in record.findings if finding.severity == "error"})
         raise CannotTry(f"{', '.join(found)} failed before the first update; harness run says more")
     return record
+
+
+def _check_checkpoint(recipe: Recipe, stages: Sequence[Stage]) -> None:
+    """Whether there is what the stages load: known before the first of them.
+
+    Raises:
+        CannotTry: there is not.
+    """
+    names = {stage.name for stage in stages}
+    if "tokenize" in names:
+        find_checkpoint(recipe, weights="model" in names)
+
+
+def _in_processes(request: RunRequest, timeout: float) -> RunRecord:
+    """The record of the first of the recipe's processes; what it had written, where they were interrupted."""
+    run = partial(_in_a_process, request)
+    try:
+        return launch.in_processes(run, processes=request.recipe.processes, patience=timeout)[0]
+    except KeyboardInterrupt:
+        if request.output is None or not (request.output / FILE_NAME).exists():
+            raise
+        return RunRecord.read(request.output)
 
 
 def _in_a_process(request: RunRequest) -> RunRecord:
@@ -148,6 +182,8 @@ def _run_and_write(request: RunRequest) -> RunRecord:
             _save_model(run, output / MODEL_FOLDER)
             record.model = MODEL_FOLDER
             record.write(output / FILE_NAME)
+        if not record.interrupted:
+            (output / CHECKPOINT).unlink(missing_ok=True)
     return record
 
 
@@ -160,7 +196,7 @@ def _run(request: RunRequest) -> tuple[Run, RunRecord]:
         request.on_stage(result)
 
     scores_of(request.recipe)  # a metric that cannot be computed is known before the first update
-    run, interrupted = Run(request.recipe, request.updates, request.installation), False
+    run, interrupted = Run(request.recipe, request.updates, request.installation, _keeper(request)), False
     set_seed(request.recipe.seed)
     try:
         with separate_state():
@@ -168,6 +204,21 @@ def _run(request: RunRequest) -> tuple[Run, RunRecord]:
     except KeyboardInterrupt:
         interrupted = True
     return run, run_record(run, results, started=started, interrupted=interrupted)
+
+
+def _keeper(request: RunRequest) -> Keeper | None:
+    """What keeps the run's epochs, where there is a folder for them."""
+    if request.output is None:
+        return None
+
+    def about(run: Run) -> dict[str, Any]:
+        return _asked(request) | {"fingerprint": fingerprint(run.device.type), "inputs": inputs(run)}
+
+    return Keeper(request.output / CHECKPOINT, about, request.resume)
+
+
+def _asked(request: RunRequest) -> dict[str, Any]:
+    return {"recipe": request.recipe.as_dict(), "updates": request.updates}
 
 
 def run_record(run: Run, results: Sequence[StageResult], *, started: str, interrupted: bool) -> RunRecord:
@@ -195,7 +246,7 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         model=None,
         inputs=inputs(run),
         rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
-        provenance=Provenance(**provenance()),
+        provenance=Provenance(**provenance(), resumed_after=run.gone_on_after or None),
         weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
         apart=run.replays.max_differences,
         facts=facts(),
@@ -222,42 +273,54 @@ def _save_model(run: Run, folder: Path) -> None:
     try:
         run.model.save_pretrained(unfinished)
         run.tokenizer.save_pretrained(unfinished)
+        shutil.rmtree(folder, ignore_errors=True)  # of this run, where it was killed after this and went on
         os.replace(unfinished, folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise CannotTry(
-            f"the run is recorded in {folder.parent}, but its model could not be saved ({error.strerror})"
+            f"the run is recorded in {folder.parent}, but its model could not be saved ({no_space(error) or error})"
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager
-def _output_folder(folder: Path | None) -> Iterator[None]:
-    """The folder exists and can be written while the block runs; it is removed again if nothing could run.
+def _output_folder(request: RunRequest) -> Iterator[None]:
+    """The output folder is this run's alone while the block runs; it is removed again if nothing could run.
 
     Raises:
-        CannotTry: it cannot be created or written, or holds another run, which is never overwritten.
+        CannotTry: it cannot be created or written, is another run's, or holds a run, which is never overwritten.
     """
+    folder = request.output
     if folder is None:
         yield
         return
     created: list[Path] = []
     try:
-        try:
-            if (folder / FILE_NAME).exists() or (folder / MODEL_FOLDER).exists():
-                raise CannotTry(
-                    f"output folder {folder} already holds a run; choose another folder, or move that one away"
-                )
-            created = [path for path in (folder, *folder.parents) if not path.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            check_writable(folder)
-        except OSError as error:
-            raise CannotTry(
-                f"output folder {folder} cannot be written ({error.strerror}); choose another with --output"
-            ) from error
-        yield
+        created = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
+        with claimed_folder(folder):
+            _check_vacant(folder, resume=request.resume)
+            remove_unfinished(*(folder / name for name in (FILE_NAME, MODEL_FOLDER, CHECKPOINT)))
+            Keeper(folder / CHECKPOINT, lambda run: {}, request.resume).check_begun(_asked(request))
+            yield
     except BaseException:
         for path in created:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         raise
+
+
+def _check_vacant(folder: Path, *, resume: bool) -> None:
+    """Whether a run may be written to the folder.
+
+    Raises:
+        CannotTry: it holds a run that is whole, or one that was interrupted and is not to be gone on with.
+    """
+    recorded = (folder / FILE_NAME).exists()
+    unfinished = (folder / CHECKPOINT).exists() or (recorded and RunRecord.read(folder).interrupted)
+    if unfinished and not resume:
+        raise CannotTry(
+            f"output folder {folder} already holds a run that was interrupted; go on with it with --resume, or choose "
+            "another folder"
+        )
+    if not unfinished and (recorded or (folder / MODEL_FOLDER).exists()):
+        raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move that one away")

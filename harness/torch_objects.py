@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -76,6 +76,44 @@ def spread_over(model: nn.Module) -> list[nn.Parameter]:
     """A few matrices from all over a model."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     return matrices[:1] + matrices[len(matrices) // 3 :: max(1, len(matrices) // 3)][:2]
+
+
+def own_generators(loader: Any) -> dict[str, tuple[Any, torch.Generator | None]]:
+    """What draws in a dataloader: itself, its sampler and that of Accelerate's batches, each with its own generator.
+
+    None for one that has none; torch's is drawn from then.
+    """
+    batches = getattr(loader, "batch_sampler", None)
+    inner = getattr(batches, "batch_sampler", batches)
+    owners = {
+        "loader": loader,
+        "sampler": getattr(loader, "sampler", None),
+        "of batches": getattr(inner, "sampler", None),
+    }
+    return {name: (owner, owner.generator) for name, owner in owners.items() if hasattr(owner, "generator")}
+
+
+def random_state() -> dict[str, Any]:
+    """Where Python's, NumPy's and torch's random numbers are: builtin types and tensors."""
+    python, numpy = random.getstate(), np.random.get_state(legacy=False)
+    assert isinstance(numpy, dict)
+    key = numpy["state"]["key"].tolist()
+    return {
+        "python": python,
+        "numpy": numpy | {"state": numpy["state"] | {"key": key}},
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def set_random_state(state: Mapping[str, Any]) -> None:
+    """Go on from what :func:`random_state` told."""
+    random.setstate(state["python"])
+    numpy = state["numpy"]
+    np.random.set_state(numpy | {"state": numpy["state"] | {"key": np.array(numpy["state"]["key"], dtype=np.uint32)}})
+    torch.set_rng_state(state["torch"])
+    if state["cuda"]:
+        torch.cuda.set_rng_state_all(state["cuda"])
 
 
 @contextmanager

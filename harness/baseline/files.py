@@ -10,11 +10,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from filelock import FileLock
 from pydantic import AfterValidator, Field
 
 from harness.errors import CannotTry
-from harness.files import StrictModel, read_model, write_atomically
+from harness.files import StrictModel, claimed, read_model, write_atomically
 from harness.findings import shortened
 
 SCHEMA: Literal[1] = 1
@@ -111,5 +110,5 @@ def candidate_path(folder: Path, name: str) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
+    with claimed(path.with_suffix(".lock")):
         yield

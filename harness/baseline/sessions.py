@@ -6,8 +6,7 @@ from pathlib import Path
 
 from harness import launch
 from harness.baseline.compare import baseline_of, comparable
-from harness.baseline.files import candidate_path, hardware_class
-from harness.baseline.stored import Baseline, add, name_of, recorded_already, seed_run
+from harness.baseline.stored import Baseline, add, candidate_of, check_candidates, recorded_already, seed_run
 from harness.errors import CannotTry
 from harness.recipe import Recipe
 from harness.record import RunRecord
@@ -22,23 +21,27 @@ def seeds_to_record(
     Raises:
         CannotTry: the recipe fails before the first update, or the candidate is of something else.
     """
+    check_candidates(folder)
     start = _begun("record", recipe, timeout)
-    there = recorded_already(folder, start)
-    path = candidate_path(folder, name_of(start.recipe, hardware_class(start.fingerprint)))
+    there, path = recorded_already(folder, start), candidate_of(folder, start)
     return [(recipe.with_(seed=seed), seed in there) for seed in range(recipe.seed, recipe.seed + count)], path
 
 
-def record_seed(recipe: Recipe, folder: Path, *, timeout: float) -> tuple[RunRecord, Path]:
+def record_seed(recipe: Recipe, folder: Path, *, candidate: Path, timeout: float) -> tuple[RunRecord, Path]:
     """Train one seed and add it to the candidate, whose file is returned too.
 
     Raises:
-        CannotTry: the run was interrupted, or cannot be recorded.
+        CannotTry: the run was interrupted, or cannot be recorded; says what ``candidate`` keeps.
     """
-    record = run_recipe(recipe, timeout=timeout)
-    if record.interrupted:
-        raise CannotTry(
-            f"interrupted at seed {recipe.seed}; the candidate keeps the seeds that were recorded before it"
-        )
+    try:
+        record = run_recipe(recipe, timeout=timeout)
+        interrupted = record.interrupted
+    except KeyboardInterrupt:  # several processes leave no record where they have no folder
+        interrupted = True
+    if interrupted:
+        seeds = [run.seed for run in Baseline.read(candidate).runs] if candidate.exists() else []
+        kept = f"{candidate} keeps the seeds {', '.join(map(str, sorted(seeds)))}" if seeds else "no seed was recorded"
+        raise CannotTry(f"interrupted at seed {recipe.seed}; {kept}, and the same command goes on there")
     return record, add(folder, record)
 
 

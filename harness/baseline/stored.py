@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
+from harness.baseline.files import CANDIDATES, Finite, Stored, candidate_path, hardware_class, locked
 from harness.claims import RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.files import StrictModel, check_writable, first_error
@@ -249,20 +249,34 @@ def add(folder: Path, record: RunRecord) -> Path:
     return path
 
 
+def check_candidates(folder: Path) -> None:
+    """Whether a candidate can be written: known before anything is trained for it.
+
+    Raises:
+        CannotTry: it cannot.
+    """
+    candidates = folder / CANDIDATES
+    try:
+        candidates.mkdir(parents=True, exist_ok=True)
+        check_writable(candidates)
+    except OSError as error:
+        raise CannotTry(f"{candidates} cannot be written ({error.strerror}); choose --baselines") from error
+
+
+def candidate_of(folder: Path, record: RunRecord) -> Path:
+    """The candidate that a run of this recipe and hardware is added to."""
+    return candidate_path(folder, name_of(record.recipe, hardware_class(record.fingerprint)))
+
+
 def recorded_already(folder: Path, start: RunRecord) -> set[int]:
     """The seeds that need not be trained again: recorded on this fingerprint by this very commit, without changes.
 
     ``start`` is the beginning of a run of the recipe, which tells data, weights and device.
 
     Raises:
-        CannotTry: the candidate is of other data, weights or recipe values; or the folder cannot be written.
+        CannotTry: the candidate is of other data, weights or recipe values.
     """
-    path = candidate_path(folder, name_of(start.recipe, hardware_class(start.fingerprint)))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(path.parent)
-    except OSError as error:
-        raise CannotTry(f"{path.parent} cannot be written ({error.strerror}); choose --baselines") from error
+    path = candidate_of(folder, start)
     if not path.exists():
         return set()
     candidate = Baseline.read(path)

@@ -29,6 +29,12 @@ class _Group(click.Group):
                 say(f"harness: {error}", err=True)
             except KeyboardInterrupt:
                 say("harness: interrupted", err=True)
+            except OSError as error:
+                from harness.files import no_space
+
+                if (full := no_space(error)) is None:
+                    raise
+                say(f"harness: {error.filename or 'what was found'} could not be written ({full})", err=True)
             sys.exit(CANNOT_TRY)
 
 

@@ -14,6 +14,7 @@ from harness.cli.options import (
     baselines_option,
     chosen_recipe,
     folder_of,
+    interruptible,
     json_option,
     recipe_options,
 )
@@ -34,6 +35,7 @@ def baseline() -> None:
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
 @baselines_option
+@interruptible
 def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -> None:
     """Train K seeds, from the recipe's own on, and add them to a candidate.
 
@@ -53,7 +55,7 @@ def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -
         if recorded:
             say("  is in the candidate")
             continue
-        found, path = sessions.record_seed(each, folder, timeout=timeout)
+        found, path = sessions.record_seed(each, folder, candidate=candidate, timeout=timeout)
         say(f"  {metrics(found)}, added to {path}")
     echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 
@@ -64,6 +66,7 @@ def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -
 @recipe_options
 @json_option("Also write the comparisons to this file.")
 @baselines_option
+@interruptible
 def compare(
     timeout: float,
     runs: tuple[Path, ...],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,11 @@ import click
 from harness.cli.options import (
     FOUND,
     chosen_recipe,
+    interruptible,
     run_folder,
     source_options,
-    terminated_is_interrupted,
 )
-from harness.cli.output import check_json, echo, say
+from harness.cli.output import echo, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where documents.json goes. [default: runs/documents-TIME]",
 )
+@interruptible
 def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix: bool, **options: Any) -> None:
     """Run the code blocks of documents (*.md, *.mdx, *.ipynb, *.txt) as they are printed.
 
@@ -61,7 +61,7 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
 
     from harness.documents.collect import read_documents
     from harness.documents.run import run_documents
-    from harness.files import write_atomically
+    from harness.files import claimed_folder, write_atomically
     from harness.matrix import DOCUMENTS_FILE
     from harness.report import annotations
     from harness.report.documents import outcome_lines, row_lines
@@ -69,17 +69,14 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
 
     found = read_documents(place)
     output = output or run_folder("documents")
-    with suppress(OSError):  # which check_json says better
-        output.mkdir(parents=True, exist_ok=True)
     file = output / DOCUMENTS_FILE
-    check_json(file)
     quiet_libraries()
 
     def keep(record: DocumentsRecord) -> None:
         write_atomically(file, record.model_dump_json(indent=1) + "\n")
 
     interval = 0.1 if sys.stderr.isatty() else 10
-    with terminated_is_interrupted(), tqdm(total=len(found), unit="file", mininterval=interval) as bar:
+    with claimed_folder(output), tqdm(total=len(found), unit="file", mininterval=interval) as bar:
 
         def through(document: Document) -> None:
             bar.set_postfix_str(document.file, refresh=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import functools
+import os
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,26 +103,23 @@ def chosen_recipe(recipe: str | None, **options: Any) -> Recipe:
 
 
 def run_folder(name: str) -> Path:
-    """Where a run is kept, if nobody says: no two of them."""
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    """Where a run is kept, if nobody says: no two of them, not in the same second either."""
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
 
 
 def folder_of(recipe: Recipe) -> Path:
     return run_folder(f"{recipe.name}-{recipe.loop}-{recipe.seed}")
 
 
-@contextmanager
-def terminated_is_interrupted() -> Iterator[None]:
+def interruptible(command: Command) -> Command:
     """SIGTERM, which schedulers and CI send, ends a command as Ctrl-C does: what there is so far is kept."""
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with launch.interrupted_once(launch.interrupting()):
+            return command(*arguments, **options)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return run  # type: ignore[return-value]
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -17,6 +17,7 @@ from harness.cli.options import (
     baselines_option,
     chosen_recipe,
     folder_of,
+    interruptible,
     json_option,
     quiet_option,
     recipe_options,
@@ -48,15 +49,22 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also measure what saves memory and time, and under --loop accelerate start train.py in each way: a minute.",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the run in --output, which was killed: after its last whole epoch, or from its beginning.",
+)
 @quiet_option
 @verbose_option
 @json_option("Also write the run record to this file.")
 @baselines_option
+@interruptible
 def run(
     timeout: float,
     updates: int | None,
     output: Path | None,
     installation: bool,
+    resume: bool,
     json_file: Path | None,
     quiet: bool,
     verbose: bool,
@@ -70,6 +78,8 @@ def run(
     recipe = chosen_recipe(**options)
     if installation and recipe.processes > 1:
         raise click.UsageError("--installation goes with one process: what it measures starts its own.")
+    if resume and output is None:
+        raise click.UsageError("--resume goes on with the run in a folder: name it with --output.")
     output = output or folder_of(recipe)
     out = Output(json_file, quiet, verbose)
     if quiet:
@@ -96,6 +106,7 @@ def run(
         on_stage=partial(_show_stage, out),
         timeout=timeout,
         installation=installation,
+        resume=resume,
     )
     if main_process:
         out.echo(() if quiet else outcome_lines(record, output, verbose=verbose))
@@ -110,7 +121,7 @@ def run(
         finally:
             out.write_json(record.as_json())
     if record.interrupted:
-        raise CannotTry(f"interrupted; what was measured until then is in {output}")
+        raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
     sys.exit(FOUND if record.failed else 0)
 
 

@@ -108,9 +108,11 @@ def started(place: Place) -> Iterator[Process]:
     process = subprocess.Popen(  # noqa: S603
         command, cwd=place.folder, env=place.environment, text=True, start_new_session=True, **pipes
     )
+    place.afterwards.begun(process.pid)
     try:
         yield Process(process)
     finally:
         end(process)
+        place.afterwards.ended(process.pid)
         with suppress(OSError):  # of what could not be written to one that died
             process.communicate()

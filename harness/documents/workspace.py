@@ -7,12 +7,15 @@ import os
 import re
 import shutil
 import site
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
+from harness.documents import afterwards as afterwards_module
 from harness.metrics import MODULE
 from harness.recipe import Recipe
 from harness.sources import find_checkpoint, load_raw_datasets
@@ -42,18 +45,55 @@ KEPT = re.compile(
 is anything else of the user's, of a cloud's or of a CI's; a list of what to leave out would lack the next one."""
 
 
+class Afterwards:
+    """A process that outlives this one, should it be killed: it ends what this one has started."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self.pipe = pipe
+
+    def begun(self, group: int) -> None:
+        """A process group that would be left behind."""
+        self._tell(group)
+
+    def ended(self, group: int) -> None:
+        """One that is no longer there: its number may become another's."""
+        self._tell(-group)
+
+    def _tell(self, number: int) -> None:
+        with suppress(OSError):  # somebody ended it
+            self.pipe.write(f"{number}\n")
+            self.pipe.flush()
+
+
 class Place(NamedTuple):
     """Where blocks run."""
 
     folder: Path
     environment: dict[str, str]
+    afterwards: Afterwards
+
+
+@contextmanager
+def afterwards(folder: Path) -> Iterator[Afterwards]:
+    """Removes the folder where this process is killed in the block, and ends the process groups that it is told of."""
+    command = [sys.executable, "-I", "-S", afterwards_module.__file__, str(folder)]
+    # A session of its own: what ends this process group shall not end it.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603
+    assert process.stdin is not None
+    try:
+        yield Afterwards(process.stdin)
+    finally:
+        with suppress(OSError):
+            process.stdin.close()
+        process.wait()
 
 
 class Workspace:
     """Makes places to run blocks in: each a folder with copies of the corpus and the checkpoint."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, afterwards: Afterwards) -> None:
         self.root = root
+        self.afterwards = afterwards
 
     @contextmanager
     def folder(self) -> Iterator[Place]:
@@ -71,7 +111,8 @@ class Workspace:
                 "HF_DATASETS_CACHE": place / "home" / "datasets",
                 "HF_MODULES_CACHE": self.root / "modules",
             }
-            yield Place(place / "work", clean_environment() | {name: str(each) for name, each in places.items()})
+            environment = clean_environment() | {name: str(each) for name, each in places.items()}
+            yield Place(place / "work", environment, self.afterwards)
 
 
 def clean_environment() -> dict[str, str]:
@@ -92,14 +133,14 @@ def workspace(recipe: Recipe) -> Iterator[Workspace]:
     ``./glue``, also as ``./nyu-mll/glue``, holds the recipe's corpus, ``./bert-base-uncased`` its tokenizer with a
     small random BERT, and the metric lies where Evaluate (and datasets, until 2.21) keep what they fetched before.
     """
-    with TemporaryDirectory(prefix="harness-documents-") as name:
+    with TemporaryDirectory(prefix="harness-documents-") as name, afterwards(Path(name)) as left_behind:
         root = Path(name)
         _corpus(recipe, root / "work" / "glue")
         _checkpoint(recipe, root / "work" / "bert-base-uncased")
         modules = root / "modules"
         _metric(modules / "evaluate_modules" / "metrics" / "evaluate-metric--glue", "evaluate")
         _metric(modules / "datasets_modules" / "metrics" / "glue", "datasets")
-        yield Workspace(root)
+        yield Workspace(root, left_behind)
 
 
 def _corpus(recipe: Recipe, folder: Path) -> None:

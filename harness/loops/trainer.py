@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader
 from transformers import (
     DefaultFlowCallback,
     EvalPrediction,
@@ -16,6 +18,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import logging
 
 from harness.compat import evaluation_strategy
@@ -71,11 +74,14 @@ def quiet_trainer(*args: Any, kind: type[Trainer] = Trainer, **kwargs: Any) -> T
 
 
 class AfterEachUpdate(TrainerCallback):
-    """Ticks the bar, and stops the training after ``updates`` updates."""
+    """Ticks the bar, and stops the training after ``updates`` updates; ``after_epoch`` is told the dataloader."""
 
-    def __init__(self, progress_bar: tqdm[Any], updates: int | None) -> None:
+    def __init__(
+        self, progress_bar: tqdm[Any], updates: int | None, after_epoch: Callable[[DataLoader[Any]], None]
+    ) -> None:
         self.progress_bar = progress_bar
         self.updates = updates
+        self.after_epoch = after_epoch
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -85,15 +91,72 @@ class AfterEachUpdate(TrainerCallback):
             control.should_training_stop = True
         return control
 
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        # The last that Trainer does in an epoch.
+        self.after_epoch(kwargs["train_dataloader"])
 
-def train(trainer: Trainer, progress_bar: tqdm[Any], *, updates: int | None = None) -> None:
-    """``trainer.train()``, which can stop after ``updates`` updates."""
-    callback = AfterEachUpdate(progress_bar, updates)
-    trainer.add_callback(callback)
+
+class Resumed(TrainerCallback):
+    """A training that goes on: how far it was is in ``folder``, and the rest is put back when Trainer comes to it."""
+
+    def __init__(
+        self,
+        folder: str,
+        load: Callable[[Any, Any], None],
+        begin_epoch: Callable[[DataLoader[Any]], None],
+    ) -> None:
+        self.folder = folder
+        self.load = load
+        self.begin_epoch: Callable[[DataLoader[Any]], None] | None = begin_epoch
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.load(kwargs["optimizer"], kwargs["lr_scheduler"])
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # Trainer has drawn random numbers to get here, and on some versions others than it had without a break.
+        if self.begin_epoch is not None:
+            self.begin_epoch(kwargs["train_dataloader"])
+            self.begin_epoch = None
+
+
+def written_state(trainer: Trainer) -> str:
+    """How far Trainer is, as its checkpoints have it."""
+    file = Path(trainer.args.output_dir, TRAINER_STATE_NAME)
+    trainer.state.save_to_json(str(file))
+    return file.read_text(encoding="utf-8")
+
+
+def read_state(
+    trainer: Trainer, state: str, *, load: Callable[[Any, Any], None], begin_epoch: Callable[[DataLoader[Any]], None]
+) -> Resumed:
+    """A checkpoint of Trainer's with the model's weights and ``state``; see :class:`Resumed` for the rest."""
+    folder = Path(trainer.args.output_dir, "resumed")
+    trainer.model.save_pretrained(folder)
+    (folder / TRAINER_STATE_NAME).write_text(state, encoding="utf-8")
+    return Resumed(str(folder), load, begin_epoch)
+
+
+def train(
+    trainer: Trainer,
+    progress_bar: tqdm[Any],
+    *,
+    updates: int | None = None,
+    after_epoch: Callable[[DataLoader[Any]], None] = lambda loader: None,
+    resumed: Resumed | None = None,
+) -> None:
+    """``trainer.train()``, which can stop after ``updates`` updates, and go on where another was killed."""
+    callbacks = [AfterEachUpdate(progress_bar, updates, after_epoch), *filter(None, [resumed])]
+    for callback in callbacks:
+        trainer.add_callback(callback)
     try:
-        trainer.train()
+        trainer.train(resume_from_checkpoint=None if resumed is None else resumed.folder)
     finally:
-        trainer.remove_callback(callback)
+        for callback in callbacks:
+            trainer.remove_callback(callback)
 
 
 def epoch_metrics(log_history: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, float]]:

@@ -16,12 +16,13 @@ import torch
 
 from harness.claims import Claim, Invariant
 from harness.errors import CannotTry
+from harness.files import no_space
 from harness.findings import CheckResult, Finding, NotApplicable, Severity, StageCheck
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
 from harness.stages.measures.results import Costs
 from harness.stages.replays.results import Replays
-from harness.torch_objects import unchanged_random_state
+from harness.torch_objects import own_generators, unchanged_random_state
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from transformers.trainer_utils import PredictionOutput
 
     from harness.stages.launch import Launched
+    from harness.stages.resuming import Keeper
     from harness.stages.trace import Forward, Trace
 
 
@@ -46,6 +48,10 @@ class Run:
     """Stop after this number of updates; the schedule stays planned for all of them."""
     installation: bool = False
     """Whether what says something of the installation, and nothing of the run, is done too: costs and launch."""
+    keeper: Keeper | None = None
+    """Keeps after each epoch what a training that was killed goes on from; None where nothing is kept."""
+    gone_on_after: int = 0
+    """The update after which this training goes on where another was killed; 0 where it is from its beginning."""
 
     raw_datasets: DatasetDict = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)
@@ -90,6 +96,8 @@ class Run:
     """What the evaluation loop did."""
     predictions: PredictionOutput = field(init=False)
     """What ``Trainer.predict`` gave for the validation set."""
+    diverged: int | None = None
+    """The update whose gradients are not finite, with which the training ended; None where all of them are."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the evaluation loop's metric computed: by default accuracy and F1, as fractions."""
     configured: Path | None = None
@@ -118,6 +126,8 @@ class Run:
         Raises:
             NotApplicable: this run stops early.
         """
+        if self.diverged is not None:
+            raise NotApplicable(f"ended with update {self.diverged}, whose loss or gradients are not finite")
         if self.shortened:
             raise NotApplicable(f"stopped after {self.updates} of {self.num_training_steps} updates")
 
@@ -243,6 +253,10 @@ class Stage:
         except CannotTry:
             raise
         except Exception as error:
+            if full := no_space(error):
+                raise CannotTry(
+                    f"the step {self.name} could not be done ({full}); make room, and run it again"
+                ) from error
             if run.recipe.processes > 1:
                 raise
             crash = Finding(
@@ -282,8 +296,8 @@ def _where(error: Exception) -> str | None:
 def _generators(run: Run) -> list[torch.Generator]:
     """The generators of the dataloaders, and of their samplers, that have one of their own."""
     loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
-    owners = [owner for loader in loaders for owner in (loader, loader.sampler)]
-    return [owner.generator for owner in owners if getattr(owner, "generator", None) is not None]
+    found = [generator for loader in loaders for _, generator in own_generators(loader).values()]
+    return list({id(each): each for each in found if each is not None}.values())
 
 
 @contextmanager

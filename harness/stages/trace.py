@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import compress
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
@@ -76,6 +76,8 @@ STILL = 8
 """Smallest number of unchanged parameters in a row that is no rounding."""
 
 Event = Forward | Backward | Update | MetricBatch
+
+EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
 def row_key(ids: Sequence[int], label: int) -> str:
@@ -144,8 +146,30 @@ class Trace:
         return [event for event in self.events if isinstance(event, Update)]
 
     @property
+    def last_update(self) -> Update | None:
+        return next((event for event in reversed(self.events) if isinstance(event, Update)), None)
+
+    @property
     def metric_batches(self) -> list[MetricBatch]:
         return [event for event in self.events if isinstance(event, MetricBatch)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was seen so far, in builtin types: of a trace that is entered, between two updates."""
+        return {
+            "events": [(type(event).__name__, *astuple(event)) for event in self.events],
+            "update": self.update,
+            "unchanged": self.unchanged,
+            "unseen": sorted(self._unseen),
+            "still": self._still,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another trace of such a training was."""
+        self.events = [EVENTS[kind](*values) for kind, *values in state["events"]]
+        self.update = state["update"]
+        self.unchanged = dict(state["unchanged"])
+        self._unseen = set(state["unseen"])
+        self._still = list(state["still"])
 
     def _record(self, event: Event) -> None:
         self.events.append(event)

@@ -7,9 +7,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import cycle, islice, pairwise, zip_longest
 from typing import Any
 
+import torch
+from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from harness import launch
@@ -27,6 +31,7 @@ from harness.claims import (
 )
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain, trainer
+from harness.loops.trainer import Resumed
 from harness.metrics import load_metric, scores_of
 from harness.stages.batches import ENOUGH_ROWS
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -48,18 +53,24 @@ def train(run: Run) -> None:
     run.planned_lrs = rehearsed_lrs(run)
     metric = load_metric(run.recipe.metrics)
 
+    def after_epoch() -> None:
+        evaluate_between_epochs(run, metric)
+        keep(run, run.train_dl)
+
     with run.progress_bar, traced(run) as run.training:
-        loop(run, after_epoch=lambda: evaluate_between_epochs(run, metric))
+        resumed = None if run.keeper is None else run.keeper.go_on(run)
+        with ended_where_not_finite(run):
+            loop(run, after_epoch=after_epoch, resumed=resumed)
 
     if run.recipe.loop == "trainer":
         run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
 
 
-def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None) -> None:
-    """The documented loop that the recipe names."""
-    epochs, updates, bar = run.recipe.epochs, run.updates, run.progress_bar
+def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None, resumed: Resumed | None = None) -> None:
+    """The documented loop that the recipe names, from where the run is: at its beginning, or after a whole epoch."""
+    bar, updates = run.progress_bar, run.updates and run.updates - run.gone_on_after
     if run.recipe.loop == "trainer":
-        trainer.train(run.trainer, bar, updates=updates)
+        trainer.train(run.trainer, bar, updates=run.updates, after_epoch=partial(keep, run), resumed=resumed)
     elif run.recipe.loop == "accelerate":
         accelerated.train(
             run.accelerator,
@@ -68,7 +79,7 @@ def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None) -> None:
             run.optimizer,
             run.lr_scheduler,
             bar,
-            num_epochs=epochs,
+            num_epochs=epochs_left(run),
             updates=updates,
             after_epoch=after_epoch,
         )
@@ -80,10 +91,44 @@ def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None) -> None:
             run.lr_scheduler,
             run.device,
             bar,
-            num_epochs=epochs,
+            num_epochs=epochs_left(run),
             updates=updates,
             after_epoch=after_epoch,
         )
+
+
+def epochs_left(run: Run) -> int:
+    """Those that the training still goes through."""
+    done = run.gone_on_after // len(run.train_dl) if run.gone_on_after else 0
+    return run.recipe.epochs - done
+
+
+def keep(run: Run, loader: DataLoader[Any]) -> None:
+    """After a whole epoch: what the training goes on from, should it be killed."""
+    if run.keeper is not None:
+        run.keeper.keep(run, loader)
+
+
+class Diverged(Exception):
+    """Raised in a training whose last update had gradients that are not finite: so are the weights now."""
+
+
+@contextmanager
+def ended_where_not_finite(run: Run) -> Iterator[None]:
+    """The training ends before another forward where an update's gradients, after all ranks' mean, are not finite."""
+
+    def look(model: torch.nn.Module, args: object) -> None:
+        made = run.training.last_update
+        if torch.is_grad_enabled() and made is not None and not math.isfinite(made.grad_norm):
+            raise Diverged
+
+    handle = run.model.register_forward_pre_hook(look)
+    try:
+        yield
+    except Diverged:
+        run.diverged = len(run.training.updates)
+    finally:
+        handle.remove()
 
 
 def traced(run: Run) -> Trace:
@@ -120,7 +165,7 @@ def evaluation_loop(run: Run, metric: Any) -> dict[str, float]:
 
 def planned(run: Run) -> int:
     """The updates that this run makes."""
-    return min(run.num_training_steps, run.updates or run.num_training_steps)
+    return run.diverged or min(run.num_training_steps, run.updates or run.num_training_steps)
 
 
 def epochs_of_rows(run: Run) -> list[list[str]]:

@@ -133,6 +133,29 @@ def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path
     assert (tmp_path / "a.md").read_text() == text
 
 
+@pytest.mark.slow
+def test_one_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither the block that it was at, nor the folder with the corpus."""
+    pid, temporary = tmp_path / "pid", tmp_path / "tmp"
+    temporary.mkdir()
+    hangs = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    (tmp_path / "a.md").write_text(f"```py\n{hangs}\n```\n")
+    command = [sys.executable, "-m", "harness", "documents", str(tmp_path / "a.md"), "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 240
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert list(temporary.glob("harness-documents-*"))
+    process.kill()
+    process.wait()
+    block = Path("/proc", pid.read_text(), "stat")
+    while list(temporary.glob("harness-*")) or (block.exists() and block.read_text().split()[2] != "Z"):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
 def test_one_file_and_its_time_limit(harness: Callable[..., Result], tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.mdx", "```py\nwhile True: pass\n```\n")
     result = CliRunner().invoke(main, ["documents", "docs/a.mdx", "--timeout", "2", "--output", "out"])

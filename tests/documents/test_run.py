@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from harness.documents.collect import read_documents
 from harness.documents.process import started
 from harness.documents.replacements import REPLACEMENTS, replaced
 from harness.documents.run import run_documents
-from harness.documents.workspace import Place
+from harness.documents.workspace import Afterwards, Place
 from harness.errors import CannotTry
 from harness.recipe import RECIPES
 from harness.record import BlockRecord, DocumentsRecord
@@ -235,7 +236,7 @@ def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
 
 
 def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: Path) -> None:
-    with started(Place(tmp_path, dict(os.environ))) as process:
+    with started(Place(tmp_path, dict(os.environ), Afterwards(io.StringIO()))) as process:
         assert process.run("1 + 1", "first")["printed"] == "2"
         assert process.run("input()", "second")["error"]["type"] == "EOFError"
         long = "import time\nbefore = 1\ntime.sleep(60)"
@@ -255,7 +256,7 @@ other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 open("pid", "w").write(str(other.pid))
 while True: pass
 """
-    with started(Place(tmp_path, dict(os.environ))) as process:
+    with started(Place(tmp_path, dict(os.environ), Afterwards(io.StringIO()))) as process:
         done = process.run(code, "first", timeout=5)
         assert (done["error"]["type"], done["error"]["says"]) == ("TimedOut", "no end after 5 s")
         assert process.died

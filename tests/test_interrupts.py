@@ -1,0 +1,266 @@
+"""Signals, full disks and what is missing: each is one sentence, and loses nothing that was measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.baseline import sessions
+from harness.baseline.files import locked
+from harness.cli import main
+from harness.cli.options import run_folder
+from harness.errors import CannotTry
+from harness.files import LOCK, claimed_folder, no_space
+from harness.recipe import Recipe
+from harness.record import RunRecord
+from harness.run import run_recipe
+from harness.stages import Run, tokenize, train
+from tests.test_launch import processes_of
+
+PATIENCE = 240.0
+
+
+@contextmanager
+def started(command: list[str], **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """The harness's command line in a process group of its own, as a shell starts it."""
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", *command],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": ""} | environment,
+        preexec_fn=hears,
+        start_new_session=True,
+        **pipes,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], pattern: str) -> str:
+    assert process.stderr is not None
+    shown = ""
+    for more in iter(partial(process.stderr.read, 1), ""):
+        shown += more
+        if re.search(pattern, shown):
+            return shown
+    raise AssertionError(f"it ended before {pattern}: {shown[-2000:]}")
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    until = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.2)
+    return condition()
+
+
+@pytest.fixture
+def long_run(small: Recipe, tmp_path: Path) -> list[str]:
+    """A command that trains for minutes."""
+    file = tmp_path / "mine.py"
+    file.write_text(f"from harness.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
+    return ["run", "--recipe", f"{file}:long", "--output", str(tmp_path / "out")]
+
+
+TRAINS = r" [1-9]\d*/\d+ "
+"""The progress bar, after the first updates."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, number: signal.Signals) -> None:
+    with started(long_run) as process:
+        read_until(process, TRAINS)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert "harness: interrupted; what was measured until then is in" in errors
+    assert "--resume goes on with it" in errors
+    assert "Traceback" not in errors
+    record = RunRecord.read(tmp_path / "out")
+    assert record.interrupted
+    assert 0 < record.updates == len(record.curves.loss) < 4000
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: signal.Signals) -> None:
+    """SIGINT reaches all of them, as from a terminal; SIGTERM the first, as from a scheduler."""
+    with started([*long_run, "--loop", "accelerate", "--processes", "2"], HARNESS_TEST_RUN=str(tmp_path)) as process:
+        read_until(process, TRAINS)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert "harness: interrupted; what was measured until then is in" in errors
+    assert "Traceback" not in errors
+    record = RunRecord.read(tmp_path / "out")
+    assert record.interrupted
+    assert record.updates > 0
+    assert not processes_of(f"HARNESS_TEST_RUN={tmp_path}")
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+def test_ranks_end_with_their_parent(long_run: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    command = [*long_run, "--loop", "accelerate", "--processes", "2"]
+    with started(command, TMPDIR=str(folder), HARNESS_TEST_RUN=str(tmp_path)) as process:
+        assert wait_for(lambda: bool(list(folder.glob("harness-ranks-*/last-seen-1"))))
+        os.kill(process.pid, signal.SIGKILL)
+        assert wait_for(lambda: not processes_of(f"HARNESS_TEST_RUN={tmp_path}"))
+    assert list(folder.glob("harness-*")) == []
+
+
+def test_what_is_missing_is_known_before_the_first_stage(small: Recipe, tmp_path: Path) -> None:
+    from harness.sources.builtin import CHECKPOINT
+
+    for path in CHECKPOINT.iterdir():
+        if path.suffix != ".safetensors":
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    stages: list[object] = []
+    recipe = small.with_(checkpoint=str(tmp_path))
+    with pytest.raises(CannotTry, match="has no weights"):
+        run_recipe(recipe, on_stage=stages.append)
+    assert stages == []
+    run_recipe(recipe, until="tokenize", on_stage=stages.append)  # which needs none
+    assert len(stages) == 2
+
+
+def test_no_network_is_known_before_the_first_stage(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.sources.hub.reachable", lambda: False)
+    stages: list[object] = []
+    with pytest.raises(CannotTry, match="not in the local cache and the hub cannot be reached"):
+        run_recipe(small.with_(checkpoint="nobody/nothing"), on_stage=stages.append)
+    assert stages == []
+
+
+def test_baselines_that_cannot_be_written_are_known_before_a_run(small: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotTry, match=r"candidates cannot be written .*--baselines"):
+        sessions.seeds_to_record(small, 1, tmp_path / "file", timeout=60)
+
+
+def test_a_loss_that_is_not_finite_ends_the_training(small: Recipe) -> None:
+    record = run_recipe(small.with_(lr=1e30, epochs=50))
+    (finding,) = (each for each in record.findings if each.severity == "error")
+    assert finding.check == "train::loss-stays-finite"
+    assert finding.update is not None
+    assert record.updates == finding.update < 8
+    assert record.updates_planned == 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+def test_so_in_the_other_loops(small: Recipe, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    do = train.STAGE.do
+
+    def from_broken_weights(run: Run) -> None:
+        run.model.classifier.bias.data.fill_(float("nan"))
+        do(run)
+
+    monkeypatch.setattr(train.STAGE, "do", from_broken_weights)
+    record = run_recipe(small.with_(loop=loop))
+    (finding,) = (each for each in record.findings if each.severity == "error")
+    assert (finding.check, finding.update, record.updates) == ("train::loss-stays-finite", 1, 1)
+
+
+def full(*args: object, **kwargs: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_no_finding(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenize.STAGE, "do", full)
+    with pytest.raises(CannotTry, match=r"^the step tokenize could not be done \(No space left on device\)"):
+        run_recipe(small, until="tokenize")
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.report.terminal.claims_lines", full)
+    result = CliRunner().invoke(main, ["claims"])
+    assert result.exit_code == 2
+    assert result.stderr == "harness: what was found could not be written (No space left on device)\n"
+
+
+def test_a_full_disk_while_the_model_is_saved(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from safetensors import SafetensorError
+    from transformers import PreTrainedModel
+
+    def says(*args: object, **kwargs: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(PreTrainedModel, "save_pretrained", says)
+    with pytest.raises(CannotTry, match=r"its model could not be saved \(No space left on device\)$"):
+        run_recipe(small, updates=2, output=tmp_path)
+    assert RunRecord.read(tmp_path).updates == 2
+
+
+def test_which_errors_are_a_full_disk() -> None:
+    leads_to = ValueError("columns of other types")
+    leads_to.__context__ = OSError(28, "No space left on device")
+    assert no_space(leads_to) == "No space left on device"
+    assert no_space(OSError(27, "File too large")) == "File too large"
+    assert no_space(OSError(13, "Permission denied")) is None
+    assert no_space(ValueError("28")) is None
+
+
+def test_no_lock_is_left(tmp_path: Path) -> None:
+    with locked(tmp_path / "baseline.json"):
+        assert [path.name for path in tmp_path.iterdir()] == ["baseline.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_recording_says_what_it_keeps(
+    small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **kwargs: object) -> RunRecord:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sessions, "run_recipe", interrupted)
+    with pytest.raises(CannotTry, match=r"^interrupted at seed 42; no seed was recorded, and the same command goes on"):
+        sessions.record_seed(small, tmp_path, candidate=tmp_path / "candidates" / "small.json", timeout=60)
+
+
+def test_a_folder_is_one_commands_at_a_time(tmp_path: Path) -> None:
+    with claimed_folder(tmp_path / "out"):
+        with (
+            pytest.raises(CannotTry, match="another run is writing to output folder"),
+            claimed_folder(tmp_path / "out"),
+        ):
+            pass
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_two_runs_of_one_second_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Noon:
+            return cls(2026, 11, 22, 12)
+
+    monkeypatch.setattr("harness.cli.options.datetime", Noon)
+    names = set()
+    for pid in (1, 2):
+        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
+        names.add(run_folder("tiny-plain-42"))
+    assert len(names) == 2
