@@ -51,4 +51,5 @@ for epoch in range(resumed_epoch, 3):
 
 if accelerator.is_main_process:
     torch.save(accelerator.unwrap_model(model).state_dict(), "two_processes.pt")
+accelerator.wait_for_everyone()
 accelerator.end_training()
