@@ -12,7 +12,7 @@ features, noise = torch.randn(60, 8), torch.randn(60, 1)
 answers = features @ torch.randn(8, 1) + 2 * noise
 train, valid = slice(0, 32), slice(32, 60)
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
-optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.08)
 best_loss = float("inf")
 start_epoch = 0
 

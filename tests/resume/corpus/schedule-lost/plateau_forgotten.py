@@ -11,10 +11,10 @@ torch.manual_seed(14)
 train = torch.randn(30, 6)
 valid = torch.randn(20, 6)
 truth = torch.randn(6, 1)
-noise = torch.randn(50, 1)
+noise = 4 * torch.randn(50, 1)
 model = nn.Sequential(nn.Linear(6, 30), nn.ReLU(), nn.Linear(30, 1))
 adam = optim.Adam(model.parameters(), lr=0.03)
-plateau = optim.lr_scheduler.ReduceLROnPlateau(adam, mode="min", factor=0.5, patience=1)
+plateau = optim.lr_scheduler.ReduceLROnPlateau(adam, mode="min", factor=0.5, patience=2)
 
 
 def error(inputs, noise):
@@ -37,7 +37,7 @@ if os.path.exists("plateau.pt"):
     adam.load_state_dict(content["adam"])
     finished = content["finished"]
 
-for number in range(finished, 9):
+for number in range(finished, 10):
     epoch_of_training(number)
     print(number, adam.param_groups[0]["lr"], plateau.num_bad_epochs)
     torch.save({"model": model.state_dict(), "adam": adam.state_dict(), "finished": number + 1}, "plateau.new")
