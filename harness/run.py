@@ -82,9 +82,8 @@ def run_recipe(
     """Run the recipe's stages and return what was measured and found.
 
     ``updates`` stops the training early, ``until`` stops after a stage, ``installation`` has the stages costs and
-    launch done as well. With ``output`` the record is written there as
-    run.json, and the fine-tuned model beside it. An interrupt (Ctrl-C) ends the run; what was measured until then is in
-    the record, which says that it was interrupted.
+    launch done as well. With ``output`` the record is written there as run.json, and the fine-tuned model beside it. An
+    interrupt (Ctrl-C) ends the run; what was measured until then is in the record, which says that it was interrupted.
 
     After each epoch ``output`` keeps what a run that was killed goes on from: with ``resume`` it goes on after the last
     whole epoch, or begins anew where there is none, and comes to the same bits as without a break.
@@ -152,6 +151,15 @@ def _in_processes(request: RunRequest, timeout: float) -> RunRecord:
         if request.output is None or not (request.output / FILE_NAME).exists():
             raise
         return RunRecord.read(request.output)
+    except CannotTry:
+        _remove_if_nothing_was_measured(request.output)
+        raise
+
+
+def _remove_if_nothing_was_measured(output: Path | None) -> None:
+    """Of a rank that was ended because another failed, which is an interrupt to it: a record with updates is kept."""
+    if output is not None and (output / FILE_NAME).exists() and not RunRecord.read(output).updates:
+        (output / FILE_NAME).unlink()
 
 
 def _in_a_process(request: RunRequest) -> RunRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from harness import launch
 from harness.baseline import sessions
 from harness.baseline.files import locked
 from harness.cli import main
@@ -29,6 +31,7 @@ from harness.record import RunRecord
 from harness.run import run_recipe
 from harness.stages import Run, tokenize, train
 from tests.test_launch import processes_of
+from tests.test_record import RECORD
 
 PATIENCE = 240.0
 
@@ -130,6 +133,21 @@ def test_ranks_end_with_their_parent(long_run: list[str], tmp_path: Path) -> Non
         os.kill(process.pid, signal.SIGKILL)
         assert wait_for(lambda: not processes_of(f"HARNESS_TEST_RUN={tmp_path}"))
     assert list(folder.glob("harness-*")) == []
+
+
+@pytest.mark.parametrize(("updates", "left"), [(0, []), (3, ["run.json"])])
+def test_a_failing_rank_leaves_what_the_others_measured(
+    small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int, left: list[str]
+) -> None:
+    def failing(*args: object, **kwargs: object) -> None:
+        values = json.loads(RECORD.read_text()) | {"interrupted": True, "updates": updates}
+        (tmp_path / "out" / "run.json").write_text(json.dumps(values))
+        raise CannotTry("rank 1: ValueError: no such label")
+
+    monkeypatch.setattr(launch, "in_processes", failing)
+    with pytest.raises(CannotTry, match="rank 1: ValueError"):
+        run_recipe(small.with_(loop="accelerate", processes=2), output=tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").glob("*")] == left
 
 
 def test_what_is_missing_is_known_before_the_first_stage(small: Recipe, tmp_path: Path) -> None:

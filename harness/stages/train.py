@@ -482,7 +482,7 @@ def parameters_change(run: Run) -> Iterator[Finding]:
         return
     if run.training.updates and not any(run.planned_lrs[: len(run.training.updates)]):
         raise NotApplicable("every update so far was planned at learning rate 0 (warmup)")
-    if not any(update.lr > 0 and update.grad_norm > 0 for update in run.training.updates):
+    if not any(update.lr > 0 and update.grad_norm != 0 for update in run.training.updates):
         yield Finding(
             expected="an update with gradients and a learning rate above 0",
             observed="none",
