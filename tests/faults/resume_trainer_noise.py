@@ -45,10 +45,9 @@ set_seed(0)
 arguments = TrainingArguments(
     "trained",
     per_device_train_batch_size=8,
-    num_train_epochs=2,
+    num_train_epochs=1,
     save_strategy="steps",
     save_steps=4,
-    save_total_limit=1,
     report_to="none",
 )
 last = next((str(each) for each in Path("trained").glob("checkpoint-*") if whole(each)), None)
