@@ -23,10 +23,11 @@ EPOCH_SET_BACK = ("accelerate>=1.7,<1.15",)
 and 1.14.0; right on 0.28.0, 0.34.2, 1.6.0 and 1.15.0."""
 
 TRAINER_REPLAYS = ("transformers<5", *EPOCH_SET_BACK)
-"""Where Trainer does not set the epoch of that loader (huggingface/transformers#40691): measured on 4.57.6."""
+"""Where Trainer does not set the epoch of that loader (huggingface/transformers#40691): measured on 4.57.6 with
+accelerate 1.14.0; right with 1.6.0 and 1.15.0."""
 
 RANDOM_STATE_NOT_LOADED = ("accelerate<1.1", "torch>=2.6")
-"""Where load_state cannot read the random state: measured on 0.34.2 and 1.0.1 with torch 2.13.0."""
+"""Where load_state cannot read the random state: measured on 1.0.1 with torch 2.13.0; right on 1.1.1 and 1.15.0."""
 
 
 def installed(*alternatives: str) -> bool:
