@@ -18,8 +18,24 @@ TRAINER_DIVIDES_TWICE = ("transformers>=5.2,<5.5.4",)
 """Where it divides the loss of other models twice (huggingface/transformers#45434): measured on 5.2.0, 5.3.0, 5.4.0,
 5.5.0, 5.5.1, 5.5.2 and 5.5.3; right on 5.0.0, 5.1.0, 5.5.4, 5.6.0, 5.7.0 and 5.23.0."""
 
+EPOCH_SET_BACK = ("accelerate>=1.7,<1.15",)
+"""Where the loader of skip_first_batches begins with epoch 0 (huggingface/accelerate#4071): measured on 1.7.0, 1.13.0
+and 1.14.0; right on 0.28.0, 0.34.2, 1.6.0 and 1.15.0."""
+
+TRAINER_REPLAYS = ("transformers<5", *EPOCH_SET_BACK)
+"""Where Trainer does not set the epoch of that loader (huggingface/transformers#40691): measured on 4.57.6 with
+accelerate 1.14.0; right with 1.6.0 and 1.15.0."""
+
+RANDOM_STATE_NOT_LOADED = ("accelerate<1.1", "torch>=2.6")
+"""Where load_state cannot read the random state: measured on 1.0.1 with torch 2.13.0; right on 1.1.1 and 1.15.0."""
+
 
 def installed(*alternatives: str) -> bool:
     """Whether one of the requirements is met; True where there is none."""
     wanted = [Requirement(each) for each in alternatives]
     return not wanted or any(each.specifier.contains(version(each.name), prereleases=True) for each in wanted)
+
+
+def installed_all(*requirements: str) -> bool:
+    """Whether each of the requirements is met."""
+    return all(installed(each) for each in requirements)

@@ -101,6 +101,13 @@ class Attempt:
         """The latest file with trained weights that was written to its end before the kill."""
         return next(reversed([saved for saved in self.killed.saves if saved.done and saved.weights]), None)
 
+    @property
+    def complete_checkpoint(self) -> Saved | None:
+        """The latest that can be gone on from: of what was being saved at the kill nothing is complete."""
+        if self.kill.kind != "during a save":
+            return self.checkpoint
+        return next(reversed(list(self.killed.checkpoints(before=self.kill.at))), None)
+
     @cached_property
     def kept(self) -> frozenset[str]:
         """All that was written together with the checkpoint, as digests."""

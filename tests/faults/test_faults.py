@@ -1,9 +1,10 @@
-"""``harness check`` names the fault on the versions that have it, and stays silent on those that do not."""
+"""``harness check`` and ``harness resume`` name the fault on the versions that have it, and stay silent on others."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,19 @@ from pathlib import Path
 import pytest
 
 from harness.compat import accelerates_variable
-from tests.versions import TRAINER_DIVIDES_TWICE, TRAINER_NEVER_DIVIDES, TRAINERS_ACCUMULATION, installed
+from tests.versions import (
+    EPOCH_SET_BACK,
+    RANDOM_STATE_NOT_LOADED,
+    TRAINER_DIVIDES_TWICE,
+    TRAINER_NEVER_DIVIDES,
+    TRAINER_REPLAYS,
+    TRAINERS_ACCUMULATION,
+    installed,
+    installed_all,
+)
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 
 FAULTS = {
     "trainer_accumulation.py": ("gradients::accumulation-unscaled", TRAINERS_ACCUMULATION),
@@ -23,6 +34,16 @@ FAULTS = {
     ),
     "prepared_scheduler.py": ("schedule::stepped-in-wrong-unit", ("accelerate<0.16",)),
 }
+
+LOST = {
+    "resume_trainer_order.py": ("resume::data-order-lost", installed_all(*TRAINER_REPLAYS)),
+    "resume_trainer_noise.py": ("resume::random-state-lost", True),
+    "resume_skipped_batches.py": ("resume::data-order-lost", installed(*EPOCH_SET_BACK)),
+    "resume_next_epoch.py": ("resume::data-order-lost", True),
+    "resume_default_sampler.py": ("resume::data-order-lost", True),
+    "resume_random_state.py": ("resume::random-state-lost", installed_all(*RANDOM_STATE_NOT_LOADED)),
+}
+"""What is lost by a kill, and whether the versions that are installed lose it."""
 
 
 def found(script: str, folder: Path, *launcher: str) -> list[str]:
@@ -48,8 +69,24 @@ def test_a_batch_that_is_lost_in_gathering(tmp_path: Path) -> None:
     assert found("gathered_metrics.py", tmp_path, *torchrun) == expected
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not installed("accelerate>=0.28"), reason="the scripts use DataLoaderConfiguration, of 0.28")
+@pytest.mark.parametrize("script", LOST)
+def test_what_is_lost_by_a_kill_is_named_where_it_is(script: str, tmp_path: Path) -> None:
+    check, lost = LOST[script]
+    shutil.copy(HERE / script, tmp_path)
+    command = [sys.executable, "-m", "tests.resume.forked", "--command", "resume", "--kills", "1"]
+    command += ["--json", "found.json", script]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=environment)
+    assert done.returncode == int(lost), done.stderr
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert [each["check"] for each in report["findings"]] == [check] * lost
+    assert len(report["kills"]) == 1
+
+
 def test_each_script_is_told_of() -> None:
-    text = (HERE.parents[1] / "docs" / "faults.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
     for script in HERE.glob("[a-z]*.py"):
         if not script.name.startswith("test_"):
             assert f"tests/faults/{script.name}" in text

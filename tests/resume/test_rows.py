@@ -159,6 +159,17 @@ def test_a_script_that_begins_anew() -> None:
     assert shown_by(without) == {}, "there was no checkpoint to go on from"
 
 
+def test_a_script_begins_anew_where_its_first_save_is_cut_short() -> None:
+    anew = attempt(rest(0), origin=4)
+    during = Kill("during a save", Place(file=2), 4)
+    killed = Journal(anew.killed.updates, [saved(4), saved(4, number=2, path="optimizer.pt", done=False)])
+    assert shown_by(Attempt(during, anew.whole, anew.again, killed, whole())) == {}
+    killed.saves.insert(0, saved(2))
+    assert set(shown_by(Attempt(during, anew.whole, anew.again, killed, whole()))) == {"resume::began-anew"}
+    after = Attempt(anew.kill, anew.whole, anew.again, Journal(killed.updates, [saved(4)]), whole())
+    assert set(shown_by(after)) == {"resume::began-anew"}
+
+
 def test_what_only_a_save_loses_is_the_saves_fault() -> None:
     torn = attempt(rest(3), origin=3, state={})
     torn = Attempt(Kill("during a save", Place(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)

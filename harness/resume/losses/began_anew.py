@@ -16,7 +16,7 @@ class BeganAnew(Loss):
     harness resume with --resume-args.
 
     ## When it is right
-    Where no checkpoint had been written before the kill: then nothing is reported.
+    Where no checkpoint had been completed before the kill: then nothing is reported.
     """
 
     id = "resume::began-anew"
@@ -24,7 +24,7 @@ class BeganAnew(Loss):
 
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
-        checkpoint = attempt.checkpoint
+        checkpoint = attempt.complete_checkpoint
         if not attempt.anew or checkpoint is None or checkpoint.at == 0:
             return None
         return Evidence(
