@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from harness import catalogue
 from harness.findings import Finding
 from harness.resume.attempt import Attempt
 from harness.resume.loss import Evidence, Loss
+
+Shown = TypeVar("Shown", Evidence, Finding, None)
 
 FALLBACK = "resume::computes-otherwise"
 """What is said where nothing else explains a difference."""
@@ -27,10 +30,13 @@ def shown_by(attempt: Attempt) -> dict[str, Evidence]:
     found = {name: shown for name, loss in known.items() if (shown := loss.shown_by(attempt)) is not None}
     if "resume::fails" in found:
         return {"resume::fails": found["resume::fails"]}
-    if len(found) > 1:
-        found.pop(FALLBACK, None)
     explained = {effect for name in found for effect in known[name].explains}
-    return {name: evidence for name, evidence in found.items() if name not in explained}
+    return without_fallback({name: evidence for name, evidence in found.items() if name not in explained})
+
+
+def without_fallback(found: dict[str, Shown]) -> dict[str, Shown]:
+    """Without what is said of a difference that nothing explains, where something does: on another rank perhaps."""
+    return {name: shown for name, shown in found.items() if name != FALLBACK or len(found) == 1}
 
 
 def findings(attempts: Iterable[Attempt], script: str) -> list[Finding]:
@@ -47,7 +53,7 @@ def findings(attempts: Iterable[Attempt], script: str) -> list[Finding]:
                 found.setdefault(TORN, known[TORN].finding(_torn(attempt, name, evidence), script))
                 break
             found[name] = known[name].finding(evidence, script)
-    return list(found.values())
+    return list(without_fallback(found).values())
 
 
 def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:

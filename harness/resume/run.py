@@ -14,7 +14,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.resume.attempt import Attempt, Parting, differing
 from harness.resume.journal import Journal
-from harness.resume.judge import findings, shown_by
+from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, kills
 from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start, check_size
 
@@ -257,8 +257,8 @@ def _kill(
 
 def _reported(attempts: Sequence[Attempt]) -> KillReport:
     first = attempts[0]
-    lost = tuple(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt)))
-    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, lost)
+    lost = without_fallback(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt)))
+    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, tuple(lost))
 
 
 def _line(kill: KillReport) -> str:
