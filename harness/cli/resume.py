@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, json_option, quiet_option
+from harness.cli.options import FOUND, interruptible, json_option, quiet_option
 from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
@@ -30,6 +30,7 @@ from harness.errors import CannotTry
 @json_option("Also write what was found to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@interruptible
 def resume(
     script: str,
     arguments: tuple[str, ...],

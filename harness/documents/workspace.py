@@ -7,15 +7,13 @@ import os
 import re
 import shutil
 import site
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from harness.documents import afterwards as afterwards_module
+from harness.afterwards import Afterwards, afterwards
 from harness.metrics import MODULE
 from harness.recipe import Recipe
 from harness.sources import find_checkpoint, load_raw_datasets
@@ -45,47 +43,12 @@ KEPT = re.compile(
 is anything else of the user's, of a cloud's or of a CI's; a list of what to leave out would lack the next one."""
 
 
-class Afterwards:
-    """A process that outlives this one, should it be killed: it ends what this one has started."""
-
-    def __init__(self, pipe: IO[str]) -> None:
-        self.pipe = pipe
-
-    def begun(self, group: int) -> None:
-        """A process group that would be left behind."""
-        self._tell(group)
-
-    def ended(self, group: int) -> None:
-        """One that is no longer there: its number may become another's."""
-        self._tell(-group)
-
-    def _tell(self, number: int) -> None:
-        with suppress(OSError):  # somebody ended it
-            self.pipe.write(f"{number}\n")
-            self.pipe.flush()
-
-
 class Place(NamedTuple):
     """Where blocks run."""
 
     folder: Path
     environment: dict[str, str]
     afterwards: Afterwards
-
-
-@contextmanager
-def afterwards(folder: Path) -> Iterator[Afterwards]:
-    """Removes the folder where this process is killed in the block, and ends the process groups that it is told of."""
-    command = [sys.executable, "-I", "-S", afterwards_module.__file__, str(folder)]
-    # A session of its own: what ends this process group shall not end it.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603
-    assert process.stdin is not None
-    try:
-        yield Afterwards(process.stdin)
-    finally:
-        with suppress(OSError):
-            process.stdin.close()
-        process.wait()
 
 
 class Workspace:

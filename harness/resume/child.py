@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -19,11 +21,16 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options, Threads
 from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
 
+PAUSE = 0.5
+"""Seconds after which a rank looks again whether its launcher is there."""
+
 
 def main(file: str) -> int:
     orders = Orders.read(Path(file))
     rank = int(os.environ.get("RANK", "0"))
     orders.pid_file(rank).write_text(str(os.getpid()))
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        _end_with(os.getppid())
     path = None if orders.module else readable_script(orders.script)
     with orders.journal(rank).open("a", encoding="utf-8") as journal:
         return _run(orders, path, journal, rank)
@@ -73,6 +80,17 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int) -> int:
     if end.crashed is not None:
         print(end.crashed, file=sys.stderr)
     return 0 if end.crashed is None else 1
+
+
+def _end_with(launcher: int) -> None:
+    """End this process where its launcher is killed, which would leave it behind."""
+
+    def wait() -> None:
+        while os.getppid() == launcher:
+            time.sleep(PAUSE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _end_all(orders: Orders, rank: int) -> NoReturn:

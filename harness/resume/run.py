@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness.afterwards import Afterwards, afterwards
 from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.resume.attempt import Attempt, Parting, differing
@@ -95,11 +95,11 @@ def resume_script(
         readable_script(script)
     check_size(Path.cwd())
     command = Command(script, tuple(arguments), module, processes)
-    with _scratch() as root:
-        whole = _uninterrupted(root, 0, command)
+    with _scratch() as scratch:
+        whole = _uninterrupted(scratch.machine(0, command))
         first = whole.journals[0]
         tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
-        again = _uninterrupted(root, 1, command)
+        again = _uninterrupted(scratch.machine(1, command))
         for one, other in zip(whole.journals, again.journals, strict=True):
             _check_repeats(script, one, other)
         tell("uninterrupted again: the same, bit for bit")
@@ -110,7 +110,7 @@ def resume_script(
         attempts: list[Attempt] = []
         while chosen:
             kill = chosen.pop(0)
-            made, seconds = _kill(root, 2 + len(report.kills), command, kill, resume_arguments, whole, again)
+            made, seconds = _kill(scratch.machine(2 + len(report.kills), command), kill, resume_arguments, whole, again)
             attempts += made
             report.seconds["in all"] += seconds
             report.kills.append(_reported(made))
@@ -122,33 +122,44 @@ def resume_script(
     return report
 
 
+@dataclass(frozen=True)
+class _Scratch:
+    """The folder of the copies, which goes with all that runs in them, also where this process is killed."""
+
+    root: Path
+    left_behind: Afterwards
+
+    def machine(self, number: int, command: Command) -> Machine:
+        return Machine(self.root, number, command, self.left_behind)
+
+
 @contextmanager
-def _scratch() -> Iterator[Path]:
-    root = Path(tempfile.mkdtemp(prefix="harness-resume-"))
-    try:
-        yield root
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+def _scratch() -> Iterator[_Scratch]:
+    with (
+        TemporaryDirectory(prefix="harness-resume-", ignore_cleanup_errors=True) as name,
+        afterwards(Path(name)) as each,
+    ):
+        yield _Scratch(Path(name), each)
 
 
-def _uninterrupted(root: Path, number: int, command: Command) -> Start:
+def _uninterrupted(machine: Machine) -> Start:
     """Run the script to its end.
 
     Raises:
         CannotTry: it crashes, or nothing is trained.
     """
-    machine = Machine(root, number, command)
+    script = machine.command.script
     start = machine.start()
     machine.remove()
     for journal in start.journals:
         if journal.end is None or journal.end.crashed is not None:
             said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-            raise CannotTry(f"{command.script} crashes without being killed:\n{said or 'it ended without a word'}")
+            raise CannotTry(f"{script} crashes without being killed:\n{said or 'it ended without a word'}")
         if journal.end.failed is not None:
-            raise CannotTry(f"{command.script} could not be recorded: {journal.end.failed}")
+            raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates:
             raise CannotTry(
-                f"{command.script} made no optimizer step in this process, so there is nothing to go on with; if a "
+                f"{script} made no optimizer step in this process, so there is nothing to go on with; if a "
                 "finished checkpoint lies in the working directory, move it away"
             )
     return start
@@ -225,7 +236,7 @@ def _shown(losses: Sequence[str]) -> str:
 
 
 def _kill(
-    root: Path, number: int, command: Command, kill: Kill, arguments: Sequence[str], whole: Start, again: Start
+    machine: Machine, kill: Kill, arguments: Sequence[str], whole: Start, again: Start
 ) -> tuple[list[Attempt], float]:
     """Kill the script once and start it again: an attempt for each of its processes.
 
@@ -233,12 +244,12 @@ def _kill(
         CannotTry: the script did not come to where it was to be killed, or was not recorded.
     """
     patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
-    machine = Machine(root, number, command)
+    script = machine.command.script
     try:
         killed = machine.start(place=kill.place, timeout=patience)
         if not killed.journals[0].killed:
             raise CannotTry(
-                f"{command.script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
+                f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
                 f"come there before; {killed.said.strip() or 'it said nothing'}"
             )
         most = 2 * len(whole.journals[0].updates) + 1
@@ -247,7 +258,7 @@ def _kill(
         machine.remove()
     failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
     if failed:
-        raise CannotTry(f"{command.script} could not be recorded after it was killed: {failed}")
+        raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
     attempts = [
         Attempt(kill, *journals)
         for journals in zip(whole.journals, again.journals, killed.journals, resumed.journals, strict=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from harness.afterwards import Afterwards
 from harness.errors import CannotTry
 from harness.resume.journal import Journal
 from harness.resume.orders import Orders, Place
@@ -55,10 +56,11 @@ class Start:
 class Machine:
     """A copy of the working directory in which a script is started, killed and started again."""
 
-    def __init__(self, root: Path, number: int, command: Command) -> None:
+    def __init__(self, root: Path, number: int, command: Command, left_behind: Afterwards) -> None:
+        self._left_behind = left_behind
         self._home = root / f"{number}"
         self.folder = self._home / Path.cwd().name
-        self._command = command
+        self.command = command
         self._starts = 0
         self._home.mkdir(parents=True)
         (self._home / "tmp").mkdir()
@@ -74,7 +76,7 @@ class Machine:
     ) -> Start:
         """Start the script, with ``arguments`` besides its own, and wait for its end or its death."""
         self._starts += 1
-        command = self._command
+        command = self.command
         orders = Orders(
             folder=str(self._home / f"start-{self._starts}"),
             script=self._inside(command.script),
@@ -87,6 +89,7 @@ class Machine:
         begun = time.perf_counter()
         with (self._home / "stderr.txt").open("w+") as said:
             process = self._spawn(orders, said)
+            self._left_behind.begun(process.pid)
             try:
                 process.wait(timeout)
                 timed_out = False
@@ -94,6 +97,7 @@ class Machine:
                 timed_out = True
             finally:
                 _end(process, orders)
+                self._left_behind.ended(process.pid)
             said.seek(0)
             text = said.read()[-20_000:]
         journals = [Journal.read(orders.journal(rank)) for rank in range(command.processes)]
@@ -118,9 +122,9 @@ class Machine:
         return word.replace(str(Path.cwd()), str(self.folder))
 
     def _launcher(self) -> list[str]:
-        if self._command.processes == 1:
+        if self.command.processes == 1:
             return []
-        ranks = str(self._command.processes)
+        ranks = str(self.command.processes)
         return [
             *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
             "--no-python",
@@ -129,7 +133,7 @@ class Machine:
     def _environment(self) -> dict[str, str]:
         from harness.compat import accelerates_variable
 
-        if self._command.processes == 1:
+        if self.command.processes == 1:
             return {}
         import torch
 

@@ -99,7 +99,7 @@ def install() -> None:
     original = Machine._spawn
 
     def either(machine: Any, orders: Orders, said: TextIO) -> Any:
-        return (spawn if machine._command.processes == 1 else original)(machine, orders, said)
+        return (spawn if machine.command.processes == 1 else original)(machine, orders, said)
 
     Machine._spawn = either  # type: ignore[method-assign]
 

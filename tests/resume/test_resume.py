@@ -125,7 +125,8 @@ def test_a_script_that_begins_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_process_and_no_copy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_end_leaves_no_process_and_no_copy(number: signal.Signals, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     (tmp_path / "work").mkdir()
@@ -141,9 +142,15 @@ def test_ctrl_c_leaves_no_process_and_no_copy(tmp_path: Path) -> None:
     while not list(temporary.glob("*/0/start-1/pid-0")) and time.monotonic() < until:
         time.sleep(0.1)
     pid = int(next(temporary.glob("*/0/start-1/pid-0")).read_text())
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=30)
-    assert (process.returncode, said.strip().splitlines()[-1]) == (2, "harness: interrupted")
+    if number != signal.SIGKILL:
+        assert (process.returncode, said.strip().splitlines()[-1]) == (2, "harness: interrupted")
+    until = time.monotonic() + 10
+    while list(temporary.iterdir()) and time.monotonic() < until:
+        time.sleep(0.1)
     assert list(temporary.iterdir()) == []
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    state = Path(f"/proc/{pid}/stat")
+    assert (
+        not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    )  # dead, and nobody asked of what

@@ -1,0 +1,69 @@
+"""Ends what a command has started, and removes its scratch folder, where the command itself is killed.
+
+A process of its own does that, with nothing but the standard library: ``python afterwards.py FOLDER``. It is told the
+numbers of process groups, one a line; where its input ends, the command has, and what is left of both goes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+
+class Afterwards:
+    """A process that outlives this one, should it be killed: it ends what this one has started."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self.pipe = pipe
+
+    def begun(self, group: int) -> None:
+        """A process group that would be left behind."""
+        self._tell(group)
+
+    def ended(self, group: int) -> None:
+        """One that is no longer there: its number may become another's."""
+        self._tell(-group)
+
+    def _tell(self, number: int) -> None:
+        with suppress(OSError):  # somebody ended it
+            self.pipe.write(f"{number}\n")
+            self.pipe.flush()
+
+
+@contextmanager
+def afterwards(folder: Path) -> Iterator[Afterwards]:
+    """Removes the folder where this process is killed in the block, and ends the process groups that it is told of."""
+    command = [sys.executable, "-I", "-S", __file__, str(folder)]
+    # A session of its own: what ends this process group shall not end it.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603
+    assert process.stdin is not None
+    try:
+        yield Afterwards(process.stdin)
+    finally:
+        with suppress(OSError):
+            process.stdin.close()
+        process.wait()
+
+
+def main() -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # they are for the command, which ends in its own way
+    groups: set[int] = set()
+    for line in sys.stdin:
+        number = int(line)
+        groups = groups - {-number} if number < 0 else groups | {number}
+    for group in groups:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
