@@ -45,6 +45,25 @@ print(max(numbers))
 """
 
 
+SCRIPT = """import os
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+first = 0
+if os.path.exists("checkpoint.pt"):
+    kept = torch.load("checkpoint.pt")
+    model.load_state_dict(kept["model"])
+    first = kept["batch"]
+for batch in range(first, 6):
+    optimizer.zero_grad()
+    model(torch.full((3, 4), float(batch))).square().sum().backward()
+    optimizer.step()
+    torch.save({"model": model.state_dict(), "batch": batch + 1}, "new.pt")
+    os.replace("new.pt", "checkpoint.pt")
+"""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended, and what it said."""
@@ -96,6 +115,7 @@ def started(arguments: list[str], folder: Path) -> int:
         tempfile.tempdir = None
         from harness.cli import main
 
+        os.chdir(folder)
         main(arguments, prog_name="harness")
         status = 0
     except SystemExit as error:
@@ -210,7 +230,19 @@ def result_of_documents(folder: Path) -> Any:
     return [(block.number, block.outcome, block.prints) for block in record.blocks], record.interrupted
 
 
-NAMES = ("run", "run in two processes", "baseline record", "documents")
+def left_by_resume(folder: Path, said: str) -> Iterator[str]:
+    """It keeps nothing but its report, and leaves the folder that it copies as it was."""
+    left = {path.name for path in folder.iterdir()} - {"said", "tmp", "train.py", "out.json"}
+    if left or (folder / "train.py").read_text() != SCRIPT:
+        yield f"changed the folder: {sorted(left)}"
+
+
+def result_of_resume(folder: Path) -> Any:
+    found = json.loads((folder / "out.json").read_text())
+    return found["kills"], found["findings"]
+
+
+NAMES = ("run", "run in two processes", "baseline record", "documents", "resume")
 
 
 def commands(recipe: str) -> Iterator[Command]:
@@ -243,6 +275,12 @@ def commands(recipe: str) -> Iterator[Command]:
 
     yield Command("documents", documents, left_by_documents, documents, result_of_documents)
 
+    def resume(folder: Path) -> list[str]:
+        (folder / "train.py").write_text(SCRIPT)
+        return ["resume", "--kills", "1", "--json", "out.json", "train.py"]
+
+    yield Command("resume", resume, left_by_resume, resume, result_of_resume)
+
 
 def killed(command: Command, number: signal.Signals, after: float, folder: Path) -> tuple[str, list[str]]:
     """What came of one kill: in a word, and all that is wrong."""
@@ -256,7 +294,7 @@ def killed(command: Command, number: signal.Signals, after: float, folder: Path)
         wrong.append(f"a traceback: {ended.said[-600:]}")
     if number != signal.SIGKILL and not by_itself and "harness: interrupted" not in ended.said:
         wrong.append("did not say that it was interrupted")
-    if number != signal.SIGKILL or "processes" in command.name or command.name == "documents":
+    if number != signal.SIGKILL or "processes" in command.name or command.name in ("documents", "resume"):
         wrong += [f"left {each.name}" for each in (folder / "tmp").glob("harness-*")]
     try:
         wrong += command.left(folder, ended.said)

@@ -64,7 +64,12 @@ class Machine:
         self._starts = 0
         self._home.mkdir(parents=True)
         (self._home / "tmp").mkdir()
-        shutil.copytree(Path.cwd(), self.folder, symlinks=True, ignore=LEFT_OUT)
+
+        def left_out(path: str, names: list[str]) -> set[str]:
+            ours = {root.name} if Path(path).resolve() == root.parent.resolve() else set()
+            return LEFT_OUT(path, names) | ours
+
+        shutil.copytree(Path.cwd(), self.folder, symlinks=True, ignore=left_out)
 
     def start(
         self,

@@ -88,6 +88,16 @@ def test_a_script_that_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_temporary_files_may_lie_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies are not copied into each other."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    result = resume(script(tmp_path), "--kills", "1", "train.py")
+    assert result.returncode == 0, result.stderr
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
