@@ -41,7 +41,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def main() -> None:
-    """Does the documented fine-tuning recipe hold here, and is a training loop of your own right?
+    """Does the documented fine-tuning recipe hold here, is a training loop of your own right, does it survive a kill?
 
     Exit status: 0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script itself
     crashed.
