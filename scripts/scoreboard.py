@@ -28,7 +28,8 @@ from queue import SimpleQueue
 import click
 
 from harness import catalogue
-from harness.cli.options import check_json, echo, json_option
+from harness.cli.options import json_option
+from harness.cli.output import check_json, echo
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import shortened

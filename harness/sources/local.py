@@ -286,9 +286,11 @@ def _check_labels(recipe: Recipe, labels: Iterable[Any], split: str, where: str)
     wrong = [(row, label) for row, label in enumerate(labels) if not isinstance(label, int) or label not in allowed]
     if not wrong:
         return
-    if any(isinstance(label, float) and not label.is_integer() for _, label in wrong):
+    odd = next((each for each in wrong if _meant(each[1]) not in allowed), None)
+    floats = [label for _, label in wrong if isinstance(label, float)]
+    if any(not label.is_integer() for label in floats) or (odd is None and floats):
         raise CannotTry(f"{where}: the {split} split has labels that are floats; {REGRESSION}")
-    row, label = next((each for each in wrong if _meant(each[1]) not in allowed), wrong[0])
+    row, label = odd or wrong[0]
     raise CannotTry(
         f"{where}: row {row} of the {split} split has the label {shortened(repr(label), 40)}; expected one of the "
         f"recipe's {recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}, as a whole number"
