@@ -94,9 +94,15 @@ def _short_names(config: pytest.Config) -> ModuleType:
     short = ModuleType("harness.pytest_plugin.short_names", "Fixtures of the harness by short names.")
     others = config.pluginmanager.get_plugins()
     for name, fixture in SHORT_NAMES.items():
-        if not any(hasattr(plugin, name) for plugin in others if not _is_conftest(plugin)):
+        if not any(_has_fixture(plugin, name) for plugin in others if not _is_conftest(plugin)):
             setattr(short, name, fixture)
     return short
+
+
+def _has_fixture(plugin: object, name: str) -> bool:
+    found = getattr(plugin, name, None)
+    # A function that was marked until pytest 8.3, an object of its own since.
+    return hasattr(found, "_pytestfixturefunction") or type(found).__name__ == "FixtureFunctionDefinition"
 
 
 def _is_conftest(plugin: object) -> bool:
