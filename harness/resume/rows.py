@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.resume.attempt import Attempt, Parting
-from harness.resume.plan import epochs
+from harness.resume.plan import ends_of_epochs, epochs
 
 Row = str | int
 Kind = Literal["repeated", "skipped", "order", "window", "epoch skipped"]
+
+
+FOLLOWED = 3
+"""Updates whose rows are looked for among those of the uninterrupted run, where passes are not known."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ def other_rows(attempt: Attempt) -> OtherRows | None:
         return None
     if not parting.resumed.batches:
         return OtherRows("order", "a batch", "no batch")
-    return _window(attempt, parting) or _sequence(attempt, parting)
+    own_batches = parting.resumed.batches[0].number == 0
+    return _window(attempt, parting) or (_stream if own_batches else _sequence)(attempt, parting)
 
 
 def _window(attempt: Attempt, parting: Parting) -> OtherRows | None:
@@ -45,21 +50,47 @@ def _window(attempt: Attempt, parting: Parting) -> OtherRows | None:
     )
 
 
+def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
+    """Of batches of the script's own: which are an epoch can only be guessed, so they are one stream."""
+    stream = [(update.at, row) for update in attempt.whole.updates for batch in update.batches for row in batch.rows]
+    place = next(number for number, (update, _) in enumerate(stream) if update == parting.update)
+    following = attempt.resumed.updates[parting.resumed.at - 1 :][:FOLLOWED]
+    rows = [row for update in following for batch in update.batches for row in batch.rows]
+    expected = f"the rows of update {parting.update}"
+    begins = _begins_anywhere([row for _, row in stream], rows, place)
+    if begins is None:
+        own = next(each for each in epochs(attempt.whole) if each[-1][0] >= parting.update)
+        before = sum(len(those) for update, those in own if update < parting.update)
+        return OtherRows("order", expected, _another_order(_rows(own), before, rows))
+    starts = {0} | {number for number, (update, _) in enumerate(stream) if update - 1 in ends_of_epochs(attempt.whole)}
+    observed = f"those of update {stream[begins][0]}"
+    if begins < place and {begins, place} <= starts:
+        return OtherRows("order", expected, f"{observed}: an epoch's order comes again")
+    if begins < place:
+        return OtherRows("repeated", expected, f"{observed}: {place - begins} rows are trained with a second time")
+    return OtherRows("skipped", expected, f"{observed}: {begins - place} rows are left out")
+
+
+def _begins_anywhere(stream: Sequence[Row], rows: Sequence[Row], place: int) -> int | None:
+    """Where in the stream the rows are, as near to ``place`` as they come."""
+    found = [n for n, row in enumerate(stream) if row == rows[0] and list(stream[n : n + len(rows)]) == list(rows)]
+    return min(found, key=lambda begins: abs(begins - place), default=None)
+
+
 def _sequence(attempt: Attempt, parting: Parting) -> OtherRows:
     passes = [_rows(each) for each in epochs(attempt.whole)]
     number, place = _place(attempt, parting)
     own, rows = passes[number], _resumed_rows(attempt, parting)
-    known = parting.resumed.batches[0].number > 0
     epoch, left = f"epoch {number + 1}", len(own) - place
     expected = f"the {left} rows that are left of {epoch}" if place else f"the {left} rows of {epoch} in their order"
-    begins = _begins(own, rows, known)
+    begins = _begins(own, rows)
     if begins is not None and begins < place:
         again = "it begins again with its first row" if begins == 0 else f"it goes on from row {begins + 1}"
         return OtherRows("repeated", expected, f"{again}: {place - begins} rows are trained with a second time")
     if begins is not None and begins > place:
         return OtherRows("skipped", expected, f"{begins - place} rows of {epoch} are left out")
     for other, those in enumerate(passes):
-        begins = _begins(those, rows, known) if other != number else None
+        begins = _begins(those, rows) if other != number else None
         if begins not in (0, place):
             continue
         if other > number and begins == 0 and place == 0:
@@ -102,15 +133,12 @@ def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
     raise AssertionError("every update with a batch is in an epoch")
 
 
-def _begins(whole: Sequence[Row], rows: Sequence[Row], known: bool) -> int | None:
-    """Where in an epoch the rows begin, if they go on as it does; ``known`` is that they end with it at the latest."""
+def _begins(whole: Sequence[Row], rows: Sequence[Row]) -> int | None:
+    """Where in an epoch the rows begin, if they go on as it does; a pass ends with its epoch at the latest."""
     if not rows or rows[0] not in whole:
         return None
     begins = whole.index(rows[0])
-    length = min(len(rows), len(whole) - begins)
-    if known and length < len(rows):
-        return None
-    return begins if list(whole[begins : begins + length]) == list(rows[:length]) else None
+    return begins if list(whole[begins : begins + len(rows)]) == list(rows) else None
 
 
 def _ordinal(number: int) -> str:

@@ -97,6 +97,24 @@ def test_other_rows(origin: int, batches: list[tuple[int, list[int]]], kind: str
     assert observed in found.observed
 
 
+@pytest.mark.parametrize(
+    ("batches", "kind", "observed"),
+    [
+        ([[3, 1], [0, 2], [1, 2]], "repeated", "those of update 1: 6 rows are trained with a second time"),
+        ([[0, 3], [2, 1]], "skipped", "those of update 5: 2 rows are left out"),
+        ([[3, 1], [2, 0], [1, 2]], "order", "another order"),
+    ],
+)
+def test_other_rows_of_batches_of_its_own(batches: list[list[int]], kind: str, observed: str) -> None:
+    given = attempt([(0, rows) for rows in batches], origin=3)
+    for each in (given.whole, given.again):
+        stream = [(0, update.batches[0].rows) for update in each.updates]
+        each.updates = journal(stream).updates  # type: ignore[arg-type]
+    found = other_rows(given)
+    assert found is not None
+    assert (found.kind, observed in found.observed) == (kind, True), found
+
+
 def test_a_window_that_is_cut() -> None:
     cut = attempt(rest(3), origin=3)
     for each in (cut.whole, cut.again):
