@@ -46,7 +46,9 @@ class Parting:
 
     @property
     def same_scale(self) -> bool:
-        return (self.whole.scale, self.whole.skipped) == (self.resumed.scale, self.resumed.skipped)
+        """Whether a GradScaler does the same; steps that it left out before the checkpoint are not made again."""
+        skipped, again = self.whole.skipped, self.resumed.skipped
+        return self.whole.scale == self.resumed.scale and (skipped == again or (self.after == 0 and again < skipped))
 
     @property
     def same_inputs(self) -> bool:

@@ -136,6 +136,7 @@ def test_a_window_that_is_cut() -> None:
         ({"lr": (0.2,)}, "schedule-lost", "a learning rate of 0.2"),
         ({"options": "weight_decay=0"}, "schedule-lost", "others, such as weight decay"),
         ({"scale": 2.0}, "scaler-lost", "by 2, 0 steps left out before it"),
+        ({"skipped": 3}, "scaler-lost", "by 1, 3 steps left out before it"),
         ({"losses": ("9",), "random": {"torch": "others"}}, "random-state-lost", "torch draws other random numbers"),
         ({"losses": ("9",)}, "computes-otherwise", "another loss"),
         ({"losses": ("9",), "modes": "evaluation"}, "computes-otherwise", "other modules are in training mode"),
@@ -158,6 +159,13 @@ def test_what_was_not_saved_is_said_at_the_line_that_saves() -> None:
     (found,) = findings([lost], "train.py")
     assert (found.check, found.where) == ("resume::optimizer-state-lost", "train.py:9")
     assert found.observed == "none; checkpoint.pt does not hold it"
+
+
+def test_a_step_that_was_left_out_before_the_checkpoint_is_not_left_out_again() -> None:
+    right = attempt(rest(3), origin=3)
+    for each in (right.whole, right.again):
+        each.updates[3] = Update(**(vars(each.updates[3]) | {"skipped": 1}))
+    assert shown_by(right) == {}
 
 
 def test_too_many_and_too_few_updates() -> None:
