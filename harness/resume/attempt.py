@@ -100,15 +100,11 @@ class Attempt:
 
     @cached_property
     def checkpoint(self) -> Saved | None:
-        """The latest file with trained weights that was written to its end before the kill."""
-        return next(reversed([saved for saved in self.killed.saves if saved.done and saved.weights]), None)
-
-    @property
-    def complete_checkpoint(self) -> Saved | None:
-        """The latest that can be gone on from: of what was being saved at the kill nothing is complete."""
-        if self.kill.kind != "during a save":
-            return self.checkpoint
-        return next(reversed(list(self.killed.checkpoints(before=self.kill.at))), None)
+        """The latest file with trained weights that can be gone on from: of what was being saved at the kill nothing
+        is complete."""
+        torn = {(saved.at, saved.pending) for saved in self.killed.saves if not saved.done}
+        whole = [saved for saved in self.killed.saves if saved.weights and (saved.at, saved.pending) not in torn]
+        return whole[-1] if whole else None
 
     @cached_property
     def kept(self) -> frozenset[str]:

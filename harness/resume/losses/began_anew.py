@@ -24,7 +24,7 @@ class BeganAnew(Loss):
 
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
-        checkpoint = attempt.complete_checkpoint
+        checkpoint = attempt.checkpoint
         if not attempt.anew or checkpoint is None or checkpoint.at == 0:
             return None
         return Evidence(
