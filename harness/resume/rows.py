@@ -68,7 +68,8 @@ def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
         return OtherRows("order", expected, f"{observed}: an epoch's order comes again")
     if begins < place:
         return OtherRows("repeated", expected, f"{observed}: {place - begins} rows are trained with a second time")
-    return OtherRows("skipped", expected, f"{observed}: {begins - place} rows are left out")
+    kind: Kind = "epoch skipped" if {begins, place} <= starts else "skipped"
+    return OtherRows(kind, expected, f"{observed}: {begins - place} rows are left out")
 
 
 def _begins_anywhere(stream: Sequence[Row], rows: Sequence[Row], place: int) -> int | None:
