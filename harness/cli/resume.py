@@ -56,7 +56,7 @@ def resume(
 
     from harness.report import annotations
     from harness.report.resume import outcome_lines
-    from harness.resume.run import resume_script
+    from harness.resume.run import resume_script, silent
 
     try:
         more = shlex.split(resume_args)
@@ -70,7 +70,7 @@ def resume(
         count=kills,
         seed=seed,
         processes=processes,
-        tell=_silent if quiet else partial(say, err=True),
+        tell=silent if quiet else partial(say, err=True),
     )
     if not quiet or report.failed:
         echo(outcome_lines(report), err=True)
@@ -78,7 +78,3 @@ def resume(
         out.echo(annotations.of_findings(report.findings))
     out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.failed else 0)
-
-
-def _silent(line: str) -> None:
-    pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -97,6 +96,8 @@ class Attempt:
     """Uninterrupted, a second time: what differs there is no loss."""
     killed: Journal
     resumed: Journal
+    hung: float | None = None
+    """Seconds after which the start after the kill was ended, because it did not end by itself."""
 
     @cached_property
     def checkpoint(self) -> Saved | None:
@@ -167,7 +168,8 @@ class Attempt:
     @cached_property
     def parting(self) -> Parting | None:
         """Where the two part; None where every update is the same as far as both go."""
-        for number, (whole, resumed) in enumerate(self.pairs()):
+        pairs = zip(self.whole.updates[self.origin :], self.resumed.updates, strict=False)
+        for number, (whole, resumed) in enumerate(pairs):
             parting = Parting(number, whole, resumed)
             if parting.keeps_gradients:
                 continue
@@ -188,10 +190,6 @@ class Attempt:
         known = {row for update in self.whole.updates for batch in update.batches for row in batch.rows}
         return bool(rows) and rows.isdisjoint(known)
 
-    def pairs(self) -> Iterator[tuple[Update, Update]]:
-        """Each update after the kill, with the uninterrupted run's."""
-        return zip(self.whole.updates[self.origin :], self.resumed.updates, strict=False)
-
     @property
     def made(self) -> int:
         """Updates in all: those that the script went on from, and those after."""
@@ -207,11 +205,6 @@ class Attempt:
     def epochs_behind(self) -> int:
         """Whole epochs that lie behind the update from which it went on."""
         return sum(each[-1][0] <= self.origin for each in epochs(self.whole))
-
-    @property
-    def epochs_left(self) -> int:
-        """Epochs, and the one that was begun, that are still to be gone through."""
-        return len(epochs(self.whole)) - self.epochs_behind
 
 
 def differing(whole: Digests, resumed: Digests, *, common: bool = True) -> list[str]:

@@ -14,8 +14,6 @@ from harness.resume.rows import Kind, other_rows
 SCORE = re.compile(r"best|patience|wait|bad_epochs|no_improve|without|stale|since", re.IGNORECASE)
 """Names of what decides which checkpoint is best and when to stop."""
 
-DIGEST = re.compile(r"[0-9a-f]{16}")
-
 
 def evidence_of_rows(attempt: Attempt, kind: Kind) -> Evidence | None:
     """What became of the rows, if it is this."""
@@ -48,11 +46,6 @@ def end_differs(attempt: Attempt) -> bool:
     """Whether a model that is not trained has other weights where it is evaluated after the last update."""
     whole, resumed = attempt.whole.end, attempt.resumed.end
     return whole is not None and resumed is not None and bool(differing(whole.others, resumed.others))
-
-
-def is_tensor(value: str) -> bool:
-    """Whether a value of a file is the digest of a tensor of numbers with a point."""
-    return DIGEST.fullmatch(value) is not None
 
 
 def other_values(attempt: Attempt) -> Iterator[tuple[Saved, Saved, str]]:

@@ -7,6 +7,7 @@ the script goes on, so that a kill loses none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any, TextIO
 
 Digests = dict[str, str]
 """Digests of tensors by their names."""
+
+DIGEST = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -167,10 +170,15 @@ class Journal:
             if saved.done and Path(saved.path).is_relative_to(before):
                 self.saves[number] = replace(saved, path=str(after / Path(saved.path).relative_to(before)))
 
-    def checkpoints(self, before: int | None = None) -> Iterator[Saved]:
-        """The files with trained weights that were written to their end before the last update, or that update."""
-        last = len(self.updates) if before is None else before
+    def checkpoints(self) -> Iterator[Saved]:
+        """The files with trained weights that were written to their end before the last update."""
+        last = len(self.updates)
         return (saved for saved in self.saves if saved.done and saved.weights and saved.at < last)
+
+
+def is_tensor(value: str) -> bool:
+    """Whether a value of a file is the digest of a tensor of numbers with a point."""
+    return DIGEST.fullmatch(value) is not None
 
 
 def _frozen(value: Any) -> Any:

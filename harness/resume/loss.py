@@ -26,7 +26,6 @@ class Evidence:
     """The line that saves, where something was not saved; else the line that loads."""
     update: int | None = None
     """The first that is another than without the kill, as the uninterrupted run counts them."""
-    hint: str | None = None
 
 
 class Loss:
@@ -61,7 +60,7 @@ class Loss:
         return Finding(
             expected=evidence.expected,
             observed=evidence.observed,
-            hint=evidence.hint or cls.page.hint,
+            hint=cls.page.hint,
             where=evidence.where or f"{script}:1",
             update=evidence.update,
             check=cls.id,

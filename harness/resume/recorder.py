@@ -119,7 +119,8 @@ class Recorder(Listener):
             self._evaluations.append(digest(event.logits))
         if not self._is_trained(event.model):
             name = type(event.model).__name__
-            self._others.setdefault(name, joined(weights_of(event.model).values()))
+            if name not in self._others:
+                self._others[name] = joined(weights_of(event.model).values())
 
     def _is_trained(self, model: nn.Module) -> bool:
         trained = {id(parameter) for optimizer in self._optimizers for parameter in held_by(optimizer)}

@@ -62,7 +62,8 @@ def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
         own = next(each for each in epochs(attempt.whole) if each[-1][0] >= parting.update)
         before = sum(len(those) for update, those in own if update < parting.update)
         return OtherRows("order", expected, _another_order(_rows(own), before, rows))
-    starts = {0} | {number for number, (update, _) in enumerate(stream) if update - 1 in ends_of_epochs(attempt.whole)}
+    ends = ends_of_epochs(attempt.whole)
+    starts = {0} | {number for number, (update, _) in enumerate(stream) if update - 1 in ends}
     observed = f"those of update {stream[begins][0]}"
     if begins < place and {begins, place} <= starts:
         return OtherRows("order", expected, f"{observed}: an epoch's order comes again")

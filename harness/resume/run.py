@@ -63,8 +63,8 @@ class ResumeReport:
         return {"schema": 1} | asdict(self)
 
 
-def _silent(line: str) -> None:
-    pass
+def silent(line: str) -> None:
+    """Takes a line for each start, and shows none."""
 
 
 def resume_script(
@@ -77,7 +77,7 @@ def resume_script(
     seed: int = 0,
     processes: int = 1,
     places: Callable[[Journal], list[Kill]] | None = None,
-    tell: Callable[[str], None] = _silent,
+    tell: Callable[[str], None] = silent,
 ) -> ResumeReport:
     """Kill a script ``count`` times, start it again each time, and compare with what it does uninterrupted.
 
@@ -224,8 +224,10 @@ def _first_difference(parting: Parting) -> str | None:
         return f"the loss is {_shown(one.losses)} and {_shown(other.losses)}"
     if one.gradients != other.gradients or parting.state:
         return "other gradients are used"
-    if one.lr != other.lr or one.scale != other.scale:
-        return "another learning rate or scale is used"
+    if (one.lr, one.options) != (other.lr, other.options):
+        return "another learning rate or weight decay is used"
+    if (one.scale, one.skipped) != (other.scale, other.skipped):
+        return "a GradScaler does something else"
     if differing(one.others, other.others) or one.evaluations != other.evaluations:
         return "models that are evaluated say something else"
     return None
@@ -248,9 +250,10 @@ def _kill(
     try:
         killed = machine.start(place=kill.place, timeout=patience)
         if not killed.journals[0].killed:
+            said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
             raise CannotTry(
                 f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
-                f"come there before; {killed.said.strip() or 'it said nothing'}"
+                f"come there before; {said or 'it said nothing'}"
             )
         most = 2 * len(whole.journals[0].updates) + 1
         resumed = machine.start(arguments, most_updates=most, timeout=patience)
@@ -260,7 +263,7 @@ def _kill(
     if failed:
         raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
     attempts = [
-        Attempt(kill, *journals)
+        Attempt(kill, *journals, hung=patience if resumed.timed_out else None)
         for journals in zip(whole.journals, again.journals, killed.journals, resumed.journals, strict=True)
     ]
     return attempts, killed.seconds + resumed.seconds

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from harness.resume.digests import values_in
-from harness.resume.journal import Loaded, Moved, Saved
+from harness.resume.journal import Loaded, Moved, Saved, is_tensor
 from harness.resume.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.locate import Locator
@@ -133,14 +133,14 @@ class Files:
     def _begins(self, saved: Any, path: Path | None) -> Saved:
         self.written += 1
         values = values_in(saved)
-        current = self.recording.current_weights()
         event = Saved(
             number=self.written,
             at=self.recording.updates,
             pending=self.recording.pending,
             path=IN_MEMORY if path is None else self._shown(path),
             values=values,
-            weights=bool(current.intersection(values.values())),
+            weights=any(is_tensor(each) for each in values.values())
+            and not self.recording.current_weights().isdisjoint(values.values()),
             where=self.locator.where(),
         )
         self.recording.writer.write(event)

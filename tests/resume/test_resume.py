@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
+from harness.resume import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,6 +134,23 @@ def test_a_script_that_begins_anew(tmp_path: Path) -> None:
     assert "> 24 |" in result.stderr
     assert "whose checkpoint is checkpoint.pt\n" in result.stderr
     assert resume(tmp_path, "--resume-args", "--resume", "train.py").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_script_that_hangs_after_the_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        script(tmp_path)
+        .joinpath("train.py")
+        .read_text()
+        .replace("    kept =", "    import time; time.sleep(1e6)\n    kept =")
+    )
+    (tmp_path / "train.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "PATIENCE", 2.0)
+    monkeypatch.setattr(run, "LEAST_PATIENCE", 5.0)
+    (found,) = run.resume_script("train.py", count=1).findings
+    assert found.check == "resume::fails"
+    assert re.fullmatch(r"it had not ended after \d+ s, 0 updates later", found.observed)
 
 
 @pytest.mark.slow

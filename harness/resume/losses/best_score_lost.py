@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from harness.resume.attempt import Attempt
-from harness.resume.evidence import SCORE, is_tensor, other_files, other_values, stops_by_score
+from harness.resume.evidence import SCORE, other_files, other_values, stops_by_score
+from harness.resume.journal import is_tensor
 from harness.resume.loss import Evidence, Loss
 
 
@@ -25,7 +26,7 @@ class BestScoreLost(Loss):
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         if attempt.anew or attempt.parting is not None:
             return None
-        if attempt.excess and stops_by_score(attempt):
+        if stops_by_score(attempt):
             return Evidence(
                 f"{len(attempt.whole.updates)} updates, as without the kill",
                 f"{attempt.made}: it is decided by another score or count when to stop",

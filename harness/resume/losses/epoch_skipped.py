@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from harness.resume.attempt import Attempt
-from harness.resume.evidence import stops_by_score
 from harness.resume.loss import Evidence, Loss
 from harness.resume.rows import other_rows
 
@@ -33,7 +32,7 @@ class EpochSkipped(Loss):
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         rows = other_rows(attempt)
-        if attempt.anew or attempt.excess >= 0 or (attempt.parting is None and stops_by_score(attempt)):
+        if attempt.anew or attempt.excess >= 0:
             return None
         if rows is not None and rows.kind not in ("epoch skipped", "order"):
             return None

@@ -26,7 +26,12 @@ class Fails(Loss):
         end = attempt.resumed.end
         if end is not None and end.crashed is None:
             return None
-        said = "it ended without a word" if end is None or end.crashed is None else end.crashed.strip().splitlines()[-1]
+        if end is not None and end.crashed is not None:
+            said = end.crashed.strip().splitlines()[-1]
+        elif attempt.hung is not None:
+            said = f"it had not ended after {attempt.hung:.0f} s, {len(attempt.resumed.updates)} updates later"
+        else:
+            said = "it ended without a word"
         return Evidence(
             f"to go on after a kill at update {attempt.kill.at}",
             said,
