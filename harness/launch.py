@@ -10,9 +10,9 @@ import faulthandler
 import json
 import logging
 import multiprocessing.connection
+import multiprocessing.resource_tracker
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -25,6 +25,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from harness.afterwards import afterwards
 from harness.compat import accelerates_variable, join_processes
 from harness.errors import CannotTry
 
@@ -191,7 +192,12 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
             f"{processes} processes need as many GPUs, found {torch.cuda.device_count()}; ask for fewer, or set "
             "ACCELERATE_USE_CPU=true"
         )
-    with tempfile.TemporaryDirectory(prefix="harness-ranks-") as folder, _environment(environment):
+    with (
+        tempfile.TemporaryDirectory(prefix="harness-ranks-") as folder,
+        afterwards(Path(folder)),
+        _environment(environment),
+        _held_back(signal.SIGINT),
+    ):
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -218,7 +224,7 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
 
 
 def _rank(function: Callable[[], Result], folder: str, patience: float) -> Result:
-    _end_with_the_parent(folder)
+    _end_with_the_parent()
     last_seen = Path(folder, f"{LAST_SEEN}{os.environ['RANK']}")
     with (
         interrupted_once(interrupting()) as interrupted,
@@ -227,6 +233,7 @@ def _rank(function: Callable[[], Result], folder: str, patience: float) -> Resul
         process_group(patience),
     ):
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # what was held back comes now
             result = function()
             if interrupted:
                 raise KeyboardInterrupt  # or the launcher would wait for it
@@ -240,14 +247,28 @@ def _rank(function: Callable[[], Result], folder: str, patience: float) -> Resul
             raise
 
 
-def _end_with_the_parent(folder: str) -> None:
-    """End this process at once, and remove the folder, when the process that started it is killed."""
+@contextmanager
+def _held_back(number: signal.Signals) -> Iterator[None]:
+    """Processes that are started inside get the signal when they let it through, and not while they import; this one
+    gets it as before, in a thread that does not hold it back."""
+    over = threading.Event()
+    threading.Thread(target=over.wait, daemon=True).start()
+    multiprocessing.resource_tracker.ensure_running()  # it would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        over.set()
+
+
+def _end_with_the_parent() -> None:
+    """End this process at once when the process that started it is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def wait() -> None:
         multiprocessing.connection.wait([parent.sentinel])
-        shutil.rmtree(folder, ignore_errors=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()

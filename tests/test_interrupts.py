@@ -66,6 +66,13 @@ def read_until(process: subprocess.Popen[str], pattern: str) -> str:
     raise AssertionError(f"it ended before {pattern}: {shown[-2000:]}")
 
 
+def command_of(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def wait_for(condition: Callable[[], bool]) -> bool:
     until = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < until:
@@ -119,6 +126,21 @@ def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: si
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted
     assert record.updates > 0
+    assert not processes_of(f"HARNESS_TEST_RUN={tmp_path}")
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+def test_so_while_the_ranks_import(long_run: list[str], tmp_path: Path) -> None:
+    command = [*long_run, "--loop", "accelerate", "--processes", "2"]
+    with started(command, HARNESS_TEST_RUN=str(tmp_path)) as process:
+        ours = f"HARNESS_TEST_RUN={tmp_path}"
+        assert wait_for(lambda: any(b"spawn_main" in command_of(each) for each in processes_of(ours)))
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert "harness: interrupted" in errors
+    assert "Traceback" not in errors
     assert not processes_of(f"HARNESS_TEST_RUN={tmp_path}")
 
 
