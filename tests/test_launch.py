@@ -38,6 +38,7 @@ def processes_of(name: str) -> list[str]:
     return [pid for pid in found if int(pid) != os.getpid()]
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_ranks() -> None:
     assert in_processes(ranks.numbers, processes=2) == [[0, 10], [0, 10]]
 
@@ -46,14 +47,19 @@ def test_results_come_in_the_order_of_the_ranks() -> None:
     ("function", "says"),
     [
         (ranks.one_raises, r"rank 1: ValueError: no such label \(.*ranks\.py:\d+\)"),
-        (ranks.one_cannot_try, r"^data folder nowhere not found$"),
-        (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
-        (ranks.one_exits, r"rank 1 ended with exit status 3 and no error; all ranks were ended"),
-        (
-            ranks.one_hangs_below_python,
-            r"hung for 4 s: rank 1 without a trace; all ranks were ended \(rank 0 at .*\)",
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                (ranks.one_cannot_try, r"^data folder nowhere not found$"),
+                (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
+                (ranks.one_exits, r"rank 1 ended with exit status 3 and no error; all ranks were ended"),
+                (
+                    ranks.one_hangs_below_python,
+                    r"hung for 4 s: rank 1 without a trace; all ranks were ended \(rank 0 at .*\)",
+                ),
+                (ranks.one_hangs, r"hung for 4 s: rank 1 at .*ranks\.py:\d+ in one_hangs; all ranks were ended"),
+            )
         ),
-        (ranks.one_hangs, r"hung for 4 s: rank 1 at .*ranks\.py:\d+ in one_hangs; all ranks were ended"),
     ],
 )
 def test_one_rank_ends_all(function: Callable[[], Any], says: str, monkeypatch: pytest.MonkeyPatch) -> None:

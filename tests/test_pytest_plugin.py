@@ -52,6 +52,7 @@ def test_contract_of_an_own_recipe(project: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.slow
 def test_contract_of_three_classes(project: pytest.Pytester, small: Recipe) -> None:
     three = RECIPES["tiny-three"].with_(name="three", data=small.data + "-three", epochs=1)
     rows = {"train": 48, "validation": 24, "test": 12}
@@ -207,6 +208,7 @@ def test_of_names(recipe, request):
 OPTION = "def pytest_addoption(parser):\n    parser.addoption('--recipe')\n"
 
 
+@pytest.mark.slow
 def test_nothing_changes_in_a_suite_that_does_not_use_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

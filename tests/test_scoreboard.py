@@ -169,6 +169,7 @@ class Shared:
     def close(self) -> None: ...
 
 
+@pytest.mark.slow
 def test_the_board_of_three_scripts(
     folder: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -192,6 +193,7 @@ def test_the_board_of_three_scripts(
     assert f"| {HARNESS} | 2 | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 0 |" in table.read_text()
 
 
+@pytest.mark.slow
 def test_a_script_that_crashes_or_goes_on_is_broken(folder: Path, pytestconfig: pytest.Config) -> None:
     (folder / "bug.py").write_text(RIGHT + "raise SystemExit('no')\n")
     (folder / "right.py").write_text(RIGHT + "import time\ntime.sleep(600)\n")

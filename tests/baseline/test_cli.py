@@ -93,6 +93,7 @@ def test_without_a_baseline(mine: Path, tmp_path: Path) -> None:
     assert "no baseline" in done.output
 
 
+@pytest.mark.slow
 def test_new_seeds_are_trained_for_the_comparison(
     recorded: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,7 @@ def test_the_documents_say_nothing_of_other_metrics(baseline: Baseline) -> None:
         same_results([baseline, other])
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded, accepted, run and compared, with a module of one's own named as seen from the folder."""
     monkeypatch.chdir(tmp_path)

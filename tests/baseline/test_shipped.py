@@ -39,6 +39,7 @@ def test_seeds(name: str) -> None:
     assert baseline.reason
 
 
+@pytest.mark.slow
 def test_the_loops_results_are_the_same() -> None:
     """As docs/baselines.md says: all pairs are equivalent, and no pair's seeds are too few for the margin."""
     (loops,) = loops_of(FOLDER)

@@ -132,6 +132,7 @@ def test_equal_recordings_leave_room_for_rounding(tmp_path: Path) -> None:
     assert compare(baseline, "training", {RELATIVE: 0.95, ACHIEVED: 0.297}, {}, CPU).outcome == "fails"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean", "least", "most"), [(1.0, 0.002, 0.02), (0.9, 0.99, 1.0)])
 def test_false_alarms_are_as_rare_as_promised_and_a_tenth_is_seen(mean: float, least: float, most: float) -> None:
     """Over many baselines of ten runs with a spread of 1 %: one comparison in a hundred is flagged, a tenth always."""

@@ -81,6 +81,7 @@ def test_evaluation(benchmark: Any, subject: Subject, throughput: Keeper, monkey
         throughput(name_of("evaluation", run), {RELATIVE: ratio}, figures, weights=subject.weights)
 
 
+@pytest.mark.slow
 def test_tokenization(benchmark: Any, subject: Subject, throughput: Keeper) -> None:
     run = subject.run
     found = side_by_side(benchmark, lambda: tokenized(run), lambda: tokenized_bare(run), subject, rounds=9)

@@ -36,7 +36,8 @@ class CheckFolder(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         for case in cases_of(self.path.parent):
             item = CaseItem.from_parent(self, name=case.name, case=case)
-            if case.kind in KINDS or case.processes > 1:  # each takes a second or two, and there are nearly 200
+            further = case.kind in KINDS or case.name.startswith("right_")
+            if further or case.processes > 1:  # each takes a second or two, and there are more than 300
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")

@@ -22,6 +22,7 @@ BY_EXAMPLES = {
 of floating-point numbers, which none of the nine scripts has."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case.kind == "as it is"], ids=lambda case: case.name)
 def test_a_script_as_it_is_is_not_flagged(case: Case, pytestconfig: pytest.Config) -> None:
     if case.needed:

@@ -103,6 +103,7 @@ def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> No
     assert {path: path.read_bytes() for path in (english, german)} == {p: applied[p] for p in (english, german)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
@@ -166,6 +167,7 @@ def test_one_file_and_its_time_limit(harness: Callable[..., Result], tmp_path: P
     assert 2 <= record["blocks"][0]["seconds"] < 60
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_said(
     harness: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def found(script: str, folder: Path, *launcher: str) -> list[str]:
     return [each["check"] for each in json.loads((folder / "found.json").read_text())["findings"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", FAULTS)
 def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path) -> None:
     check, versions = FAULTS[script]

@@ -13,7 +13,9 @@ from tests.golden.runs import CHECKED, FOLDER, RUNS, golden
 
 
 @pytest.mark.skipif(FOREIGN, reason="recorded with other versions")
-@pytest.mark.parametrize("name", [*CHECKED, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS)])
+@pytest.mark.parametrize(
+    "name", ["flat", *(pytest.param(name, marks=pytest.mark.slow) for name in [*CHECKED, *RUNS] if name != "flat")]
+)
 def test_a_run_says_what_it_said(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     kept = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     found = golden(name, tmp_path, server_of(pytestconfig))

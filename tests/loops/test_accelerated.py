@@ -104,6 +104,7 @@ def test_separate_state_is_put_back() -> None:
     assert (outside.mixed_precision, outside.gradient_accumulation_steps) == ("no", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["accelerate", "trainer"])
 def test_a_run_leaves_accelerates_state_as_it_was(small: Recipe, loop: str) -> None:
     Accelerator()
@@ -112,6 +113,7 @@ def test_a_run_leaves_accelerates_state_as_it_was(small: Recipe, loop: str) -> N
     assert before == AcceleratorState._shared_state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -128,6 +130,7 @@ def test_other_values(small: Recipe, changes: dict[str, object]) -> None:
     assert not record.failed, record.findings
 
 
+@pytest.mark.slow
 def test_a_model_without_bf16(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe does not ask for it."""
     replayed_in = equivalence.replayed_in

@@ -53,6 +53,7 @@ def test_watched_run_equals_the_document_loop(small: Recipe) -> None:
     assert all(torch.equal(tensor, weights[name]) for name, tensor in expected.items())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
 def test_same_seed_twice(small: Recipe) -> None:
     (first_losses, first), (second_losses, second) = watched(small), watched(small)
@@ -65,7 +66,10 @@ def test_another_seed_is_another_run(small: Recipe) -> None:
     assert watched(small)[0] != watched(small.with_(seed=43))[0]
 
 
-@pytest.mark.parametrize(("updates", "epochs_ended"), [(1, 0), (8, 0), (9, 1), (None, 2)])
+@pytest.mark.parametrize(
+    ("updates", "epochs_ended"),
+    [(1, 0), (9, 1)] + [pytest.param(*each, marks=pytest.mark.slow) for each in [(8, 0), (None, 2)]],
+)
 def test_stops_after_updates(small: Recipe, updates: int | None, epochs_ended: int) -> None:
     """The small corpus has 8 batches an epoch; an epoch that is cut at its last batch has not been evaluated."""
     run, ended = prepared(small), []

@@ -21,6 +21,7 @@ def record(small: Recipe) -> RunRecord:
     return run_recipe(small.with_(loop="trainer"))
 
 
+@pytest.mark.slow
 def test_every_check_holds(record: RunRecord) -> None:
     assert not record.failed, record.findings
     assert record.updates == record.updates_planned == 16
@@ -29,6 +30,7 @@ def test_every_check_holds(record: RunRecord) -> None:
     assert record.check("equivalence::trainer-without-its-differences-is-the-plain-loop").outcome == "holds"
 
 
+@pytest.mark.slow
 def test_differences_are_stated_and_measured(record: RunRecord) -> None:
     clipping, *adamw, groups, order, then = record.differences
     assert (clipping.what, clipping.there, clipping.by_hand) == ("gradient clipping (max_grad_norm)", "1.0", "none")
@@ -58,6 +60,7 @@ def test_no_setting_of_adamw_is_left_out(small: Recipe) -> None:
     assert listed["AdamW's betas"] == ("(0.5, 0.5)", "(0.9, 0.999)")
 
 
+@pytest.mark.slow
 def test_differences_are_printed(record: RunRecord) -> None:
     lines = list(outcome_lines(record, None))
     start = lines.index('Trainer is not the loop by hand, which has "the same defaults"; each difference alone:') + 2

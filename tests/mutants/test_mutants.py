@@ -143,6 +143,7 @@ def test_mutant_is_caught(mutant: Mutant, small: Recipe, request: pytest.Fixture
             assert finding.expected != "something that can be checked", f"caught by a crash: {finding}"
 
 
+@pytest.mark.slow
 @each_mutant
 def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.FixtureRequest) -> None:
     if mutant.processes > 1:

@@ -76,6 +76,7 @@ def test_what_cannot_run(arguments: list[str], says: str, tmp_path: Path, monkey
     assert says in result.output
 
 
+@pytest.mark.slow
 def test_a_script_that_survives(tmp_path: Path) -> None:
     """Its own folder is as it was, and the report has the keys of the contract."""
     result = resume(script(tmp_path), "--kills", "3", "--json", "report.json", "train.py")

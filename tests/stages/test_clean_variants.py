@@ -43,6 +43,7 @@ def reason(record: RunRecord, check: str) -> str:
     return record.check(check).reason or ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -76,6 +77,7 @@ def test_converged_run(small: Recipe, tmp_path: Path) -> None:
     no_error(small.with_(data=str(tmp_path), lr=1e-3, schedule="cosine", epochs=147))
 
 
+@pytest.mark.slow
 def test_progress_bars_switched_off(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     import tqdm.asyncio
     import tqdm.std
@@ -98,6 +100,7 @@ def test_data_folder_is_left_as_it_was(small: Recipe) -> None:
     assert sorted(Path(small.data).rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_an_older_run_hides_nothing(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tokenizer that a new library version broke is seen, though the same data was tokenized before."""
     from transformers import PreTrainedTokenizerFast
@@ -116,7 +119,7 @@ def test_an_older_run_hides_nothing(small: Recipe, monkeypatch: pytest.MonkeyPat
     assert "tokenize::pairs-carry-token-type-ids" in found
 
 
-@pytest.mark.parametrize("updates", [1, 7, 8, 9, 16])
+@pytest.mark.parametrize("updates", [1, 9, *(pytest.param(each, marks=pytest.mark.slow) for each in (7, 8, 16))])
 def test_stopped_early(small: Recipe, updates: int) -> None:
     assert no_error(small, updates=updates).updates == updates
 
@@ -137,6 +140,7 @@ def test_one_sentence(small: Recipe, loop: str, tmp_path: Path) -> None:
     assert "text_columns" in reason(record, "tokenize::pairs-carry-token-type-ids")
 
 
+@pytest.mark.slow
 def test_all_of_sst2(tmp_path: Path) -> None:
     """Rows in SST-2's numbers and layout: 8419 batches an epoch, 25257 updates."""
     sizes = CLAIMS["split-sizes"].expected["glue/sst2"]
@@ -212,6 +216,7 @@ def _masked_words_only(folder: Path) -> None:
     _save_tokenizer(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("save", [_distilbert, _electra, _sharded, _pickled, _old_names, _masked_words_only])
 def test_other_checkpoints(small: Recipe, tmp_path: Path, save: Callable[[Path], None]) -> None:
     save(tmp_path)
