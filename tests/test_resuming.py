@@ -124,6 +124,7 @@ def without_metrics(state: dict[str, Any]) -> None:
     state["epochs"] = []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loses",
     [without_trace, without_random_state, without_optimizer, without_schedule, without_weights, without_metrics],

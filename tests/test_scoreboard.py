@@ -208,6 +208,7 @@ def test_a_script_that_crashes_or_goes_on_is_broken(folder: Path, pytestconfig: 
     assert "made no optimizer step" in str(trains_not.not_asked)
 
 
+@pytest.mark.slow
 def test_a_command_runs_in_a_copy_of_its_folder(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "repository").mkdir()
     (tmp_path / "repository" / "train.py").write_text(

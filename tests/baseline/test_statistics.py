@@ -34,6 +34,7 @@ def test_false_alarms_at_the_nominal_rate(seeds: int, runs: int, alpha: float) -
     assert simulated(0.0, seeds=seeds, runs=runs, alpha=alpha) == pytest.approx(alpha, abs=4 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "runs"), [(20, 1), (20, 5)])
 def test_power_as_stated(seeds: int, runs: int) -> None:
     """The stated power is that of a spread that was measured exactly; a simulated one varies around it."""

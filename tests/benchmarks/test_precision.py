@@ -53,6 +53,7 @@ def loss_of(name: str, subject: Subject) -> float:
         return called(**batch).loss.item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNITS)
 def test_precision(benchmark: Any, subject: Subject, throughput: Keeper, name: str) -> None:
     run, document = subject.run, subject.document

@@ -20,6 +20,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,6 +85,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
             yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
 
 
+@cache
 def all_cases() -> list[Case]:
     """The scripts as they are, and every folder's."""
     names = sorted(script.name for script in SCRIPTS.glob("*.py"))
@@ -98,11 +100,16 @@ def edited(script: Path, edits: Iterable[dict[str, str]] = ()) -> str:
     for edit in edits:
         assert text.count(edit["old"]) == 1, f"{script.name}: {text.count(edit['old'])} times {edit['old']!r}"
         text = text.replace(edit["old"], edit["new"])
+    for pattern, keyword in _installed_keywords():
+        text = re.sub(pattern, rf"\1{keyword}=", text)
+    return text
+
+
+@cache
+def _installed_keywords() -> list[tuple[str, str]]:
     named_anew = (
         (r"( )eval_strategy=", evaluation_strategy),
         (r"( )processing_class=", processing_class),
         (r"(from_pretrained\(.*, )dtype=", weights_dtype),
     )
-    for pattern, keyword in named_anew:
-        text = re.sub(pattern, rf"\1{next(iter(keyword('')))}=", text)
-    return text
+    return [(pattern, next(iter(keyword("")))) for pattern, keyword in named_anew]
