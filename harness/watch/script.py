@@ -202,6 +202,11 @@ class Ending:
     """The script's line that raised."""
 
 
+_defined: list[dict[str, Any]] = []
+"""What the latest script defined. Python keeps that until it ends, and so must we: where a DataLoader's iterator is
+collected as garbage before, each of its workers is waited for in vain for 5 seconds."""
+
+
 def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
     """Run the script, or the module where there is no path, up to the end of the threads that Python waits for."""
     from harness.watch.monitor import UpdateLimitReached
@@ -209,10 +214,7 @@ def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
     before = set(threading.enumerate())
     try:
         try:
-            if path is None:
-                runpy.run_module(script, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(str(path), run_name="__main__")
+            _run(script, path)
         except UpdateLimitReached:
             return Ending()
         except SystemExit as ended:
@@ -229,6 +231,18 @@ def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
         places = [locator.shown((frame.f_code.co_filename, line)) for frame, line in frames]
         return Ending(crashed, crashed, places[-1] if places else None)
     return Ending()
+
+
+def _run(script: str, path: Path | None) -> None:
+    try:
+        if path is None:
+            _defined[:] = [runpy.run_module(script, run_name="__main__", alter_sys=True)]
+        else:
+            _defined[:] = [runpy.run_path(str(path), run_name="__main__")]
+    except BaseException as ended:
+        frames = [frame for frame, _ in traceback.walk_tb(ended.__traceback__)]
+        _defined[:] = [frame.f_globals for frame in frames if frame.f_globals.get("__name__") == "__main__"]
+        raise
 
 
 def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:

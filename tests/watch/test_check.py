@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import textwrap
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from harness import catalogue
+from harness.watch.locate import Locator
 from harness.watch.monitor import MOST_STOPS
+from harness.watch.script import run_as_main
 from tests.checks.server import Done, server_of
 
 TRAINS = """
@@ -446,3 +449,21 @@ def test_a_script_that_writes_its_updates_itself(check) -> None:
     assert "note: updates are made without an optimizer of torch" in checked.stderr
     assert "loss::not-finite" in checked.found["held"]
     assert "gradients::cut-off" not in checked.found["held"]
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(1)", "1 / 0"])
+def test_what_a_script_defined_is_kept_as_python_does(end: str, tmp_path: Path) -> None:
+    """A DataLoader's iterator that is collected before its process ends waits 5 seconds for each of its workers."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "class Left:\n"
+        "    def __del__(self, path=Path(__file__).with_name('gone')):\n"
+        "        path.touch()\n"
+        "left = Left()\n"
+        "def refers_to_it():\n"
+        "    return left\n" + end
+    )
+    run_as_main(str(script), script, Locator(script))
+    gc.collect()
+    assert not (tmp_path / "gone").exists()
