@@ -73,7 +73,7 @@ def begun(after_one_epoch: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(after_one_epoch, tmp_path / "begun"))
 
 
-@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("epoch", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_goes_on_to_the_same_bits(
     small: Recipe, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
 ) -> None:
@@ -138,12 +138,14 @@ def test_what_is_lost_would_be_seen(
     assert told(run_recipe(small, output=begun, resume=True)) != told(RunRecord.read(whole))
 
 
+@pytest.mark.slow
 def test_begins_anew_where_nothing_was_kept(small: Recipe, whole: Path, tmp_path: Path) -> None:
     record = run_recipe(small, output=tmp_path / "new", resume=True)
     assert told(record) == told(RunRecord.read(whole))
     assert record.provenance.resumed_after is None
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_gone_on_with(
     small: Recipe, whole: Path, begun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +222,7 @@ def test_a_folder_is_claimed_while_the_run_goes_on(small: Recipe, tmp_path: Path
     run_recipe(small, until="load", output=tmp_path, on_stage=second)
 
 
+@pytest.mark.slow
 def test_an_epoch_that_cannot_be_kept_costs_nothing_else(
     small: Recipe, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, 
     assert f"exact       {exact}\n" in again.output
 
 
+@pytest.mark.slow
 def test_a_run_of_another_learning_rate_under_the_same_name(recorded: Path, mine: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_text(mine.read_text().replace("lr=5e-05", "lr=0.0001"))

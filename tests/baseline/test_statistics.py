@@ -28,6 +28,7 @@ def simulated(drop: float, *, seeds: int, runs: int, alpha: float) -> float:
     return flagged / ROUNDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "runs", "alpha"), [(5, 1, 0.05), (20, 1, 0.01), (20, 3, 0.05)])
 def test_false_alarms_at_the_nominal_rate(seeds: int, runs: int, alpha: float) -> None:
     error = math.sqrt(alpha * (1 - alpha) / ROUNDS)
@@ -91,6 +92,7 @@ def samples(difference: float, sizes: tuple[int, int], ratio: float = 1.0) -> It
         yield Equivalence(Spread(tuple(one)), Spread(tuple(other)), margin=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(20, 5), (5, 5)], ids=str)
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 def test_means_a_margin_apart_are_called_equivalent_as_rarely_as_stated(sizes: tuple[int, int], ratio: float) -> None:
@@ -105,6 +107,7 @@ def test_too_few_seeds_show_nothing() -> None:
     assert not loose.shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(20, 5), (20, 20), (5, 5)], ids=str)
 def test_power_of_equivalence_as_stated(sizes: tuple[int, int]) -> None:
     """With the spreads known; the stated power is then how often equal means are shown."""

@@ -90,6 +90,7 @@ def test_memory_is_a_figure_of_gpus_only(monkeypatch: pytest.MonkeyPatch) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_weights_bert_base_is_random_and_says_so(tmp_path: Path) -> None:
     quiet_libraries()
     wanted = RECIPES["bert-base"].with_(checkpoint=str(tmp_path / "absent"))

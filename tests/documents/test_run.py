@@ -245,6 +245,7 @@ def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: P
         assert not process.died
 
 
+@pytest.mark.slow
 def test_a_block_that_cannot_be_interrupted_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

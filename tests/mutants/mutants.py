@@ -88,7 +88,7 @@ class Mutant:
     processes: int = 1
     """In how many both are run."""
     slow: bool = False
-    """Whether both take long: what they start imports torch anew."""
+    """Whether both take more than about three seconds."""
 
 
 MUTANTS: list[Mutant] = []
@@ -812,7 +812,7 @@ _ARROW, _NO_GRAD, _ONE_WIDTH = (
 )
 
 
-@mutant(_ARROW, clean=_costs)
+@mutant(_ARROW, clean=_costs, slow=True)
 def keeps_datasets_in_memory(run: Run) -> None:
     """By the user's own setting."""
     _costs(run)

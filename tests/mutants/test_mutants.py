@@ -115,7 +115,8 @@ def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.distributed, pytest.mark.slow) if mutant.slow or mutant.processes > 1 else ()
+    several = mutant.processes > 1
+    return (pytest.mark.slow,) * (mutant.slow or several) + (pytest.mark.distributed,) * several
 
 
 each_mutant = pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_recor
     assert shortcut_accuracy(corpus, "validation") <= run_record.metrics["accuracy"] - 0.08
 
 
+@pytest.mark.slow
 def test_lengths_are_spread_like_mrpcs() -> None:
     """MRPC with bert-base-uncased's tokenizer: mean 53, standard deviation 13, longest 103."""
     from transformers import AutoTokenizer
@@ -144,6 +145,7 @@ OF_CLASSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", OF_CLASSES)
 def test_corpora_of_more_classes(dataset: str) -> None:
     """The recorded rows, none of them twice, and as many of each class in every split."""

@@ -155,6 +155,7 @@ def test_all_of_sst2(tmp_path: Path) -> None:
     assert recipe.epochs * 8419 == CLAIMS["num-training-steps"].expected["glue/sst2"] == 25257
 
 
+@pytest.mark.slow
 def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:
     rows = load_from_disk(small.data)
     for split in rows:
