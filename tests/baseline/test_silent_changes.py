@@ -22,9 +22,10 @@ def recorded(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Baselin
     ("name", "first"),
     [
         ("learning rate a tenth", 1),
-        ("learning rate 1 % off", 1),
-        ("no scheduler", 2),
-        ("frozen backbone", 2),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in [("learning rate 1 % off", 1), ("no scheduler", 2), ("frozen backbone", 2)]
+        ),
         ("5 % label noise", None),
     ],
 )

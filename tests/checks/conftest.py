@@ -37,7 +37,8 @@ class CheckFolder(pytest.File):
         for case in cases_of(self.path.parent):
             item = CaseItem.from_parent(self, name=case.name, case=case)
             further = case.kind in KINDS or case.name.startswith("right_")
-            if further or case.processes > 1:  # each takes a second or two, and there are more than 300
+            started = case.processes > 1 or case.environment
+            if further or started:  # each takes a second or two, and there are more than 300
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")

@@ -436,8 +436,7 @@ def trained_with(**arguments: Any) -> Any:
 
 
 for _left in ({"label_smoothing_factor": 0.1}, {"warmup_steps": 3}, {"max_grad_norm": 0.2}):
-    _trained_with = trained_with(**_left)
-    mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", slow=True, **_TRAINER)(_trained_with)
+    mutant("equivalence::trainer-without-its-differences-is-the-plain-loop", **_TRAINER)(trained_with(**_left))
 
 
 def _with_trainers_update(run: Run, prepared: Any, replay: str = "micro-batches") -> None:

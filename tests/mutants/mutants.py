@@ -812,7 +812,7 @@ _ARROW, _NO_GRAD, _ONE_WIDTH = (
 )
 
 
-@mutant(_ARROW, clean=_costs, slow=True)
+@mutant(_ARROW, clean=_costs)
 def keeps_datasets_in_memory(run: Run) -> None:
     """By the user's own setting."""
     _costs(run)

@@ -116,7 +116,9 @@ def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
     several = mutant.processes > 1
-    return (pytest.mark.slow,) * (mutant.slow or several) + (pytest.mark.distributed,) * several
+    trains_often = mutant.check.startswith(("equivalence::", "costs::"))
+    slow = mutant.slow or several or trains_often
+    return (pytest.mark.slow,) * slow + (pytest.mark.distributed,) * several
 
 
 each_mutant = pytest.mark.parametrize(

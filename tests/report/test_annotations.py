@@ -51,6 +51,7 @@ def test_a_block_is_shown_in_its_document(outcome: str, lines: list[str]) -> Non
     assert list(annotations.of_block(block, "docs/a.md")) == lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("github", [True, False])
 def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SILENT)
