@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness import catalogue
+from harness.compare.differences import CompareReport
 from harness.resume.run import ResumeReport
 from harness.watch.script import CheckReport
 
@@ -35,6 +36,7 @@ def files() -> dict[Path, str]:
         DOCS / "README.md": index(pages),
         DOCS / "report.schema.json": schema(CheckReport, checks, "Finding", "NotLookedAt"),
         DOCS / "resume.schema.json": schema(ResumeReport, losses, "Finding"),
+        DOCS / "compare.schema.json": schema(CompareReport, []),
         **written,
     }
 
@@ -49,7 +51,8 @@ def index(pages: list[dict[str, Any]]) -> str:
         "",
         f"{len(catalogue.checks())} checks and {len(catalogue.losses())} losses (`resume::`), each with a page that",
         "says why it is a bug, what to do, and when it is right all the same; `harness explain CHECK` prints it.",
-        "`report.schema.json` describes what `harness check --json` writes, `resume.schema.json` that of `resume`.",
+        "`report.schema.json` describes what `harness check --json` writes, `resume.schema.json` that of `resume`, and",
+        "`compare.schema.json` that of `compare`.",
     ]
     family = ""
     for page in pages:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 
 from harness import catalogue
+from harness.compare.differences import Cause, CompareReport
 from harness.resume.run import ResumeReport
 from harness.watch.script import CheckReport
 from scripts.check_pages import DOCS, files
@@ -37,3 +39,6 @@ def test_the_schema_describes_a_report() -> None:
     schema = json.loads((DOCS / "resume.schema.json").read_text(encoding="utf-8"))
     assert set(schema["properties"]) == set(ResumeReport("train.py").as_dict())
     assert schema["$defs"]["Finding"]["properties"]["check"]["enum"] == list(catalogue.losses())
+    schema = json.loads((DOCS / "compare.schema.json").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) == set(CompareReport("a.py", "b.py").as_dict())
+    assert set(schema["$defs"]["Difference"]["properties"]["cause"]["enum"]) == set(get_args(Cause))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, documents, explain, matrix, resume, run
+from harness.cli import baseline, check, claims, compare, documents, explain, matrix, resume, run
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
@@ -52,6 +52,7 @@ for command in (
     run.run,
     check.check,
     resume.resume,
+    compare.compare,
     explain.explain,
     baseline.baseline,
     documents.documents,

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -18,14 +19,18 @@ from harness.resume.saves import Files
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import AnyCheck, Monitor, Options, Threads
 from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
 
 PAUSE = 0.5
 """Seconds after which a rank looks again whether its launcher is there."""
 
 
-def main(file: str) -> int:
+Others = Callable[[Orders, Recording], Sequence[Callable[[Monitor], AnyCheck]]]
+"""What makes further listeners, beside the recorder."""
+
+
+def main(file: str, others: Others = lambda orders, recording: ()) -> int:
     orders = Orders.read(Path(file))
     rank = int(os.environ.get("RANK", "0"))
     orders.pid_file(rank).write_text(str(os.getpid()))
@@ -33,10 +38,10 @@ def main(file: str) -> int:
         _end_with(os.getppid())
     path = None if orders.module else readable_script(orders.script)
     with orders.journal(rank).open("a", encoding="utf-8") as journal:
-        return _run(orders, path, journal, rank)
+        return _run(orders, path, journal, rank, others)
 
 
-def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int) -> int:
+def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: Others) -> int:
     def kill() -> NoReturn:
         recording.writer.write(None)
         _end_all(orders, rank)
@@ -53,7 +58,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int) -> int:
         return Recorder(monitor, recording)
 
     locator = Locator(path)
-    threads = Threads(Options((recorder,)), locator)
+    threads = Threads(Options((recorder, *others(orders, recording))), locator)
     main_recorder = recording.recorders[0]
 
     def finish(crashed: str | None, where: str | None = None) -> None:

@@ -42,8 +42,8 @@ class Update:
     """Of each backward pass since the step before."""
     lr: tuple[float, ...]
     """Of each parameter group."""
-    options: str
-    """The groups' other numbers: weight decay, momentum."""
+    options: Digests
+    """The optimizer's class, and what its groups have besides: weight decay, momentum; as they are, by name."""
     scale: float
     """What a GradScaler had multiplied the loss by."""
     skipped: int

@@ -24,6 +24,16 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """What :mod:`harness.compare` keeps of one update, tensors and all."""
+
+    update: int
+    file: str
+    given: str | None = None
+    """What another start has kept: the model is called with that too."""
+
+
+@dataclass(frozen=True)
 class Orders:
     folder: str
     """Where the journals of its processes are written, and their numbers."""
@@ -32,7 +42,8 @@ class Orders:
     module: bool = False
     place: Place = field(default_factory=Place)
     most_updates: int | None = None
-    """End the script where it makes so many: it would not end by itself."""
+    """End the script where it makes so many: it would not end by itself, or no more are asked for."""
+    keep: Keep | None = None
 
     @property
     def file(self) -> Path:
@@ -47,7 +58,8 @@ class Orders:
         found = json.loads(file.read_text(encoding="utf-8"))
         backward = found["place"]["backward"]
         place = Place(**{**found["place"], "backward": tuple(backward) if backward else None})
-        return cls(**{**found, "place": place, "arguments": tuple(found["arguments"])})
+        keep = Keep(**found["keep"]) if found["keep"] else None
+        return cls(**{**found, "place": place, "keep": keep, "arguments": tuple(found["arguments"])})
 
     def journal(self, rank: int) -> Path:
         return Path(self.folder, f"journal-{rank}.jsonl")

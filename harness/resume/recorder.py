@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -39,11 +39,26 @@ class Recording:
         return frozenset(each for recorder in self.recorders for each in recorder.weights().values())
 
 
-class Recorder(Listener):
+class Onlooker(Listener):
+    """A listener that judges nothing."""
+
+    id: ClassVar[str]
+    looked = True
+
+    def lacks(self) -> str:
+        return ""
+
+    def summary(self) -> None:
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        pass
+
+
+class Recorder(Onlooker):
     """Writes a journal of one loop."""
 
-    id: ClassVar[str] = "resume::recorder"
-    looked = True
+    id = "resume::recorder"
 
     def __init__(self, monitor: Monitor, recording: Recording) -> None:
         self.monitor, self._recording = monitor, recording
@@ -66,15 +81,6 @@ class Recorder(Listener):
     @property
     def trained(self) -> bool:
         return bool(self._optimizers)
-
-    def lacks(self) -> str:
-        return ""
-
-    def summary(self) -> None:
-        return None
-
-    def compare(self, summaries: Sequence[Any]) -> None:
-        pass
 
     def _begin_window(self) -> None:
         self._batches: list[BatchTrained] = []
@@ -159,7 +165,7 @@ class Recorder(Listener):
             batches=tuple(self._batches),
             losses=tuple(self._losses),
             lr=tuple(float(group["lr"]) for group in optimizer.param_groups if "lr" in group),
-            options=joined(_options(optimizer)),
+            options=_options(optimizer),
             scale=self._scale,
             skipped=self._skipped,
             weights=self.weights(),
@@ -213,10 +219,13 @@ class Recorder(Listener):
         self._recording.writer.write(End(weights, failed=failed, evaluations=evaluations, others=self._others, **how))
 
 
-def _options(optimizer: Optimizer) -> Iterator[str]:
-    """What the groups were made with, but for the learning rate."""
-    for group in optimizer.param_groups:
-        yield from (f"{name}={group.get(name)}" for name in sorted(optimizer.defaults) if name != "lr")
+def _options(optimizer: Optimizer) -> dict[str, str]:
+    """What the groups were made with, but for the learning rate: one value where all have the same."""
+    found = {"optimizer": type(optimizer).__name__}
+    for name in sorted(optimizer.defaults.keys() - {"lr"}):
+        values = [str(group.get(name)) for group in optimizer.param_groups]
+        found[name] = values[0] if len(set(values)) == 1 else ", ".join(values)
+    return found
 
 
 def _places(indices: Any) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ from harness.findings import Finding
 from harness.resume.attempt import Attempt, Parting, differing
 from harness.resume.journal import Journal
 from harness.resume.judge import findings, shown_by, without_fallback
+from harness.resume.orders import Keep
 from harness.resume.plan import Kill, after_each, kills
 from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start, check_size
 
@@ -95,11 +96,11 @@ def resume_script(
         readable_script(script)
     check_size(Path.cwd())
     command = Command(script, tuple(arguments), module, processes)
-    with _scratch() as scratch:
-        whole = _uninterrupted(scratch.machine(0, command))
+    with scratch() as given:
+        whole = uninterrupted(given.machine(0, command))
         first = whole.journals[0]
         tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
-        again = _uninterrupted(scratch.machine(1, command))
+        again = uninterrupted(given.machine(1, command))
         for one, other in zip(whole.journals, again.journals, strict=True):
             _check_repeats(script, one, other)
         tell("uninterrupted again: the same, bit for bit")
@@ -110,7 +111,7 @@ def resume_script(
         attempts: list[Attempt] = []
         while chosen:
             kill = chosen.pop(0)
-            made, seconds = _kill(scratch.machine(2 + len(report.kills), command), kill, resume_arguments, whole, again)
+            made, seconds = _kill(given.machine(2 + len(report.kills), command), kill, resume_arguments, whole, again)
             attempts += made
             report.seconds["in all"] += seconds
             report.kills.append(_reported(made))
@@ -123,7 +124,7 @@ def resume_script(
 
 
 @dataclass(frozen=True)
-class _Scratch:
+class Scratch:
     """The folder of the copies, which goes with all that runs in them, also where this process is killed."""
 
     root: Path
@@ -134,22 +135,23 @@ class _Scratch:
 
 
 @contextmanager
-def _scratch() -> Iterator[_Scratch]:
+def scratch(prefix: str = "harness-resume-") -> Iterator[Scratch]:
+    """A folder for copies of the working directory."""
     with (
-        TemporaryDirectory(prefix="harness-resume-", ignore_cleanup_errors=True) as name,
+        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
         afterwards(Path(name)) as each,
     ):
-        yield _Scratch(Path(name), each)
+        yield Scratch(Path(name), each)
 
 
-def _uninterrupted(machine: Machine) -> Start:
-    """Run the script to its end.
+def uninterrupted(machine: Machine, most_updates: int | None = None, keep: Keep | None = None) -> Start:
+    """Run the script to its end, or until it has made so many updates.
 
     Raises:
         CannotTry: it crashes, or nothing is trained.
     """
     script = machine.command.script
-    start = machine.start()
+    start = machine.start(most_updates=most_updates, keep=keep)
     machine.remove()
     for journal in start.journals:
         if journal.end is None or journal.end.crashed is not None:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from harness.afterwards import Afterwards
 from harness.errors import CannotTry
 from harness.resume.journal import Journal
-from harness.resume.orders import Orders, Place
+from harness.resume.orders import Keep, Orders, Place
 
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".hg", "__pycache__", ".venv", "venv", ".tox", ".nox", "node_modules", ".mypy_cache", ".pytest_cache"
@@ -41,6 +41,8 @@ class Command:
     arguments: tuple[str, ...] = ()
     module: bool = False
     processes: int = 1
+    python: str = sys.executable
+    """The interpreter."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Start:
 
 class Machine:
     """A copy of the working directory in which a script is started, killed and started again."""
+
+    program: ClassVar[str] = "harness.resume.child"
 
     def __init__(self, root: Path, number: int, command: Command, left_behind: Afterwards) -> None:
         self._left_behind = left_behind
@@ -78,6 +82,7 @@ class Machine:
         place: Place | None = None,
         most_updates: int | None = None,
         timeout: float | None = None,
+        keep: Keep | None = None,
     ) -> Start:
         """Start the script, with ``arguments`` besides its own, and wait for its end or its death."""
         self._starts += 1
@@ -89,6 +94,7 @@ class Machine:
             module=command.module,
             place=place or Place(),
             most_updates=most_updates,
+            keep=keep,
         )
         orders.write()
         begun = time.perf_counter()
@@ -110,7 +116,7 @@ class Machine:
 
     def _spawn(self, orders: Orders, said: TextIO) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - the user's own script
-            [*self._launcher(), sys.executable, "-P", "-m", "harness.resume.child", str(orders.file)],
+            [*self._launcher(), self.command.python, "-P", "-m", self.program, str(orders.file)],
             cwd=self.folder,
             env={**os.environ, "TMPDIR": str(self._home / "tmp"), **self._environment()},
             stdin=subprocess.DEVNULL,
@@ -131,7 +137,7 @@ class Machine:
             return []
         ranks = str(self.command.processes)
         return [
-            *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
+            *(self.command.python, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
             "--no-python",
         ]
 

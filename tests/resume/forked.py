@@ -1,6 +1,6 @@
 """The corpus of ``harness resume``, run by a process that has imported the libraries and forks each start of a script.
 
-    python -m tests.resume.forked [--every-update] [--processes] [NAMES]
+    python -m tests.resume.forked [--every-update] [--processes] [--plain] [NAMES]
     python -m tests.resume.forked --command resume ARGS
 
 What is imported has not computed anything, so that a fork of it is as a process of its own, and seconds quicker. A line
@@ -10,6 +10,7 @@ second form is ``harness resume ARGS`` in that way.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shlex
@@ -25,7 +26,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from harness.errors import CannotTry
-from harness.resume import child
 from harness.resume.journal import Journal
 from harness.resume.orders import Orders
 from harness.resume.plan import Kill, after_each, kills
@@ -35,14 +35,16 @@ from harness.resume.starts import Machine
 CORPUS = Path(__file__).parent / "corpus"
 
 
-def preload() -> None:
-    """Import what scripts of all styles do."""
-    import accelerate  # noqa: F401
-    import datasets  # noqa: F401
+def preload(*, plain: bool = False) -> None:
+    """Import what scripts of all styles do, or only those of plain PyTorch."""
     import torch._dynamo  # noqa: F401, imported by the first optimizer that is made
-    from transformers import BertForSequenceClassification, Trainer  # noqa: F401
 
     import harness.watch.instrument  # noqa: F401
+
+    if not plain:
+        import accelerate  # noqa: F401
+        import datasets  # noqa: F401
+        from transformers import BertForSequenceClassification, Trainer  # noqa: F401
 
 
 class Forked:
@@ -85,7 +87,7 @@ def spawn(machine: Any, orders: Orders, said: TextIO) -> Any:
         os.dup2(said.fileno(), 2)
         os.chdir(machine.folder)
         os.environ["TMPDIR"] = str(machine.folder.parent / "tmp")
-        status = child.main(str(orders.file))
+        status = importlib.import_module(machine.program).main(str(orders.file))
     except SystemExit as ended:
         status = int(ended.code or 0)
     except BaseException:  # noqa: BLE001 - nothing may go up into the process that was forked
@@ -144,7 +146,7 @@ def main(arguments: list[str]) -> None:
         install()
         command(arguments[1:])
     names = [each for each in arguments if not each.startswith("--")]
-    preload()
+    preload(plain="--plain" in arguments)
     install()
     several = "--processes" in arguments
     for entry in scripts():

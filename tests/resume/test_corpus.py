@@ -56,7 +56,7 @@ def test_the_manifest_names_every_script_and_every_loss() -> None:
 
 
 def test_a_right_script_and_one_that_forgets_the_optimizer() -> None:
-    found = results(*QUICK)
+    found = results("--plain", *QUICK)
     for file in QUICK:
         check(SCRIPTS[file], found[file])
     assert [kill["resumed_from"] is None for kill in found[QUICK[0]]["kills"]] == [False, False]

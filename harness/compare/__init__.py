@@ -1,0 +1,1 @@
+"""``harness compare``: where two runs part first, and why."""

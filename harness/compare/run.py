@@ -1,0 +1,146 @@
+"""``harness compare``: both sides from the start, under the recorder, and the first update that differs once more."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from harness.compare import differences
+from harness.compare.differences import CompareReport, Difference
+from harness.errors import CannotTry
+from harness.resume.journal import Journal
+from harness.resume.orders import Keep
+from harness.resume.run import scratch, silent, uninterrupted
+from harness.resume.starts import Command, Machine, check_size
+
+UPDATES = 50
+
+
+class ComparedMachine(Machine):
+    """A copy of the working directory in which a script is started, and keeps what one update is made of."""
+
+    program: ClassVar[str] = "harness.compare.child"
+
+
+def compare_scripts(
+    a: Command, b: Command, *, updates: int = UPDATES, tell: Callable[[str], None] = silent
+) -> CompareReport:
+    """Run both from the start, each in a copy of the working directory, and name what differs first.
+
+    ``updates`` are compared, or all that both make. ``tell`` gets a line for each start.
+
+    Raises:
+        CannotTry: there is no such script, it crashes, or makes no update.
+    """
+    from harness.watch.script import readable_script
+
+    for command in (a, b):
+        if not command.module:
+            readable_script(command.script)
+    check_size(Path.cwd())
+    report = CompareReport(_shown(a, b), _shown(b, a))
+    with scratch("harness-compare-") as given:
+        folder, left_behind = given.root, given.left_behind
+        files = [str(folder / f"kept-{name}.pt") for name in "ab"]
+        number = 0
+
+        def start(command: Command, keep: Keep) -> Journal:
+            nonlocal number
+            machine = ComparedMachine(folder, number, command, left_behind)
+            number += 1
+            found = uninterrupted(machine, most_updates=max(updates, keep.update) + 1, keep=keep)
+            tell(f"{command.script}: {len(found.journals[0].updates)} updates, {found.seconds:.0f} s")
+            return found.journals[0]
+
+        journals = [start(a, Keep(1, files[0])), start(b, Keep(1, files[1], files[0]))]
+        kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
+        whole = [len(each.updates) for each in journals]
+        for each in journals:
+            del each.updates[updates:]
+        report.updates = min(len(each.updates) for each in journals)
+        report.beside = _beside(kept)
+        found = list(differences.given((journals[0], journals[1]), (kept[0], kept[1])))
+        first = differences.parting(journals[0], journals[1])
+        if first is not None:
+            if first > 1:
+                again = [start(a, Keep(first, files[0])), start(b, Keep(first, files[1], files[0]))]
+                report.notes += _not_repeated((a, b), journals, again, first)
+                kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
+            one, other = (each.updates[first - 1] for each in journals)
+            new, report.equal = differences.computed(one, other, kept[0], kept[1])
+            found += _unexplained(found, new, first)
+        if min(whole) <= updates and whole[0] != whole[1]:
+            found.append(
+                Difference(
+                    differences.HYPER,
+                    min(whole) + 1,
+                    "the number of updates",
+                    (_more(whole[0], updates), _more(whole[1], updates)),
+                )
+            )
+        report.differences = sorted(found, key=lambda each: each.update)
+    return report
+
+
+def _unexplained(given: Sequence[Difference], computed: Sequence[Difference], first: int) -> list[Difference]:
+    """Of what is computed otherwise, what no setting explains that differs up to then."""
+    explains = any(
+        each.update <= first and each.cause in (differences.HYPER, differences.KERNEL, differences.OTHER)
+        for each in given
+    )
+    return [] if explains else list(computed)
+
+
+def _more(made: int, updates: int) -> str:
+    return str(made) if made <= updates else f"more than {updates}"
+
+
+def _not_repeated(
+    commands: Sequence[Command], before: Sequence[Journal], again: Sequence[Journal], first: int
+) -> list[str]:
+    """Which of the two was another in its second start."""
+    found = []
+    for command, one, other in zip(commands, before, again, strict=True):
+        alone = differences.parting(one, other)
+        if alone is not None and alone <= first:
+            found.append(
+                f"{command.script} differs from itself in two starts, from update {alone} on: seed what it draws, or "
+                "what is found is chance"
+            )
+    return found
+
+
+def _read(file: str, command: Command) -> Mapping[str, Any]:
+    import torch
+
+    if not Path(file).exists():
+        raise CannotTry(
+            f"nothing was kept of {command.script}: it calls no torch.nn.Module with gradients before its update"
+        )
+    found: Mapping[str, Any] = torch.load(file, weights_only=True)
+    return found
+
+
+def _beside(kept: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+    one, other = (each["environment"] for each in kept)
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return {name: (one.get(name, "none"), other.get(name, "none")) for name in names}
+
+
+def _shown(command: Command, other: Command) -> str:
+    words = [command.script, *command.arguments]
+    return " ".join([command.python, *words] if command.python != other.python else words)
+
+
+def interpreter(name: str) -> str:
+    """The path of a Python interpreter.
+
+    Raises:
+        CannotTry: there is none.
+    """
+    found = shutil.which(name)
+    if found is None:
+        raise CannotTry(f"there is no Python interpreter {name}")
+    return str(Path(found).absolute())

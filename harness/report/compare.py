@@ -1,0 +1,39 @@
+"""The lines of ``harness compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.compare.differences import CompareReport, Difference
+
+NAMED = 4
+"""Tensors that are named."""
+
+
+def outcome_lines(report: CompareReport) -> Iterator[str]:
+    """What differs, the first first; one line where nothing does."""
+    yield f"A  {report.a}"
+    yield f"B  {report.b}"
+    if not report.differ:
+        yield f"the same, bit for bit, in {report.updates} updates"
+    for number, each in enumerate(report.differences):
+        yield f"{'first' if number == 0 else 'also'}, update {each.update}: {each.cause}"
+        yield f"    {_sentence(each)}"
+        if each.tensors:
+            more = f" and {len(each.tensors) - NAMED} more" if len(each.tensors) > NAMED else ""
+            yield f"    in {', '.join(each.tensors[:NAMED])}{more}"
+    for line in report.equal:
+        yield f"equal: {line}"
+    if report.beside:
+        yield "beside: " + ", ".join(f"{name} {one} against {other}" for name, (one, other) in report.beside.items())
+    for note in report.notes:
+        yield f"note: {note}"
+
+
+def _sentence(difference: Difference) -> str:
+    values = " against ".join(difference.values)
+    said = f"{difference.what}: {values}" if values else difference.what
+    if difference.size is None:
+        return said if values else f"{said}: not the same"
+    share = f"apart by {difference.size:.1e} of the largest number"
+    return f"{said}, {share}" + (f"; rounding makes up to {difference.rounding:.0e}" if difference.rounding else "")
