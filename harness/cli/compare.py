@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.compare.differences import CompareReport
 
 
-@click.command(short_help="Where do two runs part first, and why?")
+@click.command(short_help="Name the first update in which two runs part, and why.")
 @click.option("--args-a", default="", metavar="ARGS", help="Arguments of A.")
 @click.option("--args-b", default="", metavar="ARGS", help="Arguments of B.")
 @click.option("--python-a", metavar="PYTHON", help="The interpreter that runs A, which has the harness too.")
@@ -45,7 +45,7 @@ def compare(
     json_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Where do two runs part first, and why?
+    """Name the first update in which two runs part, and why.
 
     A and B are training scripts, or A alone is one, with two argument lists or under two interpreters. Each runs in a
     copy of the working directory; compared are settings, weights, rows, random numbers, and in the first update that
