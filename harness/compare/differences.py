@@ -10,13 +10,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 
 from harness.resume.attempt import differing
-from harness.resume.journal import Journal, Update
+from harness.resume.journal import Digests, Journal, Update
+from harness.watch.facts.batches import tensors_in
 
 Cause = Literal[
     "initialisation",
@@ -33,6 +34,22 @@ RANDOM: Cause = "random state"
 KERNEL: Cause = "another kernel or precision"
 OTHER: Cause = "another computation"
 
+NUMBER = r"\d+(\.\d+)?(e-?\d+)?"
+
+KERNELS = ("fused", "foreach", "capturable")
+"""Options of an optimizer that choose how it computes the same."""
+
+Rung = Literal["model", "options", "window", "rows", "content", "random", "forward", "loss", "gradients", "step"]
+"""What is compared, in the order in which one follows from the other."""
+
+EXPLAINS: dict[Rung, tuple[Rung, ...]] = {
+    "model": ("random", "forward", "loss", "gradients", "step"),
+    "options": ("step",),
+    "window": ("random", "forward", "loss", "gradients", "step"),
+    "content": ("random", "forward", "loss", "gradients", "step"),
+}
+"""What follows from a difference in what is given, in the same update and in those after."""
+
 Kept = Mapping[str, Any]
 """What :class:`harness.compare.look.Look` has kept of an update."""
 
@@ -44,6 +61,7 @@ class Difference:
     """One thing that is not the same on both sides."""
 
     cause: Cause
+    rung: Rung
     update: int
     """The first at which it shows, from 1."""
     what: str
@@ -99,17 +117,15 @@ def _models(a: Update, b: Update, kept_a: Kept, kept_b: Kept) -> Iterator[Differ
     names += [name for name in modules_b if name not in modules_a]
     for name in names[:3]:
         one, other = modules_a.get(name, "none"), modules_b.get(name, "none")
-        same_class = one.partition("(")[0] == other.partition("(")[0]
-        linear = same_class and one.startswith(("Linear", "Embedding", "Conv"))  # its shape is no setting
+        only_numbers = re.sub(NUMBER, "", one) == re.sub(NUMBER, "", other)
+        sized = one.startswith(("Linear", "Embedding", "Conv"))  # what differs there is a shape
         yield Difference(
-            HYPER if same_class and not linear else OTHER, 1, f"module {name or 'the model'}", (one, other)
+            HYPER if only_numbers and not sized else OTHER, "model", 1, f"module {name or 'the model'}", (one, other)
         )
     yield from _weights(a, b, kept_a["weights"], kept_b["weights"])
-    if kept_a["training"] != kept_b["training"]:
-        yield Difference(OTHER, 1, "training mode", (str(kept_a["training"]), str(kept_b["training"])))
     for name, one in kept_a["kernels"].items():
         if one != (other := kept_b["kernels"].get(name, "none")):
-            yield Difference(KERNEL, 1, name, (one, other))
+            yield Difference(KERNEL, "model", 1, name, (one, other))
 
 
 def _weights(
@@ -118,25 +134,23 @@ def _weights(
     common = [name for name in weights_a if name in weights_b]
     only = [name for name in {**weights_a, **weights_b} if name not in common]
     if only:
-        yield Difference(OTHER, 1, "tensors of the model", (_count(weights_a), _count(weights_b)), tuple(only))
+        yield Difference(OTHER, "model", 1, "tensors of the model", (_count(weights_a), _count(weights_b)), tuple(only))
     shaped = [name for name in common if weights_a[name].shape != weights_b[name].shape]
     if shaped:
         one, other = (tuple(each[shaped[0]].shape) for each in (weights_a, weights_b))
-        yield Difference(OTHER, 1, f"shape of {shaped[0]}", (str(one), str(other)), tuple(shaped))
+        yield Difference(OTHER, "model", 1, f"shape of {shaped[0]}", (str(one), str(other)), tuple(shaped))
     typed = [name for name in common if weights_a[name].dtype != weights_b[name].dtype]
     if typed:
         one_type, other_type = (str(each[typed[0]].dtype) for each in (weights_a, weights_b))
-        yield Difference(KERNEL, 1, "type of the weights", (one_type, other_type), tuple(typed))
-    rest = set(shaped) | set(typed)
-    others = [name for name in differing(a.weights, b.weights) if name in common and name not in rest]
-    if others:
-        gaps = {name: gap(weights_a[name], weights_b[name]) for name in others}
+        yield Difference(KERNEL, "model", 1, "type of the weights", (one_type, other_type), tuple(typed))
+    gaps = {name: gap(weights_a[name], weights_b[name]) for name in common if name not in {*shaped, *typed}}
+    if others := [name for name, each in gaps.items() if each.size]:
         worst = max(gaps.values(), key=lambda each: each.size)
-        yield Difference(INITIAL, 1, "the first weights", (), tuple(others), worst.size, worst.rounding)
+        yield Difference(INITIAL, "model", 1, "the first weights", (), tuple(others), worst.size, worst.rounding)
     trained = [{name for name in each.gradients if name in common} for each in (a, b)]
     if frozen := sorted(trained[0] ^ trained[1]):
         one_count, other_count = (f"{len(each)} tensors" for each in trained)
-        yield Difference(OTHER, 1, "what is trained", (one_count, other_count), tuple(frozen))
+        yield Difference(OTHER, "model", 1, "what is trained", (one_count, other_count), tuple(frozen))
 
 
 def _options(a: Journal, b: Journal) -> Iterator[Difference]:
@@ -147,10 +161,12 @@ def _options(a: Journal, b: Journal) -> Iterator[Difference]:
             values = settings[0].get(name, "none"), settings[1].get(name, "none")
             if name not in told and values[0] != values[1]:
                 told.add(name)
-                yield Difference(HYPER, one.at, name, values)
+                yield Difference(KERNEL if name in KERNELS else HYPER, "options", one.at, name, values)
         if "scale" not in told and one.scale != other.scale:
             told.add("scale")
-            yield Difference(KERNEL, one.at, "the factor of the GradScaler", (f"{one.scale:g}", f"{other.scale:g}"))
+            yield Difference(
+                KERNEL, "options", one.at, "the factor of the GradScaler", (f"{one.scale:g}", f"{other.scale:g}")
+            )
 
 
 def _settings_of(update: Update) -> dict[str, str]:
@@ -163,11 +179,11 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
     for one, other in zip(a.updates, b.updates, strict=False):
         if len(one.losses) != len(other.losses):
             counts = str(len(one.losses)), str(len(other.losses))
-            yield Difference(HYPER, one.at, "backward passes for an update", counts)
+            yield Difference(HYPER, "window", one.at, "backward passes for an update", counts)
             return
         sizes = [[len(batch.rows) for batch in each.batches] for each in (one, other)]
         if sizes[0] != sizes[1]:
-            yield Difference(HYPER, one.at, "rows in a batch", (_listed(sizes[0]), _listed(sizes[1])))
+            yield Difference(HYPER, "window", one.at, "rows in a batch", (_listed(sizes[0]), _listed(sizes[1])))
             return
         rows = [[row for batch in each.batches for row in batch.rows] for each in (one, other)]
         if rows[0] != rows[1]:
@@ -175,7 +191,7 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
             return
         contents = [[batch.content for batch in each.batches] for each in (one, other)]
         if contents[0] != contents[1]:
-            yield Difference(OTHER, one.at, "what the same rows hold")
+            yield Difference(OTHER, "content", one.at, "what the same rows hold")
             return
 
 
@@ -184,63 +200,87 @@ def _rows(update: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Jo
     all_a, all_b = (Counter(row for u in each.updates for batch in u.batches for row in batch.rows) for each in (a, b))
     common = sum((all_a & all_b).values())
     if common or isinstance(rows[0][0], int):
-        return Difference(ORDER, update.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6])))
-    return Difference(OTHER, update.at, "the rows, of which none is among the other's,")
+        return Difference(
+            ORDER, "rows", update.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6]))
+        )
+    return Difference(OTHER, "content", update.at, "the rows, of which none is among the other's,")
 
 
 # What the runs compute
 
 
-def parting(a: Journal, b: Journal) -> int | None:
-    """The first update that computes something else."""
-    for number, (one, other) in enumerate(zip(a.updates, b.updates, strict=False)):
+def parting(a: Journal, b: Journal, most: int) -> int | None:
+    """The first of the first ``most`` updates that computes something else."""
+    pairs = list(zip(a.updates, b.updates, strict=False))
+    for number, (one, other) in enumerate(pairs[:most]):
         same = one.losses == other.losses and one.gradients == other.gradients
-        following = [each.updates[number + 1] if number + 1 < len(each.updates) else None for each in (a, b)]
-        if following[0] is not None and following[1] is not None:
-            same = same and not differing(following[0].weights, following[1].weights)
-        elif a.end is not None and b.end is not None and number + 1 == len(a.updates) == len(b.updates):
-            same = same and not differing(a.end.weights, b.end.weights)
-        if not same or differing(one.weights, other.weights):
+        same = same and not _apart(one, one.weights, other.weights)
+        if number + 1 < len(pairs):
+            following, others = pairs[number + 1]
+            same = same and not _apart(one, following.weights, others.weights)
+        elif a.end is not None and b.end is not None and len(a.updates) == len(b.updates):
+            same = same and not _apart(one, a.end.weights, b.end.weights)
+        if not same:
             return one.at
     return None
+
+
+def _apart(update: Update, one: Digests, other: Digests) -> bool:
+    """Whether trained tensors differ; buffers are those after the update's forward pass, whatever it is made from."""
+    return any(name in update.gradients for name in differing(one, other))
 
 
 def computed(one: Update, other: Update, a: Kept, b: Kept) -> tuple[list[Difference], list[str]]:
     """The differences in one update that its rows and weights do not explain, and what was found equal on the way."""
     update = one.at
-    same_weights = not differing(one.weights, other.weights)
+    if a["training"] != b["training"]:
+        modes = str(a["training"]), str(b["training"])
+        return [Difference(OTHER, "model", update, "training mode", modes)], []
+    same_weights = _tensors(update, "model", "the weights", a["weights"], b["weights"]) is None
     same_rows = [each.content for each in one.batches] == [each.content for each in other.batches]
-    same_inputs = same_weights and same_rows
-    same_random = torch.equal(a["random"], b["random"]) if a["random"].shape == b["random"].shape else False
-    if same_inputs:
-        found = _forward(update, a["calls"], b["calls"])
-        if found is None:
-            return _after_forward(update, one, other, a, b), ["the forward pass"]
-        if not same_random and b.get("given") is not None:
-            with_given = _forward(update, a["calls"], b["given"])
-            if with_given is None or _is_rounding(with_given):
-                drawn = Difference(RANDOM, update, f"the random numbers in {found.what}", (), (), found.size)
-                rest = [] if with_given is None else [with_given]
-                return [drawn, *rest], [_EQUAL_INPUTS.format("with the same random numbers", _how(with_given))]
-        return [found], []
-    if b.get("given") is None:
-        return [], []
-    found = _forward(update, a["calls"], b["given"])
-    shares = " and ".join(["weights"] * (not same_weights) + ["rows"] * (not same_rows))
-    if found is None or _is_rounding(found):
-        return [found] if found else [], [_EQUAL_INPUTS.format(f"with the same {shares}", _how(found))]
+    with_given = None if b.get("given") is None else _forward(update, a["calls"], b["given"])
+    if not (same_weights and same_rows):
+        shares = " and ".join(["weights"] * (not same_weights) + ["rows"] * (not same_rows))
+        equal = _equal(shares, with_given) if b.get("given") is not None else []
+        return [with_given] if with_given is not None else [], equal
+    inputs_a, inputs_b = (dict(tensors_in([each["args"], each["kwargs"]])) for each in (a, b))
+    if fed := _tensors(update, "content", "what the model is given", inputs_a, inputs_b):
+        equal = _equal("inputs", with_given) if b.get("given") is not None else []
+        return [replace(fed, cause=OTHER, tensors=())], equal
+    found = _forward(update, a["calls"], b["calls"])
+    if found is None:
+        return _after_forward(update, one, other, a, b), ["the forward pass: bit for bit"]
+    drawn_otherwise = not torch.equal(a["random"], b["random"]) and b.get("given") is not None
+    if drawn_otherwise and (equal := _equal("random numbers", with_given)):
+        drawn = Difference(RANDOM, "random", update, f"the random numbers in {found.what}", (), (), found.size)
+        return [drawn] if with_given is None else [drawn, with_given], equal
     return [found], []
 
 
-_EQUAL_INPUTS = "the forward pass, {}: {}"
+def unexplained(given: Sequence[Difference], computed: Sequence[Difference]) -> list[Difference]:
+    """Of what is computed otherwise, what does not follow from what is given.
+
+    Another kernel explains what differs within rounding, and no more.
+    """
+    return [
+        each
+        for each in computed
+        if not any(
+            known.update <= each.update
+            and each.rung in EXPLAINS.get(known.rung, ())
+            and (known.cause != KERNEL or each.cause == KERNEL)
+            for known in given
+        )
+    ]
 
 
-def _how(found: Difference | None) -> str:
-    return "bit for bit" if found is None else f"within rounding ({found.size:.1e})"
-
-
-def _is_rounding(found: Difference) -> bool:
-    return found.cause == KERNEL
+def _equal(what: str, with_given: Difference | None) -> list[str]:
+    """What the forward pass is with the same of something, where that is all that differs."""
+    if with_given is None:
+        return [f"the forward pass, with the same {what}: bit for bit"]
+    if with_given.cause == KERNEL:
+        return [f"the forward pass, with the same {what}: within rounding ({with_given.size:.1e})"]
+    return []
 
 
 def _forward(update: int, calls_a: Sequence[Any], calls_b: Sequence[Any]) -> Difference | None:
@@ -253,11 +293,11 @@ def _forward(update: int, calls_a: Sequence[Any], calls_b: Sequence[Any]) -> Dif
         shown = f"{key[0]} ({module})" if key[0] else module
         if [each.shape for each in tensors] != [each.shape for each in others]:
             shapes = _shapes(tensors), _shapes(others)
-            return Difference(OTHER, update, f"the shape of what {shown} gives", shapes)
+            return Difference(OTHER, "forward", update, f"the shape of what {shown} gives", shapes)
         gaps = [gap(x, y) for x, y in zip(tensors, others, strict=True)]
         if worst := max((each for each in gaps if each.size), key=lambda each: each.size, default=None):
             cause = KERNEL if worst.size <= worst.rounding else OTHER
-            return Difference(cause, update, f"what {shown} gives", (), (), worst.size, worst.rounding)
+            return Difference(cause, "forward", update, f"what {shown} gives", (), (), worst.size, worst.rounding)
     return None
 
 
@@ -273,26 +313,28 @@ def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[tor
 
 def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) -> list[Difference]:
     """The loss, the gradients, what becomes of them before the step, the step: the first of them that differs."""
-    if one.losses != other.losses:
+    if one.losses != other.losses and "losses" in a and "losses" in b:
         return [_numbers(update, "the loss", torch.stack(a["losses"]), torch.stack(b["losses"]))]
-    steps = (
-        ("gradients of backward", "the gradients"),
-        ("gradients", "the gradients at the step"),
-        ("after", "the update"),
+    steps: tuple[tuple[str, Rung, str], ...] = (
+        ("gradients of backward", "gradients", "the gradients"),
+        ("gradients", "gradients", "the gradients at the step"),
+        ("after", "step", "the update"),
     )
-    for key, what in steps:
-        found = _tensors(update, what, a[key], b[key])
+    for key, rung, what in steps:
+        found = _tensors(update, rung, what, a.get(key, {}), b.get(key, {}))
         if found is not None and key == "gradients":
             one_factor, other_factor = (_factor(each["gradients of backward"], each["gradients"]) for each in (a, b))
             if one_factor and other_factor:
                 factors = f"times {one_factor:.4g}", f"times {other_factor:.4g}"
-                return [Difference(HYPER, update, "what becomes of the gradients before the step", factors)]
+                return [Difference(HYPER, rung, update, "what becomes of the gradients before the step", factors)]
         if found is not None:
             return [found]
     return []
 
 
-def _tensors(update: int, what: str, a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> Difference | None:
+def _tensors(
+    update: int, rung: Rung, what: str, a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]
+) -> Difference | None:
     gaps = {name: gap(a[name], b[name]) for name in a if name in b and a[name].shape == b[name].shape}
     others = [name for name, each in gaps.items() if each.size]
     if not others:
@@ -301,7 +343,7 @@ def _tensors(update: int, what: str, a: Mapping[str, torch.Tensor], b: Mapping[s
     cause = KERNEL if worst.size <= worst.rounding else OTHER
     factor = _factor(a, b) if cause == OTHER else None
     multiple = "" if factor is None else f", B's being A's times {factor:.4g},"
-    return Difference(cause, update, what + multiple, (), tuple(others), worst.size, worst.rounding)
+    return Difference(cause, rung, update, what + multiple, (), tuple(others), worst.size, worst.rounding)
 
 
 def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Difference:
@@ -311,7 +353,7 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
         _listed([f"{value:.6g}" for value in a.flatten().tolist()]),
         _listed([f"{value:.6g}" for value in b.flatten().tolist()]),
     )
-    return Difference(cause, update, what, shown, (), apart.size, apart.rounding)
+    return Difference(cause, "loss", update, what, shown, (), apart.size, apart.rounding)
 
 
 def _factor(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> float | None:

@@ -43,16 +43,20 @@ class Look(Onlooker):
 
     def __init__(self, monitor: Monitor, recording: Recording, keep: Keep) -> None:
         self.monitor, self._recording, self._keep = monitor, recording, keep
-        self._model: nn.Module | None = None
+        self._models: list[nn.Module] = []
         self._calls: list[tuple[nn.Module, list[torch.Tensor]]] = []
-        self._bytes = 0
+        self._bytes = self._depth = 0
+        self._before: dict[int, dict[str, torch.Tensor]] = {}
+        """The tensors of models before they were called, by their ``id``."""
         self._kept: dict[str, Any] = {}
         self._handles: list[Any] = []
         if keep.update == 1:
             self._begin()
 
     def _begin(self) -> None:
-        self._handles = [register_module_forward_pre_hook(self._is_called), register_module_forward_hook(self._called)]
+        after = register_module_forward_hook(self._called, always_call=True)
+        self._handles = [register_module_forward_pre_hook(self._is_called), after]
+        self._depth = 0
 
     def _end(self) -> None:
         for handle in self._handles:
@@ -60,25 +64,31 @@ class Look(Onlooker):
         self._handles = []
 
     def _is_called(self, module: nn.Module, args: Any) -> None:
-        if torch.is_grad_enabled() and "random" not in self._kept:
+        self._depth += 1
+        if self._depth > 1 or not torch.is_grad_enabled() or self.monitor.is_suspended:
+            return
+        if id(module) not in self._before:
+            self._before[id(module)] = _tensors(module)
+        if "random" not in self._kept:
             self._kept["random"] = torch.get_rng_state()
             self._kept["autocast"] = _autocast()
 
     def _called(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._depth -= 1
         tensors = [tensor for _, tensor in tensors_in(output)]
         self._bytes += sum(tensor.nbytes for tensor in tensors)
         if torch.is_grad_enabled() and self._bytes <= LARGEST:
             self._calls.append((module, [tensor.detach().clone() for tensor in tensors]))
 
     def on_forward(self, event: Forward) -> None:
-        if not (self._handles and event.gradients):
+        if not (self._handles and event.gradients) or any(event.model is each for each in self._models):
             return
-        self._end()
-        self._model = event.model
-        kept = self._kept
-        kept["calls"] = self._named(self._calls)
-        kept["weights"] = self._tensors()
-        kept["modules"] = dict(_modules(event.model))
+        first, kept = not self._models, self._kept
+        self._models.append(event.model)
+        kept["weights"] = self._named_tensors(self._before)
+        kept["modules"] = {name: _says(module) for name, module in self._modules()}
+        if not first:
+            return
         kept["training"] = event.model.training
         kept["kernels"] = {**_kernels(event.model), "autocast": kept.pop("autocast", "none")}
         kept["environment"] = _environment()
@@ -94,9 +104,8 @@ class Look(Onlooker):
         if other["args"] is None or other["kwargs"] is None or any(weights[k].shape != own[k].shape for k in weights):
             return None
         weights = {name: tensor.to(own[name]) for name, tensor in weights.items()}
-        before, self._calls, self._bytes = self._calls, [], 0
+        before, self._calls = self._calls, []
         with self.monitor.suspended(), unchanged_random_state():
-            handle = register_module_forward_hook(self._called)
             torch.set_rng_state(other["random"])
             try:
                 torch.func.functional_call(model, weights, tuple(other["args"]), other["kwargs"])
@@ -104,46 +113,74 @@ class Look(Onlooker):
             except Exception:  # noqa: BLE001 - a model that takes other inputs than the other start's
                 return None
             finally:
-                handle.remove()
                 self._calls = before
 
+    def _named_models(self) -> Iterator[tuple[str, nn.Module]]:
+        """What stands before the names in each model: the class, but for the first."""
+        for number, model in enumerate(self._models):
+            yield f"{type(model).__name__} {number + 1}." if number else "", model
+
+    def _modules(self) -> Iterator[tuple[str, nn.Module]]:
+        for before, model in self._named_models():
+            for name, module in model.named_modules(remove_duplicate=False):
+                yield before + name, module
+
     def _named(self, calls: list[tuple[nn.Module, list[torch.Tensor]]]) -> Calls:
-        assert self._model is not None
-        names = {id(module): name for name, module in self._model.named_modules()}
+        names = {id(module): name for name, module in reversed(list(self._modules()))}
         return [(names.get(id(each), ""), type(each).__name__, tensors) for each, tensors in calls]
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
-        assert self._model is not None
-        named = [*self._model.named_parameters(), *self._model.named_buffers()]
-        return {name: tensor.detach().clone() for name, tensor in named}
+    def _named_tensors(self, of: Mapping[int, dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+        """Parameters and buffers of all models, by the models' ``id``."""
+        return {
+            before + name: tensor
+            for before, model in self._named_models()
+            for name, tensor in of.get(id(model), {}).items()
+        }
 
     def _gradients(self, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        assert self._model is not None
-        return {name: p.grad.detach() / scale for name, p in self._model.named_parameters() if p.grad is not None}
+        return {
+            before + name: parameter.grad.detach() / scale
+            for before, model in self._named_models()
+            for name, parameter in model.named_parameters()
+            if parameter.grad is not None
+        }
 
     def on_backward(self, event: Backward) -> None:
-        if self._model is not None and "after" not in self._kept:
+        if self._handles and self._models:
+            self._end()
+            self._kept["calls"] = self._named(self._calls)
+        if self._looks:
             self._kept["gradients of backward"] = self._gradients(event.scale)
             self._kept["losses"] = [*self._kept.get("losses", []), event.root.detach().clone() / event.scale]
 
+    @property
+    def _looks(self) -> bool:
+        """Whether the update is the one that is kept."""
+        return bool(self._models) and "after" not in self._kept
+
     def on_step_begins(self, event: StepBegins) -> None:
-        if self._model is not None and "after" not in self._kept:
+        if self._looks:
             self._kept["gradients"] = self._gradients()
 
     def on_step(self, event: Step) -> None:
-        if self._model is not None and "after" not in self._kept:
-            self._kept["after"] = self._tensors()
+        if self._looks and not self._handles:
+            self._kept["after"] = self._named_tensors({id(model): _tensors(model) for model in self._models})
             unfinished = Path(f"{self._keep.file}.unfinished")
             torch.save(self._kept, unfinished)
             os.replace(unfinished, self._keep.file)
-        elif self._model is None and self._recording.updates == self._keep.update - 1:
+        elif not self._models and self._recording.updates == self._keep.update - 1:
             self._begin()
 
 
-def _modules(model: nn.Module) -> Iterator[tuple[str, str]]:
-    """What each module says of itself, without those inside it."""
-    for name, module in model.named_modules(remove_duplicate=False):
-        yield name, f"{type(module).__name__}({module.extra_repr()})"
+def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of parameters and buffers."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().clone() for name, tensor in named}
+
+
+def _says(module: nn.Module) -> str:
+    """Of itself, without those inside it."""
+    return f"{type(module).__name__}({module.extra_repr()})"
 
 
 def _kernels(model: nn.Module) -> dict[str, str]:

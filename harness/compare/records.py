@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.compare.differences import HYPER, KERNEL, ORDER, OTHER, RANDOM, Cause, CompareReport, Difference
+from harness.compare.differences import HYPER, KERNEL, ORDER, OTHER, RANDOM, Cause, CompareReport, Difference, Rung
 from harness.record import FILE_NAME, RunRecord
 
 ROUNDING = 64 * 2**-23
@@ -44,7 +44,7 @@ def compare_records(a: str, b: str) -> CompareReport:
     report = CompareReport(a, b, updates=min(one.updates, other.updates))
     found = list(_recipes(one.recipe, other.recipe))
     found += [
-        Difference(OTHER, 1, f"what {name} held", (one.inputs[name][:12], other.inputs[name][:12]))
+        Difference(OTHER, "content", 1, f"what {name} held", (one.inputs[name][:12], other.inputs[name][:12]))
         for name in one.inputs
         if name in other.inputs and one.inputs[name] != other.inputs[name]
     ]
@@ -52,7 +52,7 @@ def compare_records(a: str, b: str) -> CompareReport:
     found += _curves(one, other, explained=bool(found))
     if one.updates != other.updates:
         counts = f"{one.updates}", f"{other.updates}"
-        found.append(Difference(HYPER, report.updates + 1, "the number of updates", counts))
+        found.append(Difference(HYPER, "window", report.updates + 1, "the number of updates", counts))
     for name in one.metrics:
         if name in other.metrics and one.metrics[name] != other.metrics[name]:
             values = f"{one.metrics[name]:.4f}", f"{other.metrics[name]:.4f}"
@@ -64,7 +64,7 @@ def compare_records(a: str, b: str) -> CompareReport:
 def _recipes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
     for name in {**one, **other}:
         if name not in NAMES and one.get(name) != other.get(name):
-            yield Difference(CAUSES.get(name, HYPER), 1, name, (str(one.get(name)), str(other.get(name))))
+            yield Difference(CAUSES.get(name, HYPER), "options", 1, name, (str(one.get(name)), str(other.get(name))))
 
 
 def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -85,12 +85,13 @@ def _curves(one: RunRecord, other: RunRecord, *, explained: bool) -> Iterator[Di
     """The learning rates, and the first loss or gradient norm that differs, where no setting does."""
     if (first := _first(one.curves.lr, other.curves.lr)) is not None:
         values = one.curves.lr[first], other.curves.lr[first]
-        yield Difference(HYPER, first + 1, "lr", (f"{values[0]:.9g}", f"{values[1]:.9g}"))
+        yield Difference(HYPER, "options", first + 1, "lr", (f"{values[0]:.9g}", f"{values[1]:.9g}"))
         explained = True
-    for what, mine, theirs in (
-        ("the loss", one.curves.loss, other.curves.loss),
-        ("the gradients' norm", one.curves.grad_norm, other.curves.grad_norm),
-    ):
+    curves: tuple[tuple[str, Rung, list[float], list[float]], ...] = (
+        ("the loss", "loss", one.curves.loss, other.curves.loss),
+        ("the gradients' norm", "gradients", one.curves.grad_norm, other.curves.grad_norm),
+    )
+    for what, rung, mine, theirs in curves:
         first = _first(mine, theirs)
         if first is None:
             continue
@@ -99,7 +100,7 @@ def _curves(one: RunRecord, other: RunRecord, *, explained: bool) -> Iterator[Di
             cause = KERNEL if size <= ROUNDING else OTHER
             values = mine[first], theirs[first]
             shown = f"{values[0]:.9g}", f"{values[1]:.9g}"
-            yield Difference(cause, first + 1, what, shown, (), size, ROUNDING)
+            yield Difference(cause, rung, first + 1, what, shown, (), size, ROUNDING)
         return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,41 +57,25 @@ def compare_scripts(
 
         journals = [start(a, Keep(1, files[0])), start(b, Keep(1, files[1], files[0]))]
         kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
-        whole = [len(each.updates) for each in journals]
-        for each in journals:
-            del each.updates[updates:]
-        report.updates = min(len(each.updates) for each in journals)
+        made = [len(each.updates) for each in journals]
+        report.updates = min(*made, updates)
         report.beside = _beside(kept)
-        found = list(differences.given((journals[0], journals[1]), (kept[0], kept[1])))
-        first = differences.parting(journals[0], journals[1])
+        one, other = (replace(each, updates=each.updates[:updates]) for each in journals)
+        found = list(differences.given((one, other), (kept[0], kept[1])))
+        first = differences.parting(journals[0], journals[1], updates)
         if first is not None:
             if first > 1:
                 again = [start(a, Keep(first, files[0])), start(b, Keep(first, files[1], files[0]))]
                 report.notes += _not_repeated((a, b), journals, again, first)
                 kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
-            one, other = (each.updates[first - 1] for each in journals)
-            new, report.equal = differences.computed(one, other, kept[0], kept[1])
-            found += _unexplained(found, new, first)
-        if min(whole) <= updates and whole[0] != whole[1]:
-            found.append(
-                Difference(
-                    differences.HYPER,
-                    min(whole) + 1,
-                    "the number of updates",
-                    (_more(whole[0], updates), _more(whole[1], updates)),
-                )
-            )
+            pair = one.updates[first - 1], other.updates[first - 1]
+            new, report.equal = differences.computed(*pair, kept[0], kept[1])
+            found += differences.unexplained(found, new)
+        if min(made) <= updates and made[0] != made[1]:
+            counts = _more(made[0], updates), _more(made[1], updates)
+            found.append(Difference(differences.HYPER, "window", min(made) + 1, "the number of updates", counts))
         report.differences = sorted(found, key=lambda each: each.update)
     return report
-
-
-def _unexplained(given: Sequence[Difference], computed: Sequence[Difference], first: int) -> list[Difference]:
-    """Of what is computed otherwise, what no setting explains that differs up to then."""
-    explains = any(
-        each.update <= first and each.cause in (differences.HYPER, differences.KERNEL, differences.OTHER)
-        for each in given
-    )
-    return [] if explains else list(computed)
 
 
 def _more(made: int, updates: int) -> str:
@@ -103,8 +88,8 @@ def _not_repeated(
     """Which of the two was another in its second start."""
     found = []
     for command, one, other in zip(commands, before, again, strict=True):
-        alone = differences.parting(one, other)
-        if alone is not None and alone <= first:
+        alone = differences.parting(one, other, first)
+        if alone is not None:
             found.append(
                 f"{command.script} differs from itself in two starts, from update {alone} on: seed what it draws, or "
                 "what is found is chance"
