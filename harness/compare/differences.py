@@ -112,7 +112,16 @@ def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept]) -> Iterato
 
 
 def _models(a: Update, b: Update, kept_a: Kept, kept_b: Kept) -> Iterator[Difference]:
-    modules_a, modules_b = kept_a["modules"], kept_b["modules"]
+    yield from _modules(1, kept_a, kept_b)
+    yield from _weights(a, b, kept_a["weights"], kept_b["weights"])
+    for name, one in kept_a["kernels"].items():
+        if one != (other := kept_b["kernels"].get(name, "none")):
+            yield Difference(KERNEL, "model", 1, name, (one, other))
+
+
+def _modules(update: int, a: Kept, b: Kept) -> Iterator[Difference]:
+    """Modules that say something else of themselves, three at most."""
+    modules_a, modules_b = a["modules"], b["modules"]
     names = [name for name in modules_a if modules_a[name] != modules_b.get(name)]
     names += [name for name in modules_b if name not in modules_a]
     for name in names[:3]:
@@ -120,12 +129,12 @@ def _models(a: Update, b: Update, kept_a: Kept, kept_b: Kept) -> Iterator[Differ
         only_numbers = re.sub(NUMBER, "", one) == re.sub(NUMBER, "", other)
         sized = one.startswith(("Linear", "Embedding", "Conv"))  # what differs there is a shape
         yield Difference(
-            HYPER if only_numbers and not sized else OTHER, "model", 1, f"module {name or 'the model'}", (one, other)
+            HYPER if only_numbers and not sized else OTHER,
+            "model",
+            update,
+            f"module {name or 'the model'}",
+            (one, other),
         )
-    yield from _weights(a, b, kept_a["weights"], kept_b["weights"])
-    for name, one in kept_a["kernels"].items():
-        if one != (other := kept_b["kernels"].get(name, "none")):
-            yield Difference(KERNEL, "model", 1, name, (one, other))
 
 
 def _weights(
@@ -189,9 +198,14 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
         if rows[0] != rows[1]:
             yield _rows(one, rows, a, b)
             return
-        contents = [[batch.content for batch in each.batches] for each in (one, other)]
-        if contents[0] != contents[1]:
-            yield Difference(OTHER, "content", one.at, "what the same rows hold")
+        if [batch.content for batch in one.batches] != [batch.content for batch in other.batches]:
+            elsewhere = {row for update in a.updates for batch in update.batches for row in batch.rows_hold}
+            exchanged = {row for batch in other.batches for row in batch.rows_hold} <= elsewhere
+            moved = exchanged and [each.rows_hold for each in one.batches] != [each.rows_hold for each in other.batches]
+            if moved:
+                yield Difference(ORDER, "rows", one.at, "which row is at which place")
+            else:
+                yield Difference(OTHER, "content", one.at, "what the same rows hold")
             return
 
 
@@ -233,9 +247,12 @@ def _apart(update: Update, one: Digests, other: Digests) -> bool:
 def computed(one: Update, other: Update, a: Kept, b: Kept) -> tuple[list[Difference], list[str]]:
     """The differences in one update that its rows and weights do not explain, and what was found equal on the way."""
     update = one.at
+    settings = list(_modules(update, a, b))
     if a["training"] != b["training"]:
         modes = str(a["training"]), str(b["training"])
-        return [Difference(OTHER, "model", update, "training mode", modes)], []
+        settings.append(Difference(OTHER, "model", update, "training mode", modes))
+    if settings:
+        return settings, []
     same_weights = _tensors(update, "model", "the weights", a["weights"], b["weights"]) is None
     same_rows = [each.content for each in one.batches] == [each.content for each in other.batches]
     with_given = None if b.get("given") is None else _forward(update, a["calls"], b["given"])
@@ -266,9 +283,12 @@ def unexplained(given: Sequence[Difference], computed: Sequence[Difference]) -> 
         each
         for each in computed
         if not any(
-            known.update <= each.update
-            and each.rung in EXPLAINS.get(known.rung, ())
-            and (known.cause != KERNEL or each.cause == KERNEL)
+            known.what == each.what
+            or (
+                known.update <= each.update
+                and each.rung in EXPLAINS.get(known.rung, ())
+                and (known.cause != KERNEL or each.cause == KERNEL)
+            )
             for known in given
         )
     ]

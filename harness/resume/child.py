@@ -50,9 +50,8 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         recording.recorders[0].end(endless=True)
         _end_all(orders, rank)
 
-    recording = Recording(
-        Writer(journal), orders.place if rank == 0 else Place(), orders.most_updates if rank == 0 else None, kill, ended
-    )
+    place, most = (orders.place, orders.most_updates) if rank == 0 else (Place(), None)
+    recording = Recording(Writer(journal), place, most, kill, ended, tells_rows=orders.keep is not None)
 
     def recorder(monitor: Monitor) -> Recorder:
         return Recorder(monitor, recording)

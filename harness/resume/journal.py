@@ -29,6 +29,8 @@ class BatchTrained:
     """What tells the rows: their places in the dataset where a sampler says them, else digests of what they hold."""
     content: str
     """Digest of all its tensors."""
+    rows_hold: tuple[str, ...] = ()
+    """Digests of what its rows hold, without padding, where they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Journal:
             self.killed = True
         elif kind == "update":
             line["batches"] = tuple(
-                BatchTrained(each["number"], tuple(each["rows"]), each["content"]) for each in line["batches"]
+                BatchTrained(**{name: _frozen(value) for name, value in each.items()}) for each in line["batches"]
             )
             self.updates.append(Update(**{name: _frozen(value) for name, value in line.items()}))
         elif kind == "saved":

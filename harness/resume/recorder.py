@@ -29,6 +29,8 @@ class Recording:
     kill: Callable[[], None]
     ended: Callable[[], None]
     """Ends the script, which makes too many updates."""
+    tells_rows: bool = False
+    """Whether it is written down what each row holds, also where it is told by its place."""
     updates: int = 0
     pending: int = 0
     """Backward passes since the latest update."""
@@ -105,10 +107,10 @@ class Recorder(Onlooker):
         batch = event.batch
         if batch is None:
             return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
-        rows = _places(batch.indices)
-        return BatchTrained(
-            self._number(batch), rows if rows is not None else tuple(_contents(batch.data)), _content(batch.data)
-        )
+        rows, number = _places(batch.indices), self._number(batch)
+        hold = tuple(_contents(batch.data)) if rows is None or self._recording.tells_rows else ()
+        kept = hold if self._recording.tells_rows else ()
+        return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
 
     def _number(self, batch: Batch) -> int:
         """Of the pass: it gets one when the first forward that can be differentiated comes from it."""
