@@ -16,6 +16,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from harness.compare.run import compare_scripts
 from harness.errors import CannotTry
 from harness.resume.starts import Command
@@ -49,6 +51,7 @@ def result_of(entry: dict[str, Any]) -> dict[str, Any]:
 
 def main(names: list[str]) -> None:
     forked.preload(plain="--plain" in names)
+    torch.set_num_threads(1)  # what is compared is computed here, and threads of their own would not be in the forks
     forked.install()
     names = [each for each in names if each != "--plain"]
     for name, entry in entries().items():

@@ -20,7 +20,12 @@ QUICK = ("plain-label-smoothing", "plain-one-more-random-number")
 
 def results(*names: str) -> dict[str, dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.compare.forked", *names], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.compare.forked", *names],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=2400,
     )
     return {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
 

@@ -27,7 +27,12 @@ QUICK = ("right/epoch_checkpoints.py", "optimizer-state-lost/only_the_weights.py
 def results(*names: str) -> dict[str, dict[str, Any]]:
     """Of the scripts of one process that the names are part of, by their files."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.resume.forked", *names], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.resume.forked", *names],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=2400,
     )
     return {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
 
