@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -120,12 +121,15 @@ def _shown(command: Command, other: Command) -> str:
 
 
 def interpreter(name: str) -> str:
-    """The path of a Python interpreter.
+    """The path of a Python interpreter that has the harness.
 
     Raises:
-        CannotTry: there is none.
+        CannotTry: there is none, or it has no ``harness compare``.
     """
     found = shutil.which(name)
     if found is None:
         raise CannotTry(f"there is no Python interpreter {name}")
+    asks = "import importlib.util as u, sys; sys.exit(not (u.find_spec('harness') and u.find_spec('harness.compare')))"
+    if subprocess.run([found, "-P", "-c", asks], capture_output=True).returncode:  # noqa: S603 - named by the user
+        raise CannotTry(f"{name} has no harness that compares; install this version of full-training-harness there")
     return str(Path(found).absolute())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,17 @@ def test_what_cannot_be_compared(
     result = compare(*arguments)
     assert result.exit_code == 2
     assert says in result.output
+
+
+def test_an_interpreter_needs_the_harness_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')  # nothing that is installed
+    python.chmod(0o755)
+    result = compare("train.py", "--python-b", str(python))
+    assert result.exit_code == 2
+    assert "has no harness that compares" in result.output
 
 
 @pytest.mark.parametrize(
