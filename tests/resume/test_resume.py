@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,7 @@ def test_an_end_leaves_no_process_and_no_copy(number: signal.Signals, tmp_path: 
         env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     until = time.monotonic() + 60
     while not list(temporary.glob("*/0/start-1/pid-0")) and time.monotonic() < until:
