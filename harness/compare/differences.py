@@ -100,6 +100,21 @@ class CompareReport:
         return {"schema": 1} | asdict(self)
 
 
+def beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """What differs between two fingerprints, a library by its name."""
+    sides = dict(_flat(one)), dict(_flat(other))
+    values = {name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in {**sides[0], **sides[1]}}
+    return {name: (a, b) for name, (a, b) in values.items() if a != b}
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, "" if name == "libraries" else f"{before}{name} ")
+        else:
+            yield before + name, str(value)
+
+
 # What the runs are given
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from harness.fingerprint import fingerprint
 from harness.resume.orders import Keep
 from harness.resume.recorder import Onlooker, Recording
 from harness.torch_objects import is_dense, unchanged_random_state
@@ -25,8 +24,6 @@ from harness.watch.monitor import Monitor
 
 LARGEST = 2**31
 """Bytes of modules' outputs that are kept of an update; of what comes after, nothing is."""
-
-PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy")
 
 Calls = list[tuple[str, str, list[torch.Tensor]]]
 """Of each module that was called: its name in the model, its class, what it gave."""
@@ -91,7 +88,7 @@ class Look(Onlooker):
             return
         kept["training"] = event.model.training
         kept["kernels"] = {**_kernels(event.model), "autocast": kept.pop("autocast", "none")}
-        kept["environment"] = _environment()
+        kept["fingerprint"] = fingerprint(_device(event.model).type)
         kept["args"], kept["kwargs"] = _plain(list(event.args)), _plain(dict(event.kwargs))
         if self._keep.given is not None:
             kept["given"] = self._with_given(event.model, torch.load(self._keep.given, weights_only=True))
@@ -183,24 +180,19 @@ def _says(module: nn.Module) -> str:
     return f"{type(module).__name__}({module.extra_repr()})"
 
 
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters(), torch.empty(0)).device
+
+
 def _kernels(model: nn.Module) -> dict[str, str]:
     """What chooses how the same thing is computed."""
     config = getattr(model, "config", None)
     return {
-        "device": str(next(model.parameters(), torch.empty(0)).device),
+        "device": str(_device(model)),
         "matrix products in float32": torch.get_float32_matmul_precision(),
         "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
         "attention": str(getattr(config, "_attn_implementation", None) or "none"),
     }
-
-
-def _environment() -> dict[str, str]:
-    """What may choose kernels too, and need not."""
-    found = {"threads": str(torch.get_num_threads())}
-    for name in PACKAGES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def _autocast() -> str:

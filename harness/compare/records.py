@@ -10,7 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.compare.differences import HYPER, KERNEL, ORDER, OTHER, RANDOM, Cause, CompareReport, Difference, Rung
+from harness.compare.differences import (
+    HYPER,
+    KERNEL,
+    ORDER,
+    OTHER,
+    RANDOM,
+    Cause,
+    CompareReport,
+    Difference,
+    Rung,
+    beside,
+)
 from harness.record import FILE_NAME, RunRecord
 
 ROUNDING = 64 * 2**-23
@@ -48,7 +59,7 @@ def compare_records(a: str, b: str) -> CompareReport:
         for name in one.inputs
         if name in other.inputs and one.inputs[name] != other.inputs[name]
     ]
-    report.beside = _beside(one.fingerprint, other.fingerprint)
+    report.beside = beside(one.fingerprint, other.fingerprint)
     found += _curves(one, other, explained=bool(found))
     if one.updates != other.updates:
         counts = f"{one.updates}", f"{other.updates}"
@@ -65,20 +76,6 @@ def _recipes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Diffe
     for name in {**one, **other}:
         if name not in NAMES and one.get(name) != other.get(name):
             yield Difference(CAUSES.get(name, HYPER), "options", 1, name, (str(one.get(name)), str(other.get(name))))
-
-
-def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    flat_one, flat_other = dict(_flat(one)), dict(_flat(other))
-    names = [name for name in {**flat_one, **flat_other} if flat_one.get(name) != flat_other.get(name)]
-    return {name: (flat_one.get(name, "none"), flat_other.get(name, "none")) for name in names}
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name} ")
-        else:
-            yield before + name, str(value)
 
 
 def _curves(one: RunRecord, other: RunRecord, *, explained: bool) -> Iterator[Difference]:

@@ -60,7 +60,7 @@ def compare_scripts(
         kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
         made = [len(each.updates) for each in journals]
         report.updates = min(*made, updates)
-        report.beside = _beside(kept)
+        report.beside = differences.beside(kept[0]["fingerprint"], kept[1]["fingerprint"])
         one, other = (replace(each, updates=each.updates[:updates]) for each in journals)
         found = list(differences.given((one, other), (kept[0], kept[1])))
         first = differences.parting(journals[0], journals[1], updates)
@@ -107,12 +107,6 @@ def _read(file: str, command: Command) -> Mapping[str, Any]:
         )
     found: Mapping[str, Any] = torch.load(file, weights_only=True)
     return found
-
-
-def _beside(kept: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    one, other = (each["environment"] for each in kept)
-    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-    return {name: (one.get(name, "none"), other.get(name, "none")) for name in names}
 
 
 def _shown(command: Command, other: Command) -> str:

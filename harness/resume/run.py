@@ -156,7 +156,7 @@ def uninterrupted(machine: Machine, most_updates: int | None = None, keep: Keep 
     for journal in start.journals:
         if journal.end is None or journal.end.crashed is not None:
             said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-            raise CannotTry(f"{script} crashes without being killed:\n{said or 'it ended without a word'}")
+            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
         if journal.end.failed is not None:
             raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates:

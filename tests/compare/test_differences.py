@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.compare.forked import entries
+from tests.resume.forked import lines_of
 
-ROOT = Path(__file__).parents[2]
 ENTRIES = entries()
 
 QUICK = ("plain-label-smoothing", "plain-one-more-random-number")
 
 
-def results(*names: str) -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.compare.forked", *names],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=2400,
-    )
-    return {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
+def results(*arguments: str) -> dict[str, dict[str, Any]]:
+    return {line["name"]: line for line in lines_of("tests.compare.forked", *arguments)}
 
 
 def check(entry: dict[str, Any], found: dict[str, Any]) -> None:

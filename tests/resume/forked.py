@@ -32,6 +32,7 @@ from harness.resume.plan import Kill, after_each, kills
 from harness.resume.run import resume_script
 from harness.resume.starts import Machine
 
+ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 
 
@@ -104,6 +105,13 @@ def install() -> None:
         return (spawn if machine.command.processes == 1 else original)(machine, orders, said)
 
     Machine._spawn = either  # type: ignore[method-assign]
+
+
+def lines_of(module: str, *arguments: str) -> list[dict[str, Any]]:
+    """What ``python -m module arguments`` prints, a line of JSON each: in a process of its own, which forks."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=2400)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def scripts() -> list[dict[str, Any]]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import catalogue
-from tests.resume.forked import CORPUS, result_of, scripts
-
-ROOT = Path(__file__).parents[2]
+from tests.resume.forked import CORPUS, lines_of, result_of, scripts
 
 SCRIPTS = {entry["file"]: entry for entry in scripts()}
 
@@ -24,17 +19,9 @@ QUICK = ("right/epoch_checkpoints.py", "optimizer-state-lost/only_the_weights.py
 """In one process and of plain PyTorch; the others are slow tests."""
 
 
-def results(*names: str) -> dict[str, dict[str, Any]]:
-    """Of the scripts of one process that the names are part of, by their files."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.resume.forked", *names],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=2400,
-    )
-    return {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
+def results(*arguments: str) -> dict[str, dict[str, Any]]:
+    """Of the scripts of one process, by their files."""
+    return {line["file"]: line for line in lines_of("tests.resume.forked", *arguments)}
 
 
 def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
