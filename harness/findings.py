@@ -145,6 +145,10 @@ class CheckResult(CheckOutcome):
         return any(finding.severity == "error" for finding in self.findings)
 
 
+DOCUMENTED_ADAMW = "the documents' transformers.AdamW"
+"""What the documents' optimizer would have been is listed beside Trainer's, which it is not."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """One thing in which another way to train is not the document's own loop."""

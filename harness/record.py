@@ -73,6 +73,27 @@ class Curves(StrictModel):
     grad_norm: list[float]
 
 
+class TensorDigests(StrictModel):
+    """One update's tensors by name: equal digests for equal bits."""
+
+    update: int
+    weights: dict[str, str]
+    """Parameters and buffers before the step."""
+    gradients: dict[str, str]
+    """As the step used them."""
+
+
+class Digests(StrictModel):
+    """What tells where two runs part, without their tensors."""
+
+    rows: list[str]
+    """Of each update, what each of its rows holds without padding, in the batch's order: eight digits, by a space."""
+    random: list[str]
+    """Of each update, the state of torch's random number generators at its step."""
+    tensors: list[TensorDigests]
+    """Of the updates 1, 2, 4, 8 and so on."""
+
+
 BlockOutcome = Literal["runs", "deprecated", "fails", "not applicable"]
 
 
@@ -193,6 +214,8 @@ class RunRecord(StrictModel):
     """With the baseline; empty where there is none, or the run was not compared."""
     weights: str | None = None
     """A checksum of the fine-tuned parameters: equal for equal bits."""
+    digests: Digests | None = None
+    """None in records of earlier versions."""
     apart: dict[str, float] = Field(default_factory=dict)
     """The largest differences from the plain loop in the updates that were compared, and how many these were."""
     differences: list[Difference] = Field(default_factory=list)

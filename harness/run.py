@@ -25,11 +25,12 @@ from harness.fingerprint import data_digest, fingerprint, provenance, weights_di
 from harness.loops.accelerated import separate_state
 from harness.metrics import scores_of
 from harness.recipe import Recipe, is_module
-from harness.record import FILE_NAME, Curves, Provenance, RunRecord
+from harness.record import FILE_NAME, Curves, Digests, Provenance, RunRecord, TensorDigests
 from harness.sources import find_checkpoint
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
 from harness.stages.model import checkpoint_tensors
 from harness.stages.resuming import Keeper
+from harness.stages.trace import Trace
 from harness.torch_objects import checksum
 
 MODEL_FOLDER = "model"
@@ -256,9 +257,20 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
         provenance=Provenance(**provenance(), resumed_after=run.gone_on_after or None),
         weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
+        digests=digests(run.training) if made else None,
         apart=run.replays.max_differences,
         facts=facts(),
         differences=run.replays.differences,
+    )
+
+
+def digests(trace: Trace) -> Digests:
+    """What tells where another run parts from this one."""
+    forwards = [forward for forward in trace.forwards if forward.gradients][: len(trace.updates)]
+    return Digests(
+        rows=[" ".join(row[:8] for row in forward.rows) for forward in forwards],
+        random=[update.random or "" for update in trace.updates],
+        tensors=[TensorDigests(update=at, weights=w, gradients=g) for at, (w, g) in trace.tensors.items()],
     )
 
 

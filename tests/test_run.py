@@ -41,6 +41,11 @@ def test_record_has_the_documented_keys(finished: Path) -> None:
     assert set(record["seconds"]) == {check.partition("::")[0] for check in CHECKS}
     assert record["fingerprint"]["libraries"]["torch"]
     assert record["fingerprint"]["threads"] >= 1
+    digests = record["digests"]
+    assert [len(digests["rows"]), len(set(digests["random"]))] == [16, 16]  # dropout draws in each update
+    assert [kept["update"] for kept in digests["tensors"]] == [1, 2, 4, 8, 16]
+    assert len({kept["weights"]["classifier.weight"] for kept in digests["tensors"]}) == 5
+    assert len({kept["gradients"]["classifier.weight"] for kept in digests["tensors"]}) == 5
     assert record["recipe"]["lr"] == 5e-5
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from harness.errors import CannotTry
 
 if TYPE_CHECKING:
     from harness.compare.differences import CompareReport
+    from harness.resume.starts import Command
 
 
 @click.command(short_help="Name the first update in which two runs part, and why.")
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 @click.option("--python-b", metavar="PYTHON", help="The one that runs B.")
 @click.option(
     "--updates", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="How many are compared."
+)
+@click.option(
+    "--bisect",
+    metavar="PACKAGE=FIRST..LAST",
+    help="Find the release of a library with which A does something else; environments are installed by pip.",
 )
 @quiet_option
 @json_option("Also write what differs to this file.")
@@ -42,6 +48,7 @@ def compare(
     python_a: str | None,
     python_b: str | None,
     updates: int,
+    bisect: str | None,
     json_file: Path | None,
     quiet: bool,
 ) -> None:
@@ -55,34 +62,53 @@ def compare(
     """
     out = Output(json_file, quiet)
     out.check()
-    if b is None and (args_a, python_a) == (args_b, python_b):
+    if bisect is not None and (b, args_b, python_a, python_b) != (None, "", None, None):
+        raise click.UsageError("--bisect takes one script, with --args-a alone")
+    if bisect is None and b is None and (args_a, python_a) == (args_b, python_b):
         raise click.UsageError(
-            "give a second script, or other arguments (--args-b) or Python (--python-b) for the first"
+            "give a second script, other arguments (--args-b), Python (--python-b) or releases (--bisect) for the first"
         )
 
     from harness.compare.records import compare_records, is_record
     from harness.report.compare import outcome_lines
 
-    if b is not None and is_record(a) and is_record(b):
+    if bisect is not None:
+        report = _bisected(_command(a, args_a, None), bisect, updates, quiet)
+    elif b is not None and is_record(a) and is_record(b):
         report = compare_records(a, b)
     else:
-        report = _compared([(a, args_a, python_a), (b or a, args_b, python_b)], updates, quiet)
+        sides = _command(a, args_a, python_a), _command(b or a, args_b, python_b)
+        report = _compared(sides, updates, quiet)
     out.echo(outcome_lines(report))
     out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.differ else 0)
 
 
-def _compared(sides: Sequence[tuple[str, str, str | None]], updates: int, quiet: bool) -> CompareReport:
-    """Of two scripts, each with its arguments and its interpreter."""
-    from harness.compare.run import compare_scripts, interpreter
-    from harness.resume.run import silent
+def _command(script: str, arguments: str, python: str | None) -> Command:
+    from harness.compare.run import interpreter
     from harness.resume.starts import Command
 
-    commands = []
-    for script, arguments, python in sides:
-        try:
-            command = Command(script, tuple(shlex.split(arguments)))
-        except ValueError as error:
-            raise CannotTry(f"{arguments!r} cannot be read as a command line: {error}") from error
-        commands.append(command if python is None else replace(command, python=interpreter(python)))
-    return compare_scripts(commands[0], commands[1], updates=updates, tell=silent if quiet else partial(say, err=True))
+    try:
+        command = Command(script, tuple(shlex.split(arguments)))
+    except ValueError as error:
+        raise CannotTry(f"{arguments!r} cannot be read as a command line: {error}") from error
+    return command if python is None else replace(command, python=interpreter(python))
+
+
+def _compared(sides: tuple[Command, Command], updates: int, quiet: bool) -> CompareReport:
+    from harness.compare.run import compare_scripts
+
+    return compare_scripts(*sides, updates=updates, tell=_tell(quiet))
+
+
+def _bisected(command: Command, span: str, updates: int, quiet: bool) -> CompareReport:
+    from harness.compare.bisect import bisect
+    from harness.compare.releases import Span
+
+    return bisect(command, Span.parse(span), updates=updates, tell=_tell(quiet))
+
+
+def _tell(quiet: bool) -> Callable[[str], None]:
+    from harness.resume.run import silent
+
+    return silent if quiet else partial(say, err=True)

@@ -39,7 +39,9 @@ NUMBER = r"\d+(\.\d+)?(e-?\d+)?"
 KERNELS = ("fused", "foreach", "capturable")
 """Options of an optimizer that choose how it computes the same."""
 
-Rung = Literal["model", "options", "window", "rows", "content", "random", "forward", "loss", "gradients", "step"]
+Rung = Literal[
+    "model", "options", "window", "rows", "content", "random", "forward", "loss", "gradients", "step", "metrics"
+]
 """What is compared, in the order in which one follows from the other."""
 
 EXPLAINS: dict[Rung, tuple[Rung, ...]] = {
@@ -90,6 +92,8 @@ class CompareReport:
     beside: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Versions and threads that differ, and need not matter."""
     notes: list[str] = field(default_factory=list)
+    releases: dict[str, str] = field(default_factory=dict)
+    """Of a library that was bisected, each that was tried, and what came of it."""
 
     @property
     def differ(self) -> bool:

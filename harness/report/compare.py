@@ -26,6 +26,8 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
         yield f"equal: {line}"
     if report.beside:
         yield "beside: " + ", ".join(f"{name} {one} against {other}" for name, (one, other) in report.beside.items())
+    if report.releases:
+        yield "tried: " + ", ".join(f"{version} {what}" for version, what in report.releases.items())
     for note in report.notes:
         yield f"note: {note}"
 

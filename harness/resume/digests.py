@@ -59,12 +59,17 @@ def random_states(generators: Iterable[torch.Generator] = ()) -> dict[str, str]:
     states = {
         "Python": value_of(random.getstate()),
         "NumPy": value_of(np.random.get_state()),
-        "torch": digest(torch.get_rng_state()),
+        **torch_random_states(),
     }
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        states["CUDA"] = joined(digest(state) for state in torch.cuda.get_rng_state_all())
     own = [digest(each.get_state()) for each in generators]
     return states | ({"the loader's generator": joined(own)} if own else {})
+
+
+def torch_random_states() -> dict[str, str]:
+    states = {"torch": digest(torch.get_rng_state())}
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        states["CUDA"] = joined(digest(state) for state in torch.cuda.get_rng_state_all())
+    return states
 
 
 def values_in(saved: Any) -> dict[str, str]:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from harness.resume.digests import digest, joined, torch_random_states, weights_of
 from harness.torch_objects import checksum, raw_optimizer
 
 
@@ -62,6 +63,8 @@ class Update:
     """Parameters that were trainable when the trace began, and have no gradient."""
     parameters: int | None = None
     """A checksum of all parameters after the step, where it was asked for."""
+    random: str | None = None
+    """A digest of torch's random states at the step, where digests were asked for."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,15 @@ class Trace:
     """An Evaluate module; what its ``add_batch`` is given is recorded."""
     checksums: bool = False
     """Whether each update records a checksum of all parameters."""
+    digests: bool = False
+    """Whether digests of random states are kept, and in updates 1, 2, 4, 8 and so on those of each tensor."""
     on_event: Callable[[Event], None] = lambda event: None
     """Called with each event as it happens."""
     events: list[Event] = field(default_factory=list)
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
+    tensors: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
+    """By update: digests of the weights before its step, and of the gradients that it used."""
     unchanged: dict[int, list[str]] = field(default_factory=dict)
     """By update: the parameters that were looked at, should have changed, and did not.
 
@@ -158,6 +165,7 @@ class Trace:
         return {
             "events": [(type(event).__name__, *astuple(event)) for event in self.events],
             "update": self.update,
+            "tensors": self.tensors,
             "unchanged": self.unchanged,
             "unseen": sorted(self._unseen),
             "still": self._still,
@@ -167,6 +175,7 @@ class Trace:
         """Go on where another trace of such a training was."""
         self.events = [EVENTS[kind](*values) for kind, *values in state["events"]]
         self.update = state["update"]
+        self.tensors = dict(state["tensors"])
         self.unchanged = dict(state["unchanged"])
         self._unseen = set(state["unseen"])
         self._still = list(state["still"])
@@ -208,7 +217,11 @@ class Trace:
             lr=lr,
             grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
             missing=tuple(name for name in self._trainable if named[name].grad is None),
+            random=joined(torch_random_states().values()) if self.digests else None,
         )
+        if self.digests and self.update.bit_count() == 1:
+            used = {name: digest(p.grad) for name, p in named.items() if p.grad is not None}
+            self.tensors[self.update] = weights_of(self.model), used
         looked_at = self._unseen | {self._trainable[self.update % len(self._trainable)]}
         self._before = {name: named[name].detach().clone() for name in looked_at if _should_change(named[name], lr)}
 

@@ -133,7 +133,7 @@ def ended_where_not_finite(run: Run) -> Iterator[None]:
 
 def traced(run: Run) -> Trace:
     """Watches the training; with several processes the parameters of every update too, and that it goes on."""
-    return Trace(run.model, run.optimizer, checksums=run.recipe.processes > 1, on_event=sign_of_life)
+    return Trace(run.model, run.optimizer, checksums=run.recipe.processes > 1, digests=True, on_event=sign_of_life)
 
 
 def sign_of_life(event: Event | None = None) -> None:

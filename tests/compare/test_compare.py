@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner, Result
+from transformers import BertConfig, BertForSequenceClassification
 
 from harness.cli import main
 from harness.compare.differences import gap
+from harness.record import RunRecord
 from tests.test_record import RECORD
 
 
@@ -38,8 +40,9 @@ def changed(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def test_a_record_and_itself(changed: Callable[..., str]) -> None:
-    result = compare(str(RECORD), changed({}))
+@pytest.mark.parametrize("changes", [{}, {("digests",): None}])  # as in records of earlier versions
+def test_a_record_and_itself(changed: Callable[..., str], changes: dict[Any, Any]) -> None:
+    result = compare(str(RECORD), changed(changes))
     assert (result.exit_code, "the same, bit for bit" in result.output) == (0, True)
 
 
@@ -64,6 +67,64 @@ def test_records_that_differ(
     first = json.loads((tmp_path / "found.json").read_text())["differences"][0]
     assert (first["cause"], first["update"], first["what"]) == (cause, update, what)
     assert f"first, update {update}: {cause}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "update", "what", "tensors"),
+    [
+        ({("tensors", 0, "weights", "w"): "x"}, "initialisation", 1, "the first weights", ["w"]),
+        ({("rows", 1): "dd cc"}, "data order", 2, "the order of the rows", []),
+        ({("rows",): ["gg hh"] * 3}, "another computation", 1, "the rows, of which none", []),
+        ({("random", 1): "x"}, "random state", 2, "the random numbers", []),
+        ({("tensors", 1, "gradients", "b"): "x"}, "another computation", 2, "the gradients", ["b"]),
+        ({("tensors", 1, "weights", "w"): "x"}, "another computation", 1, "the update", ["w"]),
+        ({("tensors", 2, "weights", "w"): "x"}, "another computation", 3, "the update or one before it", ["w"]),
+    ],
+)
+def test_digests_of_records_that_differ(
+    changed: Callable[..., str], changes: dict[Any, Any], cause: str, update: int, what: str, tensors: list[str]
+) -> None:
+    first = told(str(RECORD), changed({("digests", *path): value for path, value in changes.items()}))[0]
+    assert (first["cause"], first["update"], first["tensors"]) == (cause, update, tensors)
+    assert first["what"].startswith(what)
+
+
+def told(*records: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(compare(*records, "-q", "--json", "-").stdout)["differences"]
+    return found
+
+
+def test_what_comes_later_explains_nothing_before(changed: Callable[..., str]) -> None:
+    found = told(str(RECORD), changed({("curves", "loss", 0): 0.9, ("curves", "lr", 2): 1e-9}))
+    assert [(each["update"], each["what"]) for each in found] == [(1, "the loss"), (3, "lr")]
+
+
+@pytest.mark.parametrize("path", [("weights",), ("metrics", "accuracy")])
+def test_what_only_the_end_tells(changed: Callable[..., str], path: tuple[str, ...]) -> None:
+    (found,) = told(str(RECORD), changed({path: 0.5 if path[0] == "metrics" else "0" * 16}))
+    assert (found["cause"], found["update"]) == ("another computation", 8)
+    assert found["what"] in ("the weights at the end", "accuracy")
+
+
+def test_trainer_is_told_by_its_differences(changed: Callable[..., str]) -> None:
+    found = told(str(RECORD), changed({("recipe", "loop"): "trainer"}))
+    assert [(each["what"], each["values"]) for each in found] == [
+        ("loop", ["plain", "trainer"]),
+        ("gradient clipping (max_grad_norm)", ["none", "1.0"]),
+    ]
+
+
+def test_a_record_of_the_documented_run_stays_small(changed: Callable[..., str]) -> None:
+    with torch.device("meta"):
+        names = [name for name, _ in BertForSequenceClassification(BertConfig()).named_parameters()]
+    kept = dict.fromkeys(names, "0" * 16)
+    updates = [{"update": 2**power, "weights": kept, "gradients": kept} for power in range(11)]
+    rows = " ".join(["0" * 8] * 8)
+    digests = {"rows": [rows] * 1377, "random": ["0" * 16] * 1377, "tensors": updates}
+    curve = [0.12345678901234567] * 1377
+    file = Path(changed({("digests",): digests, ("curves",): dict.fromkeys(("loss", "lr", "grad_norm"), curve)}))
+    RunRecord.read(file).write(file)
+    assert file.stat().st_size < 1_000_000
 
 
 def test_a_setting_explains_the_curves(changed: Callable[..., str], tmp_path: Path) -> None:

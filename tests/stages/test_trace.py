@@ -34,9 +34,16 @@ BATCH = {
 }
 
 
-def train(model: nn.Module, optimizer: torch.optim.Optimizer, updates: int, *, reset: bool = True) -> None:
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    updates: int,
+    *,
+    reset: bool = True,
+    batch: dict[str, torch.Tensor] = BATCH,
+) -> None:
     for _ in range(updates):
-        model(**BATCH).loss.backward()
+        model(**batch).loss.backward()
         optimizer.step()
         if reset:
             optimizer.zero_grad()
@@ -66,6 +73,32 @@ def test_gradient_norm_is_that_of_the_step() -> None:
         expected = nn.utils.clip_grad_norm_(model.parameters(), 1e9).item()
         optimizer.step()
     assert trace.updates[0].grad_norm == pytest.approx(expected, rel=1e-6)
+
+
+def test_digests_tell_where_two_trainings_part() -> None:
+    """Update 3 has other rows: random states, and each tensor in updates 1, 2 and 4, tell them apart from there on."""
+
+    def trained(*, other_rows: bool = False, draws: bool = False) -> Trace:
+        torch.manual_seed(0)
+        model = Toy()
+        optimizer = torch.optim.SGD(model.used.parameters(), lr=0.5)
+        with Trace(model, optimizer, digests=True) as trace:
+            train(model, optimizer, 2)
+            if draws:
+                torch.rand(1)
+            train(model, optimizer, 1, batch=BATCH | {"labels": torch.tensor([1, 1])} if other_rows else BATCH)
+            train(model, optimizer, 2)
+        return trace
+
+    one, other = trained(), trained(other_rows=True)
+    assert list(one.tensors) == [1, 2, 4]
+    assert (one.tensors, [each.random for each in one.updates]) == (trained().tensors, [one.updates[0].random] * 5)
+    assert [at for at in one.tensors if one.tensors[at] != other.tensors[at]] == [4]
+    weights, gradients = one.tensors[4]
+    assert {name for name in weights if weights[name] != other.tensors[4][0][name]} == {"used.weight", "used.bias"}
+    assert set(gradients) == {"used.weight", "used.bias"}
+    drawn = [each.random for each in trained(draws=True).updates]
+    assert [each == one.updates[0].random for each in drawn] == [True, True, False, False, False]
 
 
 def test_sees_gradients_left_over() -> None:

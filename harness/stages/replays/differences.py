@@ -8,7 +8,7 @@ from typing import Any
 from torch.optim import AdamW, Optimizer
 from transformers import PreTrainedModel
 
-from harness.findings import Difference
+from harness.findings import DOCUMENTED_ADAMW, Difference
 from harness.loops.adamw import TransformersAdamW
 from harness.stages import schedule
 from harness.stages.chain import Run
@@ -30,7 +30,7 @@ def measured_differences(run: Run, by_hand: Replay) -> list[Difference]:
     schedule.STAGE.do(then)
     group, now = then.optimizer.param_groups[0], AdamW(then.model.parameters()).defaults
     documented = Difference(
-        "the documents' transformers.AdamW",
+        DOCUMENTED_ADAMW,
         f"epsilon {group['eps']}, decay {group['weight_decay']}",
         f"epsilon {now['eps']}, decay {now['weight_decay']}",
         largest_difference(by_hand, replayed(in_fixed_order(then))),
