@@ -72,9 +72,13 @@ class Difference:
     tensors: tuple[str, ...] = ()
     """The names of those that differ."""
     size: float | None = None
-    """The largest difference, as a share of the largest number on side A."""
+    """The largest difference, as a share of the largest number on side A; None also where a side is not finite."""
     rounding: float | None = None
     """What rounding alone may make of it, in the coarser of the two types."""
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not math.isfinite(self.size):  # which JSON has no number for
+            object.__setattr__(self, "size", None)
 
 
 @dataclass

@@ -94,6 +94,11 @@ def told(*records: str) -> list[dict[str, Any]]:
     return found
 
 
+def test_what_is_not_finite_has_no_size(changed: Callable[..., str]) -> None:
+    (found,) = told(str(RECORD), changed({("curves", "loss", 0): "nan"}))
+    assert (found["what"], found["cause"], found["size"]) == ("the loss", "another computation", None)
+
+
 def test_what_comes_later_explains_nothing_before(changed: Callable[..., str]) -> None:
     found = told(str(RECORD), changed({("curves", "loss", 0): 0.9, ("curves", "lr", 2): 1e-9}))
     assert [(each["update"], each["what"]) for each in found] == [(1, "the loss"), (3, "lr")]
