@@ -229,6 +229,11 @@ class RunRecord(StrictModel):
         return self.checks_failed or any(verdict.outcome == "fails" for verdict in self.comparison)
 
     @property
+    def all_findings(self) -> list[Finding]:
+        """Of the checks, and of the comparison with the baseline."""
+        return [*self.findings, *(finding for verdict in self.comparison for finding in verdict.findings)]
+
+    @property
     def whole(self) -> bool:
         """Whether every planned update was made."""
         return bool(self.updates) and self.updates == self.updates_planned and self.weights is not None

@@ -1,4 +1,4 @@
-"""Which checks are wanted: ``[tool.harness]`` of pyproject.toml, and comments in a script."""
+"""``[tool.harness]`` of pyproject.toml: which checks are wanted, and of which scripts; and comments in a script."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import difflib
 import io
 import re
+import shlex
 import tokenize
 import tomllib
 from collections.abc import Iterable
@@ -17,7 +18,8 @@ from harness import catalogue
 from harness.errors import CannotTry
 from harness.findings import Finding
 
-KEYS = ("select", "ignore")
+CHECKS = ("select", "ignore")
+KEYS = (*CHECKS, "scripts")
 COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 
@@ -37,7 +39,8 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
     Raises:
         CannotTry: an unknown check or family, there, in the file, or in a comment of the script.
     """
-    settings = _table(script.resolve().parent if script else Path.cwd())
+    file, table = _table(script.resolve().parent if script else Path.cwd())
+    settings = {key: _ids(file, key, table) for key in CHECKS}
     chosen = set(select) or settings["select"]
     selected = catalogue.resolve(chosen) if chosen else set(catalogue.checks())
     if script is not None:
@@ -46,8 +49,39 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
     return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
 
 
-def _table(folder: Path) -> dict[str, set[str]]:
-    """``[tool.harness]`` of the nearest pyproject.toml that has it, as ruff finds its own."""
+def scripts() -> tuple[Path, list[list[str]]]:
+    """The scripts of ``[tool.harness]``, each with its arguments or as ``-m MODULE``, and the folder to start them in.
+
+    Raises:
+        CannotTry: there is no such list, or what it has is no script.
+    """
+    file, table = _table(Path.cwd())
+    listed = table.get("scripts", [])
+    if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
+        raise CannotTry(f"{file}: scripts of [tool.harness] is no list of scripts; found {listed!r}")
+    if not listed:
+        raise CannotTry(
+            "no SCRIPT is given, and no pyproject.toml here or above names any; "
+            'name one, or write scripts = ["train.py"] below [tool.harness]'
+        )
+    return file.parent, [_command(file, each) for each in listed]
+
+
+def _command(file: Path, line: str) -> list[str]:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise CannotTry(f"{file}: scripts of [tool.harness]: {line!r} cannot be read: {error}") from error
+    if words[0].startswith("-") and (words[0] != "-m" or len(words) < 2):
+        raise CannotTry(
+            f"{file}: scripts of [tool.harness]: {line!r} begins with an option; "
+            "write SCRIPT or -m MODULE, and its arguments behind it"
+        )
+    return words
+
+
+def _table(folder: Path) -> tuple[Path, dict[str, object]]:
+    """``[tool.harness]`` of the nearest pyproject.toml that has it, as ruff finds its own; empty where none has."""
     for each in (folder, *folder.parents):
         file = each / "pyproject.toml"
         if not file.is_file():
@@ -58,13 +92,13 @@ def _table(folder: Path) -> dict[str, set[str]]:
             raise CannotTry(f"{file} cannot be read: {error}") from error
         if table is not None:
             _check_keys(file, table)
-            return {key: _ids(file, key, table) for key in KEYS}
-    return {key: set() for key in KEYS}
+            return file, table
+    return folder / "pyproject.toml", {}
 
 
 def _check_keys(file: Path, table: object) -> None:
     if not isinstance(table, dict):
-        raise CannotTry(f"{file}: tool.harness is no table; write [tool.harness] with {' and '.join(KEYS)}")
+        raise CannotTry(f"{file}: tool.harness is no table; write [tool.harness] with {', '.join(KEYS)}")
     for key in table:
         if key not in KEYS:
             close = difflib.get_close_matches(key, KEYS, n=1)

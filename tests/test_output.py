@@ -9,9 +9,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 
-from harness.cli.output import Output, check_json
+from harness.cli.output import Format, Output, check_json
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, CheckResult, Finding
 from harness.report.colours import coloured
@@ -84,8 +85,6 @@ def test_colours_on_a_terminal(environment: dict[str, str], styled: bool) -> Non
 
 
 def test_a_finding_with_colours_says_what_it_says_without() -> None:
-    import click
-
     for line in (*FINDING.lines(), "load        9 holds, 1 fails, 1 warns   0.3 s", "exact       fails"):
         assert coloured(line) != line or "where" not in line
         assert click.unstyle(coloured(line)) == line
@@ -121,6 +120,37 @@ def test_json_to_stdout_moves_the_lines(capsys: pytest.CaptureFixture[str]) -> N
     out.echo(["a line"])
     out.write_json("{}\n")
     assert capsys.readouterr() == ("{}\n", "a line\n")
+
+
+FORMS = {"json": "{}\n", "github": "::error title=a::b\n", "sarif": '{\n  "version": "2.1.0"\n}\n'}
+
+
+@pytest.mark.parametrize("form", ["text", *FORMS])
+@pytest.mark.parametrize("github", [True, False])
+def test_a_format_has_stdout_for_itself(
+    form: Format, github: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", str(github).lower())
+    out = Output(tmp_path / "found.json", format=form)
+    out.check()
+    out.echo(["a line"])
+    out.write("{}", ["::error title=a::b"], lambda: {"version": "2.1.0"})
+    assert (tmp_path / "found.json").read_text() == "{}\n"
+    lines = "a line\n" + FORMS["github"] * (github and form != "github")
+    assert capsys.readouterr() == ((lines, "") if form == "text" else (FORMS[form], lines))
+
+
+def test_the_format_json_is_json_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    for out in (Output(format="json"), Output(Path("-")), Output(Path("-"), format="json")):
+        out.check()
+        out.echo(["a line"])
+        out.write("{}", [], dict)
+        assert capsys.readouterr() == ("{}\n", "a line\n")
+
+
+def test_stdout_has_one_form_only() -> None:
+    with pytest.raises(click.UsageError, match="--json - and --format sarif both write to stdout"):
+        Output(Path("-"), format="sarif").check()
 
 
 def test_json_that_cannot_be_written(tmp_path: Path) -> None:

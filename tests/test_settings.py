@@ -9,7 +9,7 @@ import pytest
 from harness import catalogue
 from harness.errors import CannotTry
 from harness.findings import Finding
-from harness.settings import is_ignored_by_comment, wanted
+from harness.settings import is_ignored_by_comment, scripts, wanted
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_command_line_selects_anew_and_ignores_besides(script: Path) -> None
     ("text", "message"),
     [
         ('[tool.harness]\nignored = ["loss"]\n', "unknown key 'ignored'; did you mean ignore?"),
-        ("[tool.harness]\nxyz = 1\n", "unknown key 'xyz'; the keys are select, ignore"),
+        ("[tool.harness]\nxyz = 1\n", "unknown key 'xyz'; the keys are select, ignore, scripts"),
         ('[tool.harness]\nignore = "loss"\n', "ignore of [tool.harness] is no list of checks; found 'loss'"),
         ('[tool.harness]\nignore = ["los"]\n', "there is no check los; did you mean loss?"),
         ("[tool]\nharness = 1\n", "tool.harness is no table"),
@@ -95,3 +95,34 @@ def test_an_unknown_check_in_a_comment_of_the_script_is_refused(script: Path) ->
     script.write_text("step()  # harness: ignore[gradients::never]\n")
     with pytest.raises(CannotTry, match="there is no check gradients::never"):
         wanted(script)
+
+
+def test_the_scripts_are_those_of_the_nearest_table(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(script, '[tool.harness]\nscripts = ["train.py --lr 1e-3 \'a b\'", "-m mine.train 3"]\n')
+    monkeypatch.chdir(script.parent)
+    assert scripts() == (
+        script.parents[1],
+        [["train.py", "--lr", "1e-3", "a b"], ["-m", "mine.train", "3"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        ('"train.py"', "scripts of [tool.harness] is no list of scripts; found 'train.py'"),
+        ('[""]', "is no list of scripts"),
+        ("[1]", "is no list of scripts"),
+        ("[]", 'write scripts = ["train.py"] below [tool.harness]'),
+        ('["--full train.py"]', "'--full train.py' begins with an option"),
+        ('["-m"]', "'-m' begins with an option"),
+        ("""['train.py "a']""", "cannot be read: No closing quotation"),
+    ],
+)
+def test_scripts_that_are_none_are_refused(
+    script: Path, listed: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(script, f"[tool.harness]\nscripts = {listed}\n")
+    monkeypatch.chdir(script.parent)
+    with pytest.raises(CannotTry) as refused:
+        scripts()
+    assert message in str(refused.value)

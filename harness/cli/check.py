@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,12 @@ from harness.cli.options import (
     CRASHED,
     FOUND,
     checks_option,
+    format_option,
     json_option,
     quiet_option,
     verbose_option,
 )
-from harness.cli.output import Output, echo, say
+from harness.cli.output import Format, Output, echo, say, stdout_on_stderr
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -38,11 +40,12 @@ if TYPE_CHECKING:
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @quiet_option
 @verbose_option
+@format_option
 @json_option("Also write what was found to this file.")
-@click.argument("script")
+@click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def check(
-    script: str,
+    script: str | None,
     arguments: tuple[str, ...],
     updates: int | None,
     full: bool,
@@ -50,10 +53,12 @@ def check(
     ignore: tuple[str, ...],
     module: bool,
     json_file: Path | None,
+    format_: Format,
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a training script of your own, as it is, and name the silent bug in it.
+    """Run a training script of your own, as it is, and name the silent bug in it. Without SCRIPT those that
+    [tool.harness] of pyproject.toml names (scripts), each in a process of its own; the exit status is the highest.
 
     Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
     script: # harness: ignore[ID].
@@ -61,9 +66,12 @@ def check(
     Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
     and no error was found, 3 the script itself crashed.
     """
-    output = Output(json_file, quiet, verbose)
+    output = Output(json_file, quiet, verbose, format_)
     if launch.is_main_process():
         output.check()
+    if script is None:
+        sys.exit(_check_all(module, updates, full, select, ignore, output))
+    restore = stdout_on_stderr() if output.err else None
 
     from harness.files import working_in
     from harness.watch.script import check_script
@@ -71,6 +79,8 @@ def check(
     folder = Path.cwd()
 
     def told(report: CheckReport) -> int:
+        if restore is not None:
+            restore()
         with working_in(folder):  # the script may have gone to another
             return _told(report, output)
 
@@ -99,7 +109,7 @@ def check(
 
 def _told(report: CheckReport, output: Output) -> int:
     """Print and write what a script came to; the exit status."""
-    from harness.report import annotations
+    from harness.report import annotations, sarif
     from harness.report.check import outcome_lines
 
     if report.crashed is not None:
@@ -108,11 +118,36 @@ def _told(report: CheckReport, output: Output) -> int:
         if not output.quiet or report.findings:
             say(err=True)  # the script's last line, a progress bar's say, may not have ended
         echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
-        if annotations.running_in_github_actions():
-            output.echo(annotations.of_findings(report.findings))
-        output.write_json(json.dumps(report.as_dict(), indent=2))
+        found = annotations.of_findings(report.findings)
+        output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_check, report))
     if report.crashed is not None:
         return CRASHED
     if not launch.is_main_process():
         return 0
     return FOUND if report.failed else CANNOT_TRY if report.incomplete else 0
+
+
+def _check_all(
+    module: bool, updates: int | None, full: bool, select: tuple[str, ...], ignore: tuple[str, ...], output: Output
+) -> int:
+    """Check the scripts of ``[tool.harness]``; the highest of their exit statuses."""
+    if module or (launch.world_size() or 1) > 1:
+        raise click.UsageError("name the SCRIPT: those of [tool.harness] are started without it, each in one process.")
+
+    from harness.files import working_in
+    from harness.report import annotations, sarif
+    from harness.report.check import script_lines
+    from harness.settings import scripts
+    from harness.watch.scripts import ScriptsReport, check_scripts
+
+    folder, commands = scripts()
+    options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
+    options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
+    output, report = output.from_here(), ScriptsReport()
+    with launch.interrupted_once(launch.interrupting()), working_in(folder):
+        for each in check_scripts(commands, options):
+            echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
+            report.scripts.append(each)
+        found = annotations.of_findings(report.findings)
+        output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_checks, report))
+    return report.status

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,12 @@ import click
 from harness.cli.options import (
     FOUND,
     chosen_recipe,
+    format_option,
     interruptible,
     run_folder,
     source_options,
 )
-from harness.cli.output import echo, say
+from harness.cli.output import Format, Output, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -45,8 +47,11 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where documents.json goes. [default: runs/documents-TIME]",
 )
+@format_option
 @interruptible
-def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix: bool, **options: Any) -> None:
+def documents(
+    place: Path, output: Path | None, timeout: float, diff: bool, fix: bool, format_: Format, **options: Any
+) -> None:
     """Run the code blocks of documents (*.md, *.mdx, *.ipynb, *.txt) as they are printed.
 
     The blocks are executed, with your rights and without a sandbox: run only documents that you trust. They see neither
@@ -56,6 +61,9 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
     status 1 where a block fails as printed; with --fix, where one fails that was not replaced.
     """
     recipe = chosen_recipe(**options)
+    if diff and format_ != "text":
+        raise click.UsageError(f"--diff and --format {format_} both write to stdout: give one of them.")
+    out = Output(format=format_, taken=diff)
 
     from tqdm import tqdm
 
@@ -63,7 +71,7 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
     from harness.documents.run import run_documents
     from harness.files import claimed_folder, write_atomically
     from harness.matrix import DOCUMENTS_FILE
-    from harness.report import annotations
+    from harness.report import annotations, sarif
     from harness.report.documents import outcome_lines, row_lines
     from harness.run import quiet_libraries
 
@@ -84,20 +92,20 @@ def documents(place: Path, output: Path | None, timeout: float, diff: bool, fix:
 
         record, fixes = run_documents(found, recipe, timeout=timeout, on_block=keep, on_document=through)
         keep(record)
-    echo(row_lines(record), err=diff)
-    echo(outcome_lines(record, output), err=diff)
+    out.echo(row_lines(record))
+    out.echo(outcome_lines(record, output))
     paths = {each.file: each.path for each in found}
-    for block in record.blocks if annotations.running_in_github_actions() else ():
-        echo(annotations.of_block(block, str(paths[block.file])), err=diff)
+    places = chain.from_iterable(annotations.of_block(each, str(paths[each.file])) for each in record.blocks)
+    out.write(record.model_dump_json(indent=1), places, partial(sarif.of_documents, record, paths))
     if record.interrupted:
         kept = "; no document was changed" if fix else ""
         raise CannotTry(f"interrupted; what was found until then is in {file}{kept}")
-    replaced = _replace(fixes, paths, diff=diff, fix=fix) if diff or fix else 0
+    replaced = _replace(fixes, paths, out, diff=diff, fix=fix) if diff or fix else 0
     failing = sum(block.outcome == "fails" for block in record.blocks) - (replaced if fix else 0)
     sys.exit(FOUND if failing else 0)
 
 
-def _replace(fixes: Sequence[Fix], paths: dict[str, Path], *, diff: bool, fix: bool) -> int:
+def _replace(fixes: Sequence[Fix], paths: dict[str, Path], out: Output, *, diff: bool, fix: bool) -> int:
     """Print and write the documents with the fixes; how many blocks that were."""
     from harness.documents.rewrite import diff_lines
     from harness.files import write_atomically
@@ -117,7 +125,7 @@ def _replace(fixes: Sequence[Fix], paths: dict[str, Path], *, diff: bool, fix: b
             except OSError as error:
                 raise CannotTry(f"{changed.path} cannot be written ({error.strerror}); it is as it was") from error
             replaced, documents = replaced + count, documents + 1
-    echo(fix_lines(replaced, documents, left), err=diff)
+    out.echo(fix_lines(replaced, documents, left))
     return replaced
 
 

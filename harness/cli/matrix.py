@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, baseline_folders, baselines_option, json_option
-from harness.cli.output import Output, check_json
+from harness.cli.options import FOUND, baseline_folders, baselines_option, format_option, json_option
+from harness.cli.output import Format, Output, check_json
 
 
 @click.command(short_help="Lay run records of several library versions side by side.")
@@ -21,6 +22,7 @@ from harness.cli.output import Output, check_json
     metavar="FILE",
     help="Also write it as Markdown: between the marks of a file that has them, such as docs/matrix.md, or as a file.",
 )
+@format_option
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
 @baselines_option
 def matrix(
@@ -29,6 +31,7 @@ def matrix(
     beside: bool,
     markdown: Path | None,
     json_file: Path | None,
+    format_: Format,
     baselines: Path | None,
 ) -> None:
     """Lay run records of several library versions side by side: claims and checks, and the documents' code.
@@ -37,11 +40,11 @@ def matrix(
     has is marked. Exit status 1 where there is one.
     """
     from harness.matrix import Matrix, matrix_of, records_below
-    from harness.report import annotations
+    from harness.report import annotations, sarif
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
     from harness.stages import sentences
 
-    out = Output(json_file)
+    out = Output(json_file, format=format_)
     out.check()
     if markdown is not None:
         check_json(markdown)
@@ -56,9 +59,7 @@ def matrix(
     comparison = found.against(recorded) if recorded else None
     changes = comparison.changes if comparison else ()
     out.echo(matrix_lines(found, comparison, everything=everything))
-    if annotations.running_in_github_actions():
-        out.echo(annotations.of_changes(changes))
     if markdown is not None:
         write_markdown(markdown, markdown_lines(found, comparison, everything=everything))
-    out.write_json(found.as_json())
+    out.write(found.as_json(), annotations.of_changes(changes), partial(sarif.of_changes, changes))
     sys.exit(FOUND if changes else 0)

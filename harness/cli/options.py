@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from harness import launch
+from harness.cli.output import Format
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
 
 FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
@@ -89,6 +90,14 @@ def json_option(help_: str) -> Option[Any]:
     return click.option("--json", "json_file", type=file, metavar="FILE", help=says)
 
 
+format_option = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(get_args(Format)),
+    default="text",
+    show_default=True,
+    help="What goes to stdout. With json, github (workflow commands) or sarif, and all else to stderr.",
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only what was found.")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Name each check, also those that say nothing.")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import click
 
@@ -16,6 +18,9 @@ from harness.report.colours import coloured
 
 STDOUT = Path("-")
 """As a file of ``--json``: JSON goes to stdout, and lines for people to stderr."""
+
+Format = Literal["text", "json", "github", "sarif"]
+"""What stdout gets: lines for people or, with those on stderr, one of the forms for programs."""
 
 _lost: list[str] = []
 """What could not be printed, and why, where it is not that nobody reads on."""
@@ -61,6 +66,24 @@ def said_what_was_lost(cannot_try: int) -> Iterator[None]:
             sys.exit(cannot_try)
 
 
+def stdout_on_stderr() -> Callable[[], None]:
+    """From now on what this process and its children print to stdout goes to stderr; what it returns undoes that."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(1)
+    except (AttributeError, OSError, ValueError):  # it is closed
+        return lambda: None
+    os.dup2(2, 1)
+
+    def back() -> None:
+        for stream in (sys.stdout, sys.__stdout__):  # a script may have put one of its own there
+            with suppress(AttributeError, OSError, ValueError):
+                stream.flush()  # type: ignore[union-attr]
+        os.dup2(kept, 1)
+
+    return back
+
+
 @dataclass(frozen=True)
 class Output:
     """Where a command's lines and its JSON go, and how much it says."""
@@ -69,11 +92,18 @@ class Output:
     quiet: bool = False
     """Only what was found."""
     verbose: bool = False
+    format: Format = "text"
+    taken: bool = False
+    """Whether stdout has something else, such as a patch."""
 
     @property
     def err(self) -> bool:
-        """Whether lines go to stderr, because stdout has the JSON."""
-        return self.json_file == STDOUT
+        """Whether lines go to stderr, because stdout has a form for programs."""
+        return self.taken or self.format != "text" or self.json_file == STDOUT
+
+    def from_here(self) -> Output:
+        """The same for a process that goes to another folder."""
+        return self if self.json_file in (None, STDOUT) else replace(self, json_file=Path(self.json_file).absolute())
 
     def echo(self, lines: Iterable[str]) -> None:
         echo(lines, err=self.err)
@@ -83,21 +113,40 @@ class Output:
 
         Raises:
             CannotTry: it cannot.
+            click.UsageError: stdout would get JSON and another form.
         """
+        if self.json_file == STDOUT and self.format not in ("text", "json"):
+            raise click.UsageError(f"--json - and --format {self.format} both write to stdout: name a file for --json.")
         if self.json_file is not None:
             check_json(self.json_file)
 
+    def write(self, as_json: str, as_annotations: Iterable[str], as_sarif: Callable[[], Mapping[str, Any]]) -> None:
+        """Write what was found in the forms that are asked for; GitHub gets its annotations without asking.
+
+        Raises:
+            CannotTry: ``--json`` cannot be written.
+        """
+        from harness.report import annotations
+
+        if self.format == "github":
+            echo(as_annotations)
+        elif annotations.running_in_github_actions():
+            self.echo(as_annotations)
+        if self.format == "sarif":
+            say(json.dumps(as_sarif(), indent=2))
+        self.write_json(as_json)
+
     def write_json(self, text: str) -> None:
-        """Write ``--json``, where it is given.
+        """Write JSON to stdout and to the file of ``--json``, where that is asked for.
 
         Raises:
             CannotTry: it cannot be written.
         """
         from harness.files import write_atomically
 
-        if self.err:
+        if self.format == "json" or self.json_file == STDOUT:
             say(text.rstrip("\n"))
-        elif self.json_file is not None:
+        if self.json_file is not None and self.json_file != STDOUT:
             try:
                 write_atomically(self.json_file, text.rstrip("\n") + "\n")
             except OSError as error:

@@ -17,13 +17,14 @@ from harness.cli.options import (
     baselines_option,
     chosen_recipe,
     folder_of,
+    format_option,
     interruptible,
     json_option,
     quiet_option,
     recipe_options,
     verbose_option,
 )
-from harness.cli.output import Output
+from harness.cli.output import Format, Output
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 )
 @quiet_option
 @verbose_option
+@format_option
 @json_option("Also write the run record to this file.")
 @baselines_option
 @interruptible
@@ -66,6 +68,7 @@ def run(
     installation: bool,
     resume: bool,
     json_file: Path | None,
+    format_: Format,
     quiet: bool,
     verbose: bool,
     baselines: Path | None,
@@ -81,13 +84,13 @@ def run(
     if resume and output is None:
         raise click.UsageError("--resume goes on with the run in a folder: name it with --output.")
     output = output or folder_of(recipe)
-    out = Output(json_file, quiet, verbose)
+    out = Output(json_file, quiet, verbose, format_)
     if quiet:
         os.environ["TQDM_DISABLE"] = "1"  # before it is imported
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME
-    from harness.report import annotations
+    from harness.report import annotations, sarif
     from harness.report.baseline import verdict_lines
     from harness.report.terminal import outcome_lines, recipe_line
     from harness.run import quiet_libraries, run_recipe
@@ -110,8 +113,6 @@ def run(
     )
     if main_process:
         out.echo(() if quiet else outcome_lines(record, output, verbose=verbose))
-        if annotations.running_in_github_actions():
-            out.echo(annotations.of_findings(record.findings))
         try:
             folder, fallback = baseline_folders(baselines)
             reasons = compared(folder, record, fallback=fallback)
@@ -119,7 +120,8 @@ def run(
             out.echo(verdict_lines(each for each in record.comparison if not quiet or each.outcome == "fails"))
             record.write(output / FILE_NAME)
         finally:
-            out.write_json(record.as_json())
+            found = annotations.of_findings(record.all_findings)
+            out.write(record.as_json(), found, partial(sarif.of_run, record))
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
     sys.exit(FOUND if record.failed else 0)

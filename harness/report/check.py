@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from harness.watch import by_reason
 from harness.watch.script import CheckReport
+from harness.watch.scripts import ScriptReport
 
 REASONS = 3
 """Reasons for which checks had nothing to look at that are shown, the commonest first."""
@@ -28,6 +30,11 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     if verbose:
         yield from (f"    held: {check}" for check in report.held)
         yield from (f"    nothing to look at: {each.check}: {each.why}" for each in report.nothing_to_look_at)
+    yield summary_line(report)
+
+
+def summary_line(report: CheckReport) -> str:
+    """What it came to, in one line."""
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
     counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
@@ -36,10 +43,23 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     nothing = "nothing found" if report.crashed is None else "nothing found until it ended"
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
-    yield (
+    return (
         f"{report.script}: {', '.join(counted) or nothing} in {_number(report.updates, 'update')}{passes}; "
         f"{in_all:.1f} s, of which {before:.1f} s of importing and loading"
     )
+
+
+def script_lines(each: ScriptReport, *, quiet: bool = False, verbose: bool = False) -> Iterator[str]:
+    """One of several scripts: what was found, and one line; with ``quiet`` none where nothing was."""
+    if each.report is None:
+        yield f"{each.script}: could not run: {each.error}"
+        return
+    report = replace(each.report, script=each.script)
+    if report.crashed is not None:
+        yield report.crashed
+    yield from outcome_lines(report, quiet=not verbose, verbose=verbose)
+    if not verbose and (each.status or not quiet):
+        yield summary_line(report)
 
 
 def _looked_at(report: CheckReport) -> str:

@@ -1,0 +1,102 @@
+"""Check several scripts, one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.afterwards import Afterwards, afterwards
+from harness.findings import Finding, shortened
+from harness.watch.script import CheckReport
+
+CANNOT_TRY = 2
+
+
+@dataclass(frozen=True)
+class ScriptReport:
+    """What one of several scripts came to."""
+
+    script: str
+    """With its arguments, or as ``-m MODULE``."""
+    status: int
+    """That ``harness check`` has for it alone."""
+    report: CheckReport | None = None
+    """None where it could not be run."""
+    error: str | None = None
+    """Why it could not be run."""
+
+
+@dataclass
+class ScriptsReport:
+    """What several scripts came to."""
+
+    scripts: list[ScriptReport] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        """The highest: 3 a script crashed, 2 one could not run, 1 an error was found, 0 nothing was."""
+        return max(each.status for each in self.scripts)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for each in self.scripts if each.report for finding in each.report.findings]
+
+    def as_dict(self) -> dict[str, Any]:
+        """In the form of ``--json``."""
+        told = [vars(each) | {"report": each.report.as_dict() if each.report else None} for each in self.scripts]
+        return {"schema": 1, "scripts": told}
+
+
+def check_scripts(commands: Sequence[Sequence[str]], options: Sequence[str]) -> Iterator[ScriptReport]:
+    """Each command's report as soon as it is there; ``options`` are those of ``harness check``.
+
+    What the scripts print is not shown. One that is running when this one is ended, ends too.
+    """
+    with TemporaryDirectory(prefix="harness-check-") as name, afterwards(Path(name)) as left_behind:
+        for number, command in enumerate(commands):
+            yield _checked(command, options, Path(name) / f"{number}", left_behind)
+
+
+def _checked(command: Sequence[str], options: Sequence[str], scratch: Path, left_behind: Afterwards) -> ScriptReport:
+    scratch.mkdir()
+    file, printed = scratch / "found.json", scratch / "stderr.txt"
+    ours = [sys.executable, "-P", "-m", "harness", "check", *options, "--json", str(file)]
+    with printed.open("wb") as stderr:
+        process = subprocess.Popen(  # noqa: S603 - the user's own script
+            [*ours, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        left_behind.begun(process.pid)
+        try:
+            process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            left_behind.ended(process.pid)
+    script, code = shlex.join(command), process.returncode
+    if file.exists() and code in (0, 1, 2, 3):
+        return ScriptReport(script, code, TypeAdapter(CheckReport).validate_json(file.read_bytes()))
+    return ScriptReport(script, CANNOT_TRY, error=_why(code, printed.read_text(encoding="utf-8", errors="replace")))
+
+
+def _why(code: int, printed: str) -> str:
+    """The sentence that ``harness check`` ended with, or else how the process ended."""
+    *_, last = ["", *filter(None, map(str.strip, printed.splitlines()))]
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    return shortened(last.removeprefix("harness: ").removeprefix("Error: ")) or f"it ended with exit status {code}"
