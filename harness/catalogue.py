@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -165,16 +166,21 @@ def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
     return [_explained(known[name]) for name in sorted(wanted)]
 
 
+@dataclass(frozen=True)
+class Explained:
+    """A check as ``harness explain --json`` has it."""
+
+    id: str
+    formerly: list[str]
+    severity: Severity
+    statement: str
+    why: str
+    remedy: str
+    right_when: str
+    references: list[str]
+
+
 def _explained(check: type[CatalogueEntry]) -> dict[str, Any]:
-    page = check.page
-    severity: Severity = check.severity
-    return {
-        "id": check.id,
-        "formerly": list(check.formerly),
-        "severity": severity,
-        "statement": page.statement,
-        "why": page.why,
-        "remedy": page.remedy,
-        "right_when": page.right_when,
-        "references": page.references,
-    }
+    page, severity = check.page, check.severity
+    said = (page.statement, page.why, page.remedy, page.right_when, page.references)
+    return asdict(Explained(check.id, list(check.formerly), severity, *said))

@@ -1,43 +1,37 @@
-"""Write docs/checks: a page for each check of ``harness check`` and each loss of ``harness resume``, an index, and the
-JSON schemas of their reports.
+"""Write docs/checks, a page for each check of ``harness check`` and each loss of ``harness resume`` and an index; and
+docs/schemas, the JSON schemas of what the commands write.
 
     python -m scripts.check_pages
 
-All of it comes from the docstrings and from the checks' examples in tests/checks, which the tests execute. A test holds
+The pages come from the docstrings and from the checks' examples in tests/checks, which the tests execute. A test holds
 the files against what this writes.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from harness import catalogue
-from harness.compare.differences import CompareReport
-from harness.resume.run import ResumeReport
-from harness.watch.script import CheckReport
+from scripts import schemas
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "checks"
+SCHEMAS = ROOT / "docs" / "schemas"
 EXAMPLES = ROOT / "tests" / "checks"
 
 
 def files() -> dict[Path, str]:
-    """The text of every file below docs/checks."""
+    """The text of every file below docs/checks and docs/schemas."""
     pages = catalogue.explain()
-    checks, losses = sorted(catalogue.checks()), sorted(catalogue.losses())
     written = {DOCS / path_of(page["id"]): page_text(page) for page in pages}
     return {
         DOCS / "README.md": index(pages),
-        DOCS / "report.schema.json": schema(CheckReport, checks, "Finding", "NotLookedAt"),
-        DOCS / "resume.schema.json": schema(ResumeReport, losses, "Finding"),
-        DOCS / "compare.schema.json": schema(CompareReport, []),
         **written,
+        SCHEMAS / "README.md": schemas.index(),
+        **{SCHEMAS / f"{name}.schema.json": schemas.text_of(name) for name in schemas.SCHEMAS},
     }
 
 
@@ -51,8 +45,6 @@ def index(pages: list[dict[str, Any]]) -> str:
         "",
         f"{len(catalogue.checks())} checks and {len(catalogue.losses())} losses (`resume::`), each with a page that",
         "says why it is a bug, what to do, and when it is right all the same; `harness explain CHECK` prints it.",
-        "`report.schema.json` describes what `harness check --json` writes, `resume.schema.json` that of `resume`, and",
-        "`compare.schema.json` that of `compare`.",
     ]
     family = ""
     for page in pages:
@@ -84,17 +76,9 @@ def _example(check: str, kind: str, title: str) -> list[str]:
     return [f"### {title}", "", "```python", text, "```", ""]
 
 
-def schema(report: type[Any], ids: list[str], *names: str) -> str:
-    """Of what ``--json`` writes, with the ids that may stand in what is ``names`` there."""
-    found = TypeAdapter(report).json_schema()
-    found["properties"] = {"schema": {"const": 1}, **found["properties"]}
-    for name in names:
-        found["$defs"][name]["properties"]["check"] = {"enum": ids}
-    return json.dumps(found, indent=1) + "\n"
-
-
 def main() -> None:
-    shutil.rmtree(DOCS, ignore_errors=True)
+    for folder in (DOCS, SCHEMAS):
+        shutil.rmtree(folder, ignore_errors=True)
     for path, text in files().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

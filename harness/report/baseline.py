@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from harness.baseline.compare import alpha, by_chance, spread_of
 from harness.baseline.same_results import SameResults
 from harness.baseline.stored import Baseline
-from harness.baseline.throughput import Throughput
-from harness.record import FINDING_KEYS, Verdict
+from harness.baseline.throughput import BenchmarkRun, Throughput
+from harness.files import StrictModel
+from harness.record import Verdict
 from harness.report.terminal import table
+
+
+class Compared(StrictModel):
+    """What ``harness baseline compare`` says."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    comparison: list[Verdict]
+
+
+class SpreadShown(StrictModel):
+    """How a metric varies between the seeds."""
+
+    mean: float
+    deviation: float
+    smallest_drop: dict[int, float | None]
+    """That so many new seeds detect; None where none that is possible."""
+
+
+class SeedShown(StrictModel):
+    """The run of one seed."""
+
+    seed: int
+    metrics: dict[str, float]
+    loss: float
+    commit: str | None
+    dirty: bool | None
+    started: str
+
+
+class BrokenShown(StrictModel):
+    """A file that cannot be used."""
+
+    file: str
+    wrong: str
+
+
+class SeedsShown(StrictModel):
+    """A baseline of a recipe, or a candidate."""
+
+    file: str
+    wrong: None = None
+    name: str
+    reason: str | None
+    """Why it became the baseline; None for a candidate."""
+    kind: Literal["seeds"] = "seeds"
+    runs: list[SeedShown]
+    spread: dict[str, SpreadShown]
+    """By metric; empty where there is one seed."""
+
+
+class RatiosShown(StrictModel):
+    """What the benchmarks came to."""
+
+    file: str
+    wrong: None = None
+    name: str
+    reason: str | None
+    kind: Literal["throughput"] = "throughput"
+    runs: list[BenchmarkRun]
+
+
+class BaselinesShown(StrictModel):
+    """What ``harness baseline show`` shows."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    baselines: list[BrokenShown | SeedsShown | RatiosShown]
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -28,45 +96,37 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
 
 def verdicts_json(verdicts: Iterable[Verdict]) -> str:
     """``baseline compare --json``: the comparisons as run.json has them."""
-    comparison = [
-        {
-            "lane": each.comparison,
-            "outcome": each.outcome,
-            "grounds": list(each.grounds),
-            "findings": [{key: getattr(finding, key) for key in FINDING_KEYS} for finding in each.findings],
-        }
-        for each in verdicts
-    ]
-    return json.dumps({"schema": 1, "comparison": comparison}, indent=1)
+    return Compared(comparison=list(verdicts)).model_dump_json(indent=1)
 
 
 def baseline_json(told: Iterable[tuple[Path, str | None, Baseline | Throughput | None]]) -> str:
     """``baseline show --json``: each file, what is wrong with it or what it holds, and what new seeds could show."""
-    return json.dumps({"schema": 1, "baselines": [_shown(*each) for each in told]}, indent=1)
+    return BaselinesShown(baselines=[_shown(*each) for each in told]).model_dump_json(indent=1)
 
 
-def _shown(path: Path, wrong: str | None, found: Baseline | Throughput | None) -> dict[str, Any]:
+def _shown(
+    path: Path, wrong: str | None, found: Baseline | Throughput | None
+) -> BrokenShown | SeedsShown | RatiosShown:
+    file = str(path)
     if found is None:
-        return {"file": str(path), "wrong": wrong}
-    about: dict[str, Any] = {"file": str(path), "wrong": None, "name": found.name, "reason": found.reason, "runs": []}
+        return BrokenShown(file=file, wrong=wrong or "")
     if isinstance(found, Throughput):
-        return about | {"kind": "throughput", "runs": [run.model_dump(mode="json") for run in found.runs]}
-    kept = ("seed", "metrics", "loss", "commit", "dirty", "started")
-    runs = [{key: getattr(run, key) for key in kept} for run in sorted(found.runs, key=lambda run: run.seed)]
-    return about | {"kind": "seeds", "runs": runs, "spread": {name: _spread(found, name) for name in _spread_of(found)}}
+        return RatiosShown(file=file, name=found.name, reason=found.reason, runs=found.runs)
+    kept = SeedShown.model_fields
+    runs = [
+        SeedShown(**{key: getattr(run, key) for key in kept}) for run in sorted(found.runs, key=lambda run: run.seed)
+    ]
+    spread = {name: _spread(found, name) for name in _spread_of(found)}
+    return SeedsShown(file=file, name=found.name, reason=found.reason, runs=runs, spread=spread)
 
 
 def _spread_of(baseline: Baseline) -> tuple[str, ...]:
     return baseline.metrics if len(baseline.runs) > 1 else ()
 
 
-def _spread(baseline: Baseline, metric: str) -> dict[str, Any]:
+def _spread(baseline: Baseline, metric: str) -> SpreadShown:
     spread = spread_of(baseline, metric)
-    return {
-        "mean": spread.mean,
-        "deviation": spread.deviation,
-        "smallest_drop": {str(seeds): drop for seeds, drop in _drops(baseline, metric).items()},
-    }
+    return SpreadShown(mean=spread.mean, deviation=spread.deviation, smallest_drop=_drops(baseline, metric))
 
 
 def _drops(baseline: Baseline, metric: str) -> dict[int, float | None]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from harness.claims import LookedUp
+from harness.files import StrictModel
 from harness.findings import shortened
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
 from harness.report.terminal import table
@@ -18,6 +21,24 @@ SAYS: dict[BlockOutcome, str] = {
     "fails": "FAILS",
     "not applicable": "not applicable",
 }
+
+
+class CitationShown(StrictModel):
+    """Where a document says what a claim says."""
+
+    claim: str
+    document: str
+    line: int | None
+    """None where the document does not say it."""
+    section: str
+    words: str
+
+
+class CitationsShown(StrictModel):
+    """What ``harness claims --documents`` looks up."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    citations: list[CitationShown]
 
 
 def row_lines(record: DocumentsRecord) -> Iterator[str]:
@@ -83,14 +104,14 @@ def citation_lines(looked: Sequence[LookedUp]) -> Iterator[str]:
 
 def citations_json(looked: Sequence[LookedUp]) -> str:
     """``harness claims --documents --json``; ``line`` is null where the document does not say it."""
-    listed = [
-        {
-            "claim": each.claim,
-            "document": each.citation.document,
-            "line": each.line,
-            "section": each.citation.section,
-            "words": each.citation.words,
-        }
+    citations = [
+        CitationShown(
+            claim=each.claim,
+            document=each.citation.document,
+            line=each.line,
+            section=each.citation.section,
+            words=each.citation.words,
+        )
         for each in looked
     ]
-    return json.dumps({"schema": 1, "citations": listed}, indent=1)
+    return CitationsShown(citations=citations).model_dump_json(indent=1)

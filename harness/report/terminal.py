@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from harness.claims import Claim, Invariant
+from harness.files import StrictModel
 from harness.findings import CheckOutcome, CheckResult, Difference, shortened
 from harness.recipe import Recipe
 from harness.record import RunRecord
+
+
+class ClaimShown(StrictModel):
+    """A claim of the documents, or an invariant of the harness."""
+
+    id: str
+    stage: str
+    kind: Literal["exact", "ball park", "invariant"] = "invariant"
+    says: str
+    checks: list[str]
+    """Those that stand for it."""
+    documents: list[str] = Field(default_factory=list)
+    expected: Any = None
+    derived: str | None = None
+    """What it follows from, where no document says it."""
+
+
+class ClaimsShown(StrictModel):
+    """What ``harness claims`` lists."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    claims: list[ClaimShown]
 
 
 def recipe_line(recipe: Recipe) -> str:
@@ -114,13 +138,14 @@ def claims_json(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> s
     """``harness claims --json``: what the table has, whole."""
     listed = []
     for claim, stage, checks in claims:
-        about: dict[str, Any] = {"id": claim.id, "stage": stage, "says": claim.sentence, "checks": checks}
+        shown = ClaimShown(id=claim.id, stage=stage, says=claim.sentence, checks=checks)
         if isinstance(claim, Claim):
-            expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
-            documents = sorted({citation.document for citation in claim.citations})
-            about |= {"kind": claim.kind, "documents": documents, "expected": expected, "derived": claim.derived}
-        listed.append({"kind": "invariant", "documents": [], "expected": None, "derived": None} | about)
-    return json.dumps({"schema": 1, "claims": listed}, indent=1)
+            shown.kind, shown.expected, shown.derived = claim.kind, claim.expected, claim.derived
+            shown.documents = sorted({citation.document for citation in claim.citations})
+            if isinstance(claim.expected, set):
+                shown.expected = sorted(claim.expected)
+        listed.append(shown)
+    return ClaimsShown(claims=listed).model_dump_json(indent=1)
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -1,0 +1,207 @@
+"""What each command writes is what its published schema says; what lacks a key, or has another value there, is not."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from harness import catalogue
+from harness.cli import main
+from harness.recipe import Recipe
+from scripts.schemas import SCHEMAS
+from tests.baseline.conftest import make_record
+from tests.checks.server import run_python
+from tests.resume.test_resume import script
+from tests.test_record import RECORD
+
+ROOT = Path(__file__).parents[1]
+NOT_CLEARED = ROOT / "tests" / "checks" / "gradients" / "not-cleared"
+SHORT = "import torch\nmodel = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=LR)\n"
+SHORT += "for _ in range(3):\n    optimizer.zero_grad()\n    model(torch.ones(4, 2)).sum().backward()\n"
+SHORT += "    optimizer.step()\n"
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def written(*arguments: object) -> Any:
+    """What a command writes to stdout, strictly read."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code in (0, 1), result.output
+    return json.loads(result.stdout, parse_constant=refuse)
+
+
+def objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of an object's objects, of lists the first item's."""
+    if isinstance(value, dict):
+        yield path
+        for key, each in value.items():
+            yield from objects(each, (*path, key))
+    if isinstance(value, list) and value:
+        yield from objects(value[0], (*path, 0))
+
+
+def hold(name: str, output: Any) -> None:
+    """Hold an output to its schema, and the schema to what it would have to refuse: each key gone or something else."""
+    schema = validator(name)
+    assert [f"{error.json_path}: {error.message}" for error in schema.iter_errors(output)] == []
+    refused = 0
+    for path in objects(output):
+        for key in inside(output, path):
+            for change in (lambda where, key: where.pop(key), lambda where, key: where.update({key: object})):
+                wrong = copy.deepcopy(output)
+                change(inside(wrong, path), key)
+                refused += not schema.is_valid(wrong)
+    top = output if isinstance(output, dict) else output[0]
+    assert refused >= 2 * len(top), "each key at the top, in both ways"
+
+
+def shown(output: Any) -> bool:
+    """Whether an example in docs/agents.md is this output, shortened."""
+    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    return any(is_part(json.loads(each), output) for each in re.findall(r"```json\n(.*?)```", text, re.DOTALL))
+
+
+def is_part(example: Any, whole: Any) -> bool:
+    """Whether the whole is the example, but for keys and ends of texts ("…") that were left out."""
+    if isinstance(example, dict):
+        return isinstance(whole, dict) and all(key in whole and is_part(example[key], whole[key]) for key in example)
+    if isinstance(example, list):
+        return isinstance(whole, list) and len(example) == len(whole) and all(map(is_part, example, whole))
+    if isinstance(example, str) and example.endswith("…"):
+        return isinstance(whole, str) and whole.startswith(example[:-1])
+    return bool(example == whole)
+
+
+def inside(value: Any, path: tuple[str | int, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TQDM_DISABLE", "")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_check(here: Path) -> None:
+    for kind in ("good", "bad"):
+        shutil.copy(NOT_CLEARED / f"{kind}.py", here / "train.py")
+        done = run_python(here, "-m", "harness", "check", "--format", "json", "train.py")
+        hold("check", found := json.loads(done.stdout))
+    assert shown(found)
+    found["held"].append("gradients::never")
+    assert not validator("check").is_valid(found), "the ids are listed"
+    (here / "pyproject.toml").write_text('[tool.harness]\nscripts = ["train.py", "absent.py"]\n')
+    done = run_python(here, "-m", "harness", "check", "--format", "json")
+    hold("check-scripts", json.loads(done.stdout))
+
+
+def test_explain() -> None:
+    hold("explain", pages := written("explain", "--json"))
+    assert {page["id"] for page in pages} == {*catalogue.checks(), *catalogue.losses()}
+    assert shown([page for page in pages if page["id"] == "gradients::not-cleared"])
+    assert not validator("explain").is_valid([pages[0] | {"severity": "grave"}])
+
+
+@pytest.mark.slow
+def test_resume(here: Path) -> None:
+    script(here, GOES_ON="False")
+    done = run_python(here, "-m", "harness", "resume", "--kills", "1", "--json", "found.json", "train.py")
+    assert done.status == 1, done.stderr
+    hold("resume", found := json.loads((here / "found.json").read_text()))
+    assert shown(found)
+
+
+@pytest.mark.slow
+def test_compare_of_scripts(here: Path) -> None:
+    for name, lr in (("a", "0.1"), ("b", "0.2")):
+        (here / f"{name}.py").write_text(SHORT.replace("LR", lr))
+    done = run_python(here, "-m", "harness", "compare", "--json", "-", "a.py", "b.py")
+    assert done.status == 1, done.stderr
+    hold("compare", found := json.loads(done.stdout))
+    assert shown(found)
+    found["differences"][0]["cause"] = "chance"
+    assert not validator("compare").is_valid(found)
+
+
+def test_compare_of_records(here: Path) -> None:
+    other = json.loads(RECORD.read_text())
+    other["recipe"]["lr"] = 3e-5
+    (here / "other.json").write_text(json.dumps(other))
+    hold("compare", written("compare", RECORD, "other.json", "--json", "-"))
+
+
+def test_a_stored_run() -> None:
+    """With every part, and numbers that JSON lacks."""
+    text = RECORD.read_text()
+    assert '"NaN"' in text
+    hold("run", json.loads(text))
+    assert not validator("run").is_valid(json.loads(text.replace('"NaN"', '"nothing"')))
+
+
+def test_run_documents_and_matrix(here: Path, small: Recipe) -> None:
+    (here / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\n")
+    run = ("run", "--recipe", "mine.py:small", "--updates", 2, "--quiet", "--output", "runs/a")
+    hold("run", written(*run, "--format", "json"))
+    (here / "docs").mkdir()
+    (here / "docs" / "a.md").write_text("```python\nx = 1\n```\n```python\nnothing\n```\n")
+    hold("documents", written("documents", "docs", "--output", "runs/b", "--format", "json"))
+    hold("documents", json.loads((here / "runs" / "b" / "documents.json").read_text()))
+    hold("matrix", written("matrix", "runs", "--format", "json"))
+
+
+def test_the_recorded_matrix() -> None:
+    hold("matrix", json.loads((ROOT / "baselines" / "matrix.json").read_text(encoding="utf-8")))
+
+
+def test_claims(here: Path) -> None:
+    hold("claims", written("claims", "--json", "-"))
+
+
+def test_citations(here: Path) -> None:
+    for number in range(5):
+        (here / f"00{number}_a.txt").write_text("## Prepare for training\n")
+    hold("citations", written("claims", "--documents", ".", "--json", "-"))
+
+
+def test_baselines(here: Path) -> None:
+    (here / "baselines").mkdir()
+    shutil.copy(ROOT / "baselines" / "tiny-plain-cpu.json", here / "baselines")
+    shutil.copy(ROOT / "baselines" / "throughput-cpu.json", here / "baselines")
+    (here / "baselines" / "broken.json").write_text("{")
+    hold("baseline-show", shown := written("baseline", "show", "--baselines", "baselines", "--json", "-"))
+    kinds = {each.get("kind") for each in shown["baselines"]}
+    assert kinds == {"seeds", "throughput", None}
+    make_record().write(here / "run.json")
+    hold("baseline-compare", written("baseline", "compare", "run.json", "--json", "-"))
+
+
+def test_an_example_that_says_something_else_is_none() -> None:
+    assert is_part({"a": [{"b": "on…"}]}, {"a": [{"b": "one", "c": 1}], "d": 2})
+    for whole in ({"a": []}, {"a": [{"b": "two"}]}, {"a": [{}]}, {}, []):
+        assert not is_part({"a": [{"b": "on…"}]}, whole)
+
+
+def test_every_schema_has_a_test() -> None:
+    tests = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in SCHEMAS if f'hold("{name}"' not in tests] == []
