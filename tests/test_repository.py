@@ -18,7 +18,7 @@ from packaging.version import Version
 from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
-from harness.settings import wanted
+from harness.settings import scripts, wanted
 from tests.checks.server import server_of
 
 ROOT = Path(__file__).parent.parent
@@ -62,11 +62,15 @@ def test_documents_use_the_ids_of_today() -> None:
         assert not formerly.intersection(re.findall(r"[a-z]+::[a-z-]+", document.read_text(encoding="utf-8")))
 
 
-def test_settings_in_the_documents_are_accepted(tmp_path: Path) -> None:
+def test_settings_in_the_documents_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("README.md", "docs/check.md"):
-        (table,) = re.findall(r"```toml\n(\[tool\.harness\].*?)```", (ROOT / name).read_text(), re.DOTALL)
-        (tmp_path / "pyproject.toml").write_text(table)
+        tables = re.findall(r"```toml\n(\[tool\.harness\].*?)```", (ROOT / name).read_text(), re.DOTALL)
+        (tmp_path / "pyproject.toml").write_text(
+            "".join([tables[0], *(each.partition("\n")[2] for each in tables[1:])])
+        )
         assert wanted(tmp_path / "train.py").ignored
+        monkeypatch.chdir(tmp_path)
+        assert len(tables) == 1 or len(scripts()[1]) == 3
 
 
 def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig: pytest.Config) -> None:
