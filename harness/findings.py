@@ -70,8 +70,8 @@ LONGEST_LINE = 100
 """Characters of a line of source that are shown."""
 
 
-def code_frame(where: str | None) -> list[str]:
-    """The line of a place between its neighbours; nothing where it cannot be read.
+def code_frame(where: str | None, around: int = 1) -> list[str]:
+    """The line of a place between its neighbours, ``around`` on each side; nothing where it cannot be read.
 
     Nor where it is a file's first line, which stands for the file where no line is at fault.
     """
@@ -84,7 +84,7 @@ def code_frame(where: str | None) -> list[str]:
         lines = _lines_of_file(place["file"])
     if at > len(lines) or not lines[at - 1].strip():
         return []
-    numbers = range(at - 1, min(at + 1, len(lines)) + 1)
+    numbers = range(max(1, at - around), min(at + around, len(lines)) + 1)
     source = textwrap.dedent("\n".join(lines[number - 1].expandtabs(4).rstrip() for number in numbers)).split("\n")
     width = len(str(numbers[-1]))
     return [

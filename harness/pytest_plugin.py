@@ -41,11 +41,18 @@ OPTIONS = {
     "harness_checkpoint": "start from this checkpoint folder or hub name",
     "harness_loop": "train with this loop: plain, accelerate or trainer",
     "harness_baselines": "the folder of the baselines (default: baselines, and the shipped)",
+    "harness_report": "write a page (HTML) of the session's runs to this file",
 }
 """Each is an option (``--harness-recipe``) and a setting. A path is seen from where it was written: from the working
 directory, or the rootdir."""
 
 SHORT_OPTION = "--recipe"
+
+RECORDS = pytest.StashKey[dict[str, None]]()
+"""The files of the runs that were made in this process, or in a worker of it, each once."""
+
+REPORTED = pytest.StashKey[str]()
+"""What became of ``--harness-report``."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,6 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_used(config):
         for name, meaning in MARKERS.items():
             config.addinivalue_line("markers", f"{name}: {meaning}")
+    config.stash[RECORDS] = {}
     config.pluginmanager.register(_short_names(config), "harness-short-names")
 
 
@@ -150,6 +158,57 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         _check_gpu_tests(session)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The runs of a worker of pytest-xdist, which tells them with its last words.
+
+    https://github.com/pytest-dev/pytest-xdist/blob/master/src/xdist/newhooks.py
+    """
+    node.config.stash[RECORDS] |= dict.fromkeys(getattr(node, "workeroutput", {}).get("harness_records", ()))
+
+
+@pytest.hookimpl(tryfirst=True)  # temporary folders may be removed at the end, and the records with them
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_sessionfinish"""
+    config = session.config
+    records = config.stash[RECORDS]
+    if hasattr(config, "workerinput"):
+        config.workeroutput["harness_records"] = list(records)  # type: ignore[attr-defined]
+    elif file := _given(config, "harness_report"):
+        config.stash[REPORTED] = _report(config, Path(file))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_terminal_summary"""
+    if said := config.stash.get(REPORTED, None):
+        terminalreporter.write_line(f"harness: {said}")
+
+
+def _report(config: pytest.Config, output: Path) -> str:
+    """Write the page of the session's runs, each compared with its baseline, and say so."""
+    from contextlib import suppress
+
+    from harness.baseline.compare import compared
+    from harness.errors import CannotTry
+    from harness.report.html.inputs import read_inputs
+    from harness.report.html.page import write_page
+
+    folder, fallback = _baselines(config)
+    try:
+        inputs = read_inputs([Path(record) for record in config.stash[RECORDS]])
+        if not inputs:
+            return f"{output} is not written: no test of this session has run a recipe"
+        for each in inputs:
+            with suppress(CannotTry):
+                compared(folder, each.content, fallback=fallback)
+        write_page(inputs, output, baselines=folder, fallback=fallback)
+    except CannotTry as error:
+        return str(error)
+    except OSError as error:
+        return f"{output} could not be written ({error.strerror})"
+    return f"written to {output}"
+
+
 def _check_recipe(config: pytest.Config) -> None:
     from harness.errors import CannotTry
 
@@ -216,6 +275,13 @@ def _seen_from(folder: Path, name: str, value: str) -> str:
 def baselines_folder(config: pytest.Config) -> Path:
     """The folder of ``--harness-baselines``; else the one of the rootdir."""
     return config.rootpath / (_given(config, "harness_baselines") or "baselines")
+
+
+def _baselines(config: pytest.Config) -> tuple[Path, Path | None]:
+    """The folder of the baselines, and where else one is looked for: nowhere, if a folder was given."""
+    from harness.baseline.files import shipped_folder
+
+    return baselines_folder(config), None if _given(config, "harness_baselines") else shipped_folder()
 
 
 def _recipe(config: pytest.Config) -> Recipe:
@@ -291,6 +357,7 @@ def _run_once(request: pytest.FixtureRequest, recipe: Any, temporary: pytest.Tem
             if record.interrupted:
                 raise KeyboardInterrupt
             record.write(path)
+    request.config.stash[RECORDS][str(path)] = None
     return RunRecord.read(path)
 
 
@@ -321,14 +388,11 @@ def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]
     def must_be_as_good(record: RunRecord) -> None:
         __tracebackhide__ = True
         from harness.baseline.compare import compared
-        from harness.baseline.files import shipped_folder
         from harness.baseline.stored import add
         from harness.errors import CannotTry
         from harness.report.baseline import verdict_lines
 
-        folder, fallback = baselines_folder(pytestconfig), None
-        if not _given(pytestconfig, "harness_baselines"):
-            fallback = shipped_folder()
+        folder, fallback = _baselines(pytestconfig)
         try:
             if pytestconfig.getoption("harness_update"):
                 path = add(folder, record)

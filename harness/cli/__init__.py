@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, compare, documents, explain, matrix, resume, run
+from harness.cli import baseline, check, claims, compare, documents, explain, matrix, report, resume, run
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
@@ -53,6 +53,7 @@ for command in (
     check.check,
     resume.resume,
     compare.compare,
+    report.report,
     explain.explain,
     baseline.baseline,
     documents.documents,

@@ -24,7 +24,7 @@ from harness.cli.options import (
     recipe_options,
     verbose_option,
 )
-from harness.cli.output import Format, Output
+from harness.cli.output import Format, Output, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def run(
     from harness.record import FILE_NAME
     from harness.report import annotations, sarif
     from harness.report.baseline import verdict_lines
+    from harness.report.html.page import write_beside
     from harness.report.terminal import outcome_lines, recipe_line
     from harness.run import quiet_libraries, run_recipe
 
@@ -119,6 +120,8 @@ def run(
             out.echo(() if quiet else reasons)
             out.echo(verdict_lines(each for each in record.comparison if not quiet or each.outcome == "fails"))
             record.write(output / FILE_NAME)
+            if failed := write_beside(output / FILE_NAME, record, baselines=folder, fallback=fallback):
+                say(f"harness: {failed}", err=True)
         finally:
             found = annotations.of_findings(record.all_findings)
             out.write(record.as_json(), found, partial(sarif.of_run, record))

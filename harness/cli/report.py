@@ -1,0 +1,43 @@
+"""``harness report``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.options import baseline_folders, baselines_option
+from harness.cli.output import check_json, say
+from harness.errors import CannotTry
+
+
+@click.command(short_help="Write a page of what runs and commands found.")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Where it goes. [default: report.html beside a run's record, else NAME-report.html in the working directory]",
+)
+@baselines_option
+def report(runs: tuple[Path, ...], output: Path | None, baselines: Path | None) -> None:
+    """Write a page of what runs and commands found: one HTML file that opens from disk and loads nothing.
+
+    RUNS are run records (run.json, or the folder it lies in), documents.json, what harness check, compare and resume
+    write with --json, a matrix, and baselines. Several runs are compared with the first.
+
+    Exit status: 0 it was written, whatever it says, 2 it could not be.
+    """
+    from harness.report.html.inputs import read_inputs
+    from harness.report.html.page import check_output, default_output, write_page
+
+    inputs = read_inputs(runs)
+    output = output or default_output(runs[0], inputs)
+    check_json(output)
+    check_output(output)
+    folder, fallback = baseline_folders(baselines)
+    try:
+        write_page(inputs, output, baselines=folder, fallback=fallback)
+    except OSError as error:
+        raise CannotTry(f"{output} cannot be written ({error.strerror}); choose another with --output") from error
+    say(f"written to {output}")

@@ -1,0 +1,1 @@
+"""The page of ``harness report``: one file that loads nothing, made from records."""

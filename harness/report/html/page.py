@@ -1,0 +1,302 @@
+"""The page: what each input comes to, failures first, in one file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness import __version__
+from harness.baseline.statistics import ALPHA
+from harness.baseline.stored import Baseline
+from harness.baseline.throughput import Throughput
+from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.findings import shortened
+from harness.matrix import BESIDES, KINDS, merged
+from harness.record import RunRecord
+from harness.report.html import curves, findings, runs
+from harness.report.html.inputs import Input
+from harness.report.html.runs import Runs, RunView
+
+FILE_NAME = "report.html"
+
+GENERATOR = '<meta name="generator" content="full-training-harness'
+"""In every page that was made here, near its beginning."""
+
+HEAD = 2000
+"""Bytes in which :data:`GENERATOR` is looked for."""
+
+Status = Literal["fails", "differs", "warns", "holds", "recorded"]
+
+WORST_FIRST: tuple[Status, ...] = ("fails", "differs", "warns", "holds", "recorded")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the page says of one input, or of several runs together."""
+
+    template: str
+    title: str
+    status: Status
+    says: str
+    content: Any
+    path: Path | None = None
+    id: str = ""
+
+
+def default_output(first: Path, inputs: Sequence[Input]) -> Path:
+    """Where the page goes, if nobody says: beside a run's record, else into the working directory.
+
+    ``first`` is the first input as it was named.
+    """
+    if isinstance(inputs[0].content, RunRecord):
+        return inputs[0].path.parent / FILE_NAME
+    return Path(f"{first.stem}-{FILE_NAME}")
+
+
+def check_output(path: Path) -> None:
+    """Whether a page may take the place of a file: of an older page only.
+
+    Raises:
+        CannotTry: it is another file, or cannot be read.
+    """
+    if not path.exists() or not (path.is_file() or path.is_dir()):  # a device or a pipe holds nothing
+        return
+    try:
+        with path.open("rb") as file:
+            ours = GENERATOR.encode() in file.read(HEAD)
+    except OSError as error:
+        raise CannotTry(f"{path} cannot be written ({error.strerror}); choose another with --output") from error
+    if not ours:
+        raise CannotTry(f"{path} is there and is no report; choose another file with --output")
+
+
+def write_page(inputs: Sequence[Input], output: Path, *, baselines: Path, fallback: Path | None) -> None:
+    """Write the page of the inputs; see :func:`page_of`.
+
+    Raises:
+        CannotTry: ``output`` is another file than a page, or a baseline is broken.
+        OSError: it cannot be written.
+    """
+    check_output(output)
+    write_atomically(output, page_of(inputs, baselines=baselines, fallback=fallback))
+
+
+def write_beside(record: Path, content: RunRecord, *, baselines: Path, fallback: Path | None) -> str | None:
+    """Write the page of a run beside its record, and return None; or why it could not be written."""
+    output = record.parent / FILE_NAME
+    try:
+        write_page([Input(record, content)], output, baselines=baselines, fallback=fallback)
+    except CannotTry as error:
+        return str(error)
+    except OSError as error:
+        return f"{output} could not be written ({error.strerror})"
+    return None
+
+
+def page_of(inputs: Sequence[Input], *, baselines: Path, fallback: Path | None) -> str:
+    """The page. A run is shown beside a baseline of the inputs, or of the folder ``baselines``, or of ``fallback``."""
+    parts = sorted(_parts(inputs, baselines, fallback), key=lambda part: WORST_FIRST.index(part.status))
+    numbered = [Part(**{**vars(part), "id": f"part-{number}"}) for number, part in enumerate(parts, start=1)]
+    style, script = (_asset(name) for name in ("style.css", "page.js"))
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            parts=numbered,
+            generator=Markup(GENERATOR),  # noqa: S704 - ours
+            version=__version__,
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+    )
+
+
+def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> Iterator[Part]:
+    given = [each.content for each in inputs if isinstance(each.content, Baseline)]
+    views = [
+        runs.run_view(each.path, each.content, given, baselines, fallback)
+        for each in inputs
+        if isinstance(each.content, RunRecord)
+    ]
+    if len(views) > 1:
+        together = runs.side_by_side(views)
+        yield _of_runs(together)
+        yield from (_of_run(view, label) for view, label in zip(views, together.labels, strict=True))
+    else:
+        yield from map(_of_run, views)
+    for each in inputs:
+        if not isinstance(each.content, RunRecord):
+            yield _PARTS[type(each.content).__name__](each)
+
+
+def _of_run(view: RunView, label: str | None = None) -> Part:
+    """``label``: as it is called among several runs, whose curves are drawn together."""
+    charts = runs.charts_of(view) if label is None else []
+    content = {"view": view, "charts": charts, "samples": runs.samples(view.record)}
+    status: Status = "fails" if view.record.failed else "warns" if view.warns else "holds"
+    return Part("run.html", label or view.name, status, view.says, content, view.path)
+
+
+def _of_runs(found: Runs) -> Part:
+    differ = sum(each.report.differ for each in found.compared)
+    says = f"{differ} of {len(found.compared)} differ from the first" if differ else "the same curves and settings"
+    title = f"{len(found.views)} runs side by side"
+    return Part("runs.html", title, "differs" if differ else "holds", says, found)
+
+
+def _of_check(given: Input) -> Part:
+    report = given.content
+    shown = findings.of_script(report.findings, given.path)
+    warns = report.findings or report.not_looked_at
+    status: Status = "fails" if report.failed or report.crashed else "warns" if warns else "holds"
+    counts = Counter(each.finding.severity for each in shown)
+    found = ", ".join(_number(count, what) for what, count in counts.items()) or "nothing found"
+    says = f"{found} in {_number(report.updates, 'update')}, {_number(len(report.held), 'check')} held"
+    content = {"report": report, "findings": shown}
+    return Part("check.html", f"harness check {report.script}", status, says, content, given.path)
+
+
+def _of_resume(given: Input) -> Part:
+    report = given.content
+    survived = sum(not kill.lost for kill in report.kills)
+    says = f"{survived} of {_number(len(report.kills), 'kill')} survived bit for bit"
+    content = {"report": report, "findings": findings.of_script(report.findings, given.path)}
+    status: Status = "fails" if report.failed else "holds"
+    return Part("resume.html", f"harness resume {report.script}", status, says, content, given.path)
+
+
+def _of_compare(given: Input) -> Part:
+    report = given.content
+    says = f"the same, bit for bit, in {_number(report.updates, 'update')}"
+    if report.differ:
+        first = report.differences[0]
+        says = f"first difference at update {first.update}: {first.cause}"
+    title = f"harness compare {report.a} {report.b}"
+    return Part("compare.html", title, "differs" if report.differ else "holds", says, report, given.path)
+
+
+def _of_documents(given: Input) -> Part:
+    record = given.content
+    order = ("fails", "deprecated", "runs", "not applicable")
+    counts = Counter(block.outcome for block in record.blocks)
+    says = ", ".join(f"{counts[outcome]} {outcome}" for outcome in order if counts[outcome]) or "no block"
+    status: Status = "fails" if counts["fails"] else "warns" if counts["deprecated"] else "holds"
+    blocks = sorted(record.blocks, key=lambda block: (order.index(block.outcome), block.prints is None))
+    content = {"record": record, "blocks": blocks}
+    return Part("documents.html", "The documents' code, as printed", status, says, content, given.path)
+
+
+def _of_matrix(given: Input) -> Part:
+    matrix = given.content
+    rows = sorted(merged(matrix.rows), key=lambda row: not row.varies)
+    varies = sum(row.varies for row in rows)
+    kinds = [(kind, *about, [row for row in rows if row.kind == kind]) for kind, about in KINDS.items()]
+    content = {"matrix": matrix, "kinds": [each for each in kinds if each[-1]], "rows": len(rows), "varies": varies}
+    says = f"{varies} of {len(rows)} rows are not as documented on all of {len(matrix.columns)} sets of versions"
+    return Part("matrix.html", "Library versions", "recorded", says, content, given.path)
+
+
+def _of_baseline(given: Input) -> Part:
+    baseline: Baseline = given.content
+    says = f"{_number(len(baseline.runs), 'seed')}, {baseline.reason or 'a candidate'}"
+    return Part("baseline.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
+
+
+def _of_throughput(given: Input) -> Part:
+    baseline: Throughput = given.content
+    says = f"{_number(len(baseline.runs), 'run')}, {baseline.reason or 'a candidate'}"
+    return Part("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
+
+
+_PARTS = {
+    "CheckReport": _of_check,
+    "ResumeReport": _of_resume,
+    "CompareReport": _of_compare,
+    "DocumentsRecord": _of_documents,
+    "Matrix": _of_matrix,
+    "Baseline": _of_baseline,
+    "Throughput": _of_throughput,
+}
+"""By the names of classes, some of which take torch to import."""
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("harness.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "short": curves.short,
+        "figure": _figure,
+        "shortened": partial(shortened, limit=160),
+        "paragraphs": _paragraphs,
+        "number": _number,
+        "shown": _shown,
+    }
+    environment.globals |= {
+        "besides": BESIDES,
+        "baseline_rows": runs.baseline_rows,
+        "throughput_rows": _throughput_rows,
+        "false_alarms": ALPHA,
+    }
+    return environment
+
+
+def _asset(name: str) -> Markup:
+    """A file of the package as it is: nothing that was read is in it."""
+    source, _, _ = _environment().loader.get_source(_environment(), name)  # type: ignore[union-attr]
+    return Markup(source)  # noqa: S704
+
+
+def _hash(text: str) -> str:
+    """Of what is between the tags, as a Content-Security-Policy names what may be applied."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else f"{value}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _shown(value: Any) -> str:
+    """A value of a record in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None or value == "" else str(value)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The paragraphs of a check's page, each on one line."""
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+def _throughput_rows(baseline: Throughput) -> Iterator[tuple[str, str, float, float, float, int]]:
+    """Each figure of each benchmark: the least, the median and the greatest, and how many runs measured it."""
+    for benchmark in baseline.benchmarks:
+        measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]
+        for name in dict.fromkeys(name for one in measured for name in (*one.ratios, *one.figures)):
+            values = [value for one in measured if (value := {**one.figures, **one.ratios}.get(name)) is not None]
+            yield benchmark, name, min(values), median(values), max(values), len(values)
