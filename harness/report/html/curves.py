@@ -95,6 +95,9 @@ def chart(
         return None
     steps = nice_steps(min(finite), max(finite))
     low, high = steps[0], steps[-1]
+    digits = max(
+        4, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (steps[1] - steps[0])))
+    )  # each label is another
 
     def line(each: Series) -> Line:
         return Line(each.label, each.style, tuple(_pieces(each.values, updates, low, high)))
@@ -105,7 +108,7 @@ def chart(
         tuple(map(line, series)),
         _area(band, updates, low, high) if band else None,
         tuple(Tick(100 * _across(update, updates), f"{update}") for update in _shown_updates(updates)),
-        tuple(Tick(100 - 100 * (step - low) / (high - low), short(step)) for step in steps),
+        tuple(Tick(100 - 100 * (step - low) / (high - low), short(step, digits)) for step in steps),
         updates,
         low,
         high,
@@ -156,13 +159,13 @@ def nice_steps(low: float, high: float) -> list[float]:
     return [round(number * step, digits) for number in range(first, last + 1)]
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = 4) -> str:
     """A number in few characters.
 
     >>> short(5e-05), short(0.25), short(1377.0), short(2.5e-06)
     ('5e-5', '0.25', '1377', '2.5e-6')
     """
-    mantissa, exponent, power = f"{value:.4g}".partition("e")
+    mantissa, exponent, power = f"{value:.{digits}g}".partition("e")
     return f"{mantissa}e{int(power)}" if exponent else mantissa
 
 
