@@ -395,3 +395,39 @@ def test_the_fixture_resume(pytester: pytest.Pytester, monkeypatch: pytest.Monke
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*error: resume::began-anew: No.*"])
     assert given == [("train.py", (), {"count": 4}), ("train.py", ["--lose"], {})]
+
+
+@pytest.mark.parametrize("given", ["option", "setting"])
+def test_a_page_of_the_sessions_runs_is_written(project: pytest.Pytester, given: str) -> None:
+    options = ["--harness-report", "found.html"] if given == "option" else []
+    if given == "setting":
+        project.makeini("[pytest]\nharness_report = found.html")
+    result = run(project, "--recipe", "mine.py:fake", *options, "-k", "load::")
+    result.stdout.fnmatch_lines(["harness: written to *found.html"])
+    found = (project.path / "found.html").read_text(encoding="utf-8")
+    assert "small, plain loop, seed 42" in found
+    assert "load::split-sizes" in found
+
+
+def test_a_page_that_cannot_be_written_fails_no_test(project: pytest.Pytester) -> None:
+    result = run(
+        project, "--recipe", "mine.py:small", "--harness-report", "nowhere/found.html", "-k", "load::completes"
+    )
+    result.assert_outcomes(passed=1, deselected=len(CHECKS) - 1)
+    result.stdout.fnmatch_lines(["harness: *nowhere/found.html could not be written (No such file or directory)"])
+    assert result.ret == 0
+
+
+def test_a_session_without_a_run_has_no_page(project: pytest.Pytester) -> None:
+    project.makepyfile(test_contract="def test_it():\n    pass\n")
+    result = run(project, "--harness-report", "found.html")
+    result.stdout.fnmatch_lines(["harness: *found.html is not written: no test of this session has run a recipe"])
+    assert not (project.path / "found.html").exists()
+
+
+@pytest.mark.slow
+def test_workers_tell_of_their_runs(project: pytest.Pytester) -> None:
+    options = ("--recipe", "mine.py:small", "--harness-report", "found.html", "-k", "load::")
+    result = project.runpytest_subprocess("-n", "2", *options)
+    assert result.ret == 0
+    assert (project.path / "found.html").exists()

@@ -54,6 +54,12 @@ def test_the_wheel_carries_them(installed: Path) -> None:
     assert all((inside / name).read_bytes() == (ROOT / "baselines" / name).read_bytes() for name in SHIPPED)
 
 
+def test_the_wheel_carries_the_templates_of_the_page(installed: Path) -> None:
+    templates = Path("harness", "report", "html", "templates")
+    names = {path.name for path in (ROOT / templates).iterdir()}
+    assert {path.name for path in (installed / templates).iterdir()} == names >= {"page.html", "style.css", "page.js"}
+
+
 @pytest.mark.slow
 def test_they_are_found_without_the_checkout(installed: Path, tmp_path: Path) -> None:
     shown = harness(installed, tmp_path, "baseline", "show", "tiny-plain-cpu")

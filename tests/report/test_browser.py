@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
     api = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("needs chromium (apt-get install chromium)")
+        pytest.skip("needs chromium")
     with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
         yield started
@@ -42,9 +42,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with everything on it."""
     folder = tmp_path_factory.mktemp("report")
     script = folder / "train.py"
-    script.write_text(
-        "import torch\n\nfor batch in batches:\n    loss = model(**batch).loss\n    loss.backward()\n" * 3
-    )
+    script.write_text("import torch\n\nfor batch in batches:\n    model(**batch).loss.backward()\n")
     check = checked(str(script), message="<script>document.title = 'taken over'</script>")
     paths = [
         written(folder / "a" / "run.json", whole_run(42)),

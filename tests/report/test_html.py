@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.matrix import Matrix, merged
-from harness.record import Curves, DocumentsRecord, RunRecord
+from harness.record import Curves, RunRecord
 from harness.report.html.page import FILE_NAME
 from harness.stages import CLAIMS
 from tests.baseline.conftest import make_record
@@ -49,7 +49,7 @@ def test_a_run_says_first_what_it_came_to_and_what_fails(tmp_path: Path) -> None
     assert found.all("h2")[0].text == "tiny, plain loop, seed 42"
     (verdict,) = found.all("p", class_="verdict")
     assert re.match(r"fails 1 of 2 checks hold, 1377 of 1377 updates, accuracy 0\.\d{4}, f1 0\.\d{4}$", verdict.text)
-    assert [heading.text for heading in found.all("h3")][0] == "What was found"
+    assert found.all("h3")[0].text == "What was found"
     (finding,) = found.all("li", class_="finding")
     assert "error tokenize::truncation" in finding.text
     for said in (FINDING.expected, FINDING.observed, FINDING.hint, FINDING.message):
@@ -244,7 +244,6 @@ def test_documents_show_what_fails_first(tmp_path: Path) -> None:
         "started": "now",
         "blocks": [block, failing],
     }
-    DocumentsRecord.model_validate(content)
     found = page(written(tmp_path / "documents.json", content).parent)
     first, _ = found.all("ul", class_="statements")[0].all("li")
     assert "002:2" in first.text

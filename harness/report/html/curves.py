@@ -95,9 +95,8 @@ def chart(
         return None
     steps = nice_steps(min(finite), max(finite))
     low, high = steps[0], steps[-1]
-    digits = max(
-        4, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (steps[1] - steps[0])))
-    )  # each label is another
+    # As many digits as make each label another.
+    digits = max(4, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (steps[1] - steps[0]))))
 
     def line(each: Series) -> Line:
         return Line(each.label, each.style, tuple(_pieces(each.values, updates, low, high)))
