@@ -191,4 +191,5 @@ COMPARED: dict[str, Any] = {
     "equal": ["the forward pass"],
     "beside": {"torch": ["2.13.0", "2.12.0"]},
     "notes": [],
+    "releases": {"4.57.6": "as the first", "5.0.0": "differs"},
 }

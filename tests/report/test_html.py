@@ -223,6 +223,10 @@ def test_a_comparison_shows_what_differs(tmp_path: Path) -> None:
     (item,) = found.all("ol", class_="differences")[0].all("li")
     assert "5e-05" in item.text
     assert "classifier.weight" in item.text
+    assert [row.text for row in found.all("dl", class_="values")[0].all("div")] == [
+        "4.57.6as the first",
+        "5.0.0differs",
+    ]
     same = COMPARED | {"differences": []}
     assert "holds the same, bit for bit, in 50 updates" in page(written(tmp_path / "same.json", same)).text
 
