@@ -16,10 +16,23 @@ from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.matrix import Matrix, merged
 from harness.record import Curves, RunRecord
-from harness.report.html.page import FILE_NAME
+from harness.report.html.inputs import read_inputs
+from harness.report.html.page import FILE_NAME, page_of
 from harness.stages import CLAIMS
 from tests.baseline.conftest import make_record
-from tests.report.pages import BASELINES, CHECKS, COMPARED, FINDING, RESUMED, WHOLE, checked, page, whole_run, written
+from tests.report.pages import (
+    BASELINES,
+    CHECKS,
+    COMPARED,
+    FINDING,
+    RESUMED,
+    WHOLE,
+    checked,
+    page,
+    read,
+    whole_run,
+    written,
+)
 
 Invoke = Callable[..., Result]
 
@@ -125,6 +138,13 @@ def test_metrics_have_the_interval_of_the_baseline(tmp_path: Path) -> None:
     recorded = Baseline.read(BASELINES / "tiny-plain-cpu.json").metric("accuracy")
     assert low < min(recorded) < max(recorded) < high
     assert "1 run in 100 falls outside" in accuracy.text
+
+
+def test_a_baseline_among_the_inputs_is_taken(tmp_path: Path) -> None:
+    paths = [written(tmp_path / "run.json", recorded_again()), BASELINES / "tiny-plain-cpu.json"]
+    found = [read(page_of(read_inputs(each), baselines=tmp_path, fallback=None)) for each in (paths[:1], paths)]
+    assert [len(each.all("polygon", class_="band")) for each in found] == [0, 1]
+    assert "there is no baseline tiny-plain-cpu.json" in found[0].text
 
 
 def test_a_run_without_a_baseline_says_why(tmp_path: Path) -> None:
