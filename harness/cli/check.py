@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +24,11 @@ from harness.cli.options import (
     quiet_option,
     verbose_option,
 )
-from harness.cli.output import Format, Output, echo, say, stdout_on_stderr
+from harness.cli.output import STDOUT, Format, Output, echo, say, stdout_on_stderr
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
+    from harness.repairs.prove import Bench
     from harness.watch.script import CheckReport
 
 
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@click.option("--diff", is_flag=True, help="Print edits that are proved to repair what was found, as a patch.")
+@click.option("--fix", is_flag=True, help="Write edits that are proved to repair what was found.")
 @quiet_option
 @verbose_option
 @format_option
@@ -52,6 +57,8 @@ def check(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     module: bool,
+    diff: bool,
+    fix: bool,
     json_file: Path | None,
     format_: Format,
     quiet: bool,
@@ -63,13 +70,20 @@ def check(
     Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
     script: # harness: ignore[ID].
 
+    With --diff or --fix the script is run again, in a copy of the working directory, with each edit that may repair
+    what was found. An edit is offered if that is gone then, nothing else has come, and what held still holds.
+
     Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
-    and no error was found, 3 the script itself crashed.
+    and no error was found, 3 the script itself crashed. With --fix, errors that were repaired do not count.
     """
-    output = Output(json_file, quiet, verbose, format_)
+    if diff and (format_ != "text" or json_file == STDOUT):
+        raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
+    output = Output(json_file, quiet, verbose, format_, taken=diff)
     if launch.is_main_process():
         output.check()
     if script is None:
+        if diff or fix:
+            raise click.UsageError("name the SCRIPT that --diff or --fix repairs.")
         sys.exit(_check_all(module, updates, full, select, ignore, output))
     restore = stdout_on_stderr() if output.err else None
 
@@ -78,11 +92,20 @@ def check(
 
     folder = Path.cwd()
 
+    options: dict[str, Any] = {
+        "module": module,
+        "updates": updates,
+        "full": full,
+        "select": select,
+        "ignore": ignore,
+    }
+    on = None
+
     def told(report: CheckReport) -> int:
         if restore is not None:
             restore()
         with working_in(folder):  # the script may have gone to another
-            return _told(report, output)
+            return _told(report, output, on, diff=diff, fix=fix)
 
     def leaving(outcome: Callable[[], CheckReport]) -> int:
         try:
@@ -91,23 +114,28 @@ def check(
             say(f"harness: {error}", err=True)
             return CANNOT_TRY
 
-    sys.exit(
-        told(
-            check_script(
-                script,
-                arguments,
-                module=module,
-                updates=updates,
-                full=full,
-                select=select,
-                ignore=ignore,
-                leaving=leaving,
-            )
+    with ExitStack() as stack:
+        if diff or fix:
+            on = stack.enter_context(_bench(script, arguments, options, output))
+        sys.exit(told(check_script(script, arguments, leaving=leaving, **options)))
+
+
+def _bench(
+    script: str, arguments: Sequence[str], options: dict[str, Any], output: Output
+) -> AbstractContextManager[Bench]:
+    """Where edits are tried: made before the script is run, which may change what lies in its folder."""
+    from harness.repairs.prove import bench
+    from harness.resume.run import silent
+
+    if (launch.world_size() or 1) > 1:
+        raise CannotTry(
+            "--fix and --diff start the script again themselves, in one process; start it without a launcher"
         )
-    )
+    tell = silent if output.quiet else lambda line: say(f"  {line}", err=True)
+    return bench(script, arguments, tell=tell, **options)
 
 
-def _told(report: CheckReport, output: Output) -> int:
+def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool) -> int:
     """Print and write what a script came to; the exit status."""
     from harness.report import annotations, sarif
     from harness.report.check import outcome_lines
@@ -118,13 +146,38 @@ def _told(report: CheckReport, output: Output) -> int:
         if not output.quiet or report.findings:
             say(err=True)  # the script's last line, a progress bar's say, may not have ended
         echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
+        if on is not None and report.findings and report.crashed is None:
+            _repair(report, output, on, diff=diff, fix=fix)
         found = annotations.of_findings(report.findings)
         output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_check, report))
     if report.crashed is not None:
         return CRASHED
     if not launch.is_main_process():
         return 0
-    return FOUND if report.failed else CANNOT_TRY if report.incomplete else 0
+    failed = any(each.severity == "error" for each in report.left) if fix else report.failed
+    return FOUND if failed else CANNOT_TRY if report.incomplete else 0
+
+
+def _repair(report: CheckReport, output: Output, on: Bench, *, diff: bool, fix: bool) -> None:
+    """Prove patches for what was found, print and write them.
+
+    Raises:
+        CannotTry: a file has been changed meanwhile, or cannot be written; or it was interrupted.
+    """
+    from harness.repairs.prove import prove
+    from harness.report.check import patch_lines
+
+    try:
+        with launch.interrupted_once([signal.SIGTERM, signal.SIGINT]):
+            proved = prove(on, report)
+    except KeyboardInterrupt:
+        raise CannotTry("interrupted while edits were tried; nothing was written") from None
+    report.patches = proved.patches
+    if diff and proved.diff:
+        say(proved.diff, nl=False)
+    if fix:
+        proved.write()
+    echo(patch_lines(report, written=fix), err=True)
 
 
 def _check_all(

@@ -62,6 +62,18 @@ def script_lines(each: ScriptReport, *, quiet: bool = False, verbose: bool = Fal
         yield summary_line(report)
 
 
+def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
+    """What has a patch, and why the rest has none."""
+    for patch in report.patches:
+        if patch.diff is None:
+            yield f"  no patch: {patch.check}: {patch.why}"
+        else:
+            yield f"  {'repaired' if written else 'patch'}: {patch.check} in {patch.file}"
+    done = len(report.findings) - len(report.left)
+    says = "repaired" if written else "can be repaired"
+    yield f"{report.script}: {done} of {_number(len(report.findings), 'finding')} {says}"
+
+
 def _looked_at(report: CheckReport) -> str:
     """How many checks held, and why others had nothing to look at."""
     held = f"{_number(len(report.held), 'check')} held"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Orders:
     most_updates: int | None = None
     """End the script where it makes so many: it would not end by itself, or no more are asked for."""
     keep: Keep | None = None
+    check: dict[str, Any] | None = None
+    """How :mod:`harness.repairs` has it watched: what check_script takes."""
 
     @property
     def file(self) -> Path:

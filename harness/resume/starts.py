@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, TextIO
 
@@ -25,7 +25,7 @@ LEFT_OUT = shutil.ignore_patterns(
 """What is not copied: no script's data."""
 
 LARGEST = 20 * 2**30
-"""Bytes of a working directory that are copied at most, for each kill once."""
+"""Bytes of a working directory that are copied at most, for each start once."""
 
 PATIENCE = 10.0
 """How many times the uninterrupted run's seconds a start is given."""
@@ -60,7 +60,10 @@ class Machine:
 
     program: ClassVar[str] = "harness.resume.child"
 
-    def __init__(self, root: Path, number: int, command: Command, left_behind: Afterwards) -> None:
+    def __init__(
+        self, root: Path, number: int, command: Command, left_behind: Afterwards, of: Path | None = None
+    ) -> None:
+        """``of`` is the folder that is copied, where that is not the working directory but a copy of it."""
         self._left_behind = left_behind
         self._home = root / f"{number}"
         self.folder = self._home / Path.cwd().name
@@ -73,7 +76,7 @@ class Machine:
             ours = {root.name} if Path(path).resolve() == root.parent.resolve() else set()
             return LEFT_OUT(path, names) | ours
 
-        shutil.copytree(Path.cwd(), self.folder, symlinks=True, ignore=left_out)
+        shutil.copytree(of or Path.cwd(), self.folder, symlinks=True, ignore=left_out)
 
     def start(
         self,
@@ -85,17 +88,20 @@ class Machine:
         keep: Keep | None = None,
     ) -> Start:
         """Start the script, with ``arguments`` besides its own, and wait for its end or its death."""
+        orders = self._orders(arguments)
+        return self._follow(replace(orders, place=place or Place(), most_updates=most_updates, keep=keep), timeout)
+
+    def _orders(self, arguments: Sequence[str] = ()) -> Orders:
         self._starts += 1
         command = self.command
-        orders = Orders(
+        return Orders(
             folder=str(self._home / f"start-{self._starts}"),
             script=self._inside(command.script),
             arguments=tuple(self._inside(each) for each in (*command.arguments, *arguments)),
             module=command.module,
-            place=place or Place(),
-            most_updates=most_updates,
-            keep=keep,
         )
+
+    def _follow(self, orders: Orders, timeout: float | None) -> Start:
         orders.write()
         begun = time.perf_counter()
         with (self._home / "stderr.txt").open("w+") as said:
@@ -111,7 +117,7 @@ class Machine:
                 self._left_behind.ended(process.pid)
             said.seek(0)
             text = said.read()[-20_000:]
-        journals = [Journal.read(orders.journal(rank)) for rank in range(command.processes)]
+        journals = [Journal.read(orders.journal(rank)) for rank in range(self.command.processes)]
         return Start(journals, time.perf_counter() - begun, text, timed_out)
 
     def _spawn(self, orders: Orders, said: TextIO) -> subprocess.Popen[bytes]:
@@ -164,7 +170,7 @@ def _end(process: subprocess.Popen[bytes], orders: Orders) -> None:
 
 
 def check_size(folder: Path) -> None:
-    """Whether a working directory can be copied for each kill.
+    """Whether a working directory can be copied for each start.
 
     Raises:
         CannotTry: it is too large.
@@ -178,6 +184,6 @@ def check_size(folder: Path) -> None:
                 size += os.lstat(os.path.join(path, name)).st_size
         if size > LARGEST:
             raise CannotTry(
-                f"the working directory {folder} holds more than {LARGEST >> 30} GiB, and each kill wants a copy of "
-                "it; start in a folder that holds the script and what it reads"
+                f"the working directory {folder} holds more than {LARGEST >> 30} GiB, and each start wants a copy "
+                "of it; start in a folder that holds the script and what it reads"
             )

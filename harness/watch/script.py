@@ -44,6 +44,18 @@ class NotLookedAt:
     why: str
 
 
+@dataclass(frozen=True)
+class Patch:
+    """What repairs a finding, shown by running the script again with it; or why there is none."""
+
+    check: str
+    file: str | None = None
+    diff: str | None = None
+    """To the file with the patches before this one."""
+    why: str | None = None
+    """Why there is none."""
+
+
 @dataclass
 class CheckReport:
     """What a script did, and what was found in it."""
@@ -67,10 +79,18 @@ class CheckReport:
     """The script's own traceback, or how it ended itself."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Until the first batch, and in all."""
+    patches: list[Patch] = field(default_factory=list)
+    """For each finding, where they were asked for."""
 
     @property
     def failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def left(self) -> list[Finding]:
+        """What was found and has no patch."""
+        repaired = {patch.check for patch in self.patches if patch.diff is not None}
+        return [finding for finding in self.findings if finding.check not in repaired]
 
     @property
     def incomplete(self) -> bool:

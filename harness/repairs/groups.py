@@ -1,0 +1,44 @@
+"""Parameter groups: keys that the optimizer knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from harness.repairs.repair import Fault, repairs
+from harness.repairs.source import Source
+
+
+@repairs("groups::unknown-key")
+def unknown_key(fault: Fault) -> Iterator[cst.Module]:
+    """Write the key as the optimizer has it, in all groups of the list."""
+    source = fault.source
+    found = re.match(r"'(?P<wrong>[^']+)', which it does not; '(?P<right>[^']+)' stays", fault.finding.observed)
+    if found is None:
+        return
+    keys = [
+        each.key
+        for group in source.all(source.module, cst.Dict)
+        if "params" in _keys(group)
+        for each in group.elements
+        if isinstance(each, cst.DictElement) and _text(each.key) == found["wrong"]
+    ]
+    if len({source.statement_of(each) for each in keys}) == 1:
+        yield _spelled(source, keys, found["right"])
+
+
+def _spelled(source: Source, keys: list[cst.BaseExpression], name: str) -> cst.Module:
+    def change(node: cst.SimpleString) -> cst.SimpleString:
+        return node.with_changes(value=f"{node.prefix}{node.quote}{name}{node.quote}")
+
+    return source.edited({key: [change] for key in keys})
+
+
+def _keys(group: cst.Dict) -> list[str]:
+    return [_text(each.key) for each in group.elements if isinstance(each, cst.DictElement)]
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return str(node.evaluated_value) if isinstance(node, cst.SimpleString) else ""

@@ -1,0 +1,119 @@
+"""Losses: of logits and targets of one shape and one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from harness.repairs.names import rebound
+from harness.repairs.repair import Fault, repairs
+from harness.repairs.source import Source, argument, called, dotted, looks_like, receiver, targets
+
+LOSSES = "loss|entropy|criterion|div"
+
+
+@repairs("loss::broadcast")
+def broadcast(fault: Fault) -> Iterator[cst.Module]:
+    """Take the last dimension, of size 1, from the predictions, or from the targets."""
+    source = fault.source
+    for call in source.calls(fault.statement):
+        if looks_like(called(call), LOSSES) and len(call.args) >= 2:
+            yield from squeezed(source, [call.args[0].value, call.args[1].value])
+    for operation in source.all(fault.statement, cst.BinaryOperation):
+        if isinstance(operation.operator, cst.Subtract):
+            yield from squeezed(source, [operation.left, operation.right])
+
+
+def squeezed(source: Source, sides: list[cst.BaseExpression]) -> Iterator[cst.Module]:
+    """One of the two sides without a last dimension of size 1."""
+    for side in sides:
+        simple = isinstance(side, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or side.lpar
+        code = source.code(side) if simple else f"({source.code(side)})"
+        yield source.replaced(side, f"{code}.squeeze(-1)")
+
+
+@repairs("loss::not-raw-logits")
+def not_raw_logits(fault: Fault) -> Iterator[cst.Module]:
+    """Leave the softmax to the loss; take its logarithm where the loss wants that."""
+    source, statement = fault.source, fault.statement
+    for call in _softmaxes(source, statement):
+        if "log-probabilities" in fault.finding.observed:
+            yield source.called_otherwise(call, "log_softmax")
+        else:
+            yield source.replaced(call, source.code(_without_softmax(call)))
+    read = {each.value for each in source.all(statement, cst.Name)}
+    for assign in source.all(fault.scope, cst.Assign):
+        if read & set(targets(assign)) and not _is_read_elsewhere(source, fault, targets(assign)):
+            for call in _softmaxes(source, assign):
+                yield source.replaced(call, source.code(_without_softmax(call)))
+    if not _tells_how_sure(source):
+        yield from _model_without_softmax(source)
+
+
+def _softmaxes(source: Source, node: cst.CSTNode) -> list[cst.Call]:
+    return [each for each in source.calls(node, "softmax") if receiver(each) is not None or each.args]
+
+
+def _without_softmax(call: cst.Call) -> cst.BaseExpression:
+    """x of ``x.softmax(dim=-1)`` and of ``functional.softmax(x, dim=-1)``."""
+    of = receiver(call)
+    module = dotted(of).rpartition(".")[2] in ("torch", "F", "functional")
+    return call.args[0].value if of is None or module else of
+
+
+def _is_read_elsewhere(source: Source, fault: Fault, names: list[str]) -> bool:
+    return any(
+        each.value in names and source.statement_of(each) is not fault.statement
+        for each in source.all(fault.scope, cst.Name)
+        if each.value not in names or not isinstance(source.parent(each), cst.AssignTarget)
+    )
+
+
+def _tells_how_sure(source: Source) -> bool:
+    """Whether a script may read its model's probabilities as such: it compares with numbers, or takes more than the
+    likeliest class."""
+    numbers = [number for each in source.all(source.module, cst.Comparison) for number in source.all(each, cst.Float)]
+    return bool(numbers) or bool(source.calls(source.module, "max", "topk", "log", "multinomial", "predict_proba"))
+
+
+def _model_without_softmax(source: Source) -> Iterator[cst.Module]:
+    """The softmax that is a model's last layer, or what its forward returns."""
+    for model in source.calls(source.module, "Sequential"):
+        if len(model.args) > 1 and isinstance(last := model.args[-1].value, cst.Call) and called(last) == "Softmax":
+            kept = [*model.args[:-2], model.args[-2].with_changes(comma=model.args[-1].comma)]
+            yield source.exchanged({model: model.with_changes(args=kept)})
+    for function in source.all(source.module, cst.FunctionDef):
+        if function.name.value == "forward":
+            for returned in source.all(function, cst.Return):
+                if isinstance(call := returned.value, cst.Call) and call in _softmaxes(source, returned):
+                    yield source.replaced(call, source.code(_without_softmax(call)))
+
+
+@repairs("loss::of-another-batch")
+def of_another_batch(fault: Fault) -> Iterator[cst.Module]:
+    """Give the labels of the loop's batch the name by which its body knows them."""
+    source = fault.source
+    for loop in source.enclosing(fault.statement, cst.For)[:1]:
+        yield from rebound(source, loop)
+
+
+@repairs("loss::targets-truncated")
+def targets_truncated(fault: Fault) -> Iterator[cst.Module]:
+    """Keep what is behind the point: make no integers of the targets."""
+    source = fault.source
+    for call in source.calls(source.module, "long", "int"):
+        if isinstance(call.func, cst.Attribute) and not call.args:
+            yield source.replaced(call, source.code(call.func.value))
+
+
+@repairs("loss::constant")
+def constant(fault: Fault) -> Iterator[cst.Module]:
+    """Take the binary cross-entropy of a single logit."""
+    source = fault.source
+    if "one class only" not in fault.finding.observed:
+        return
+    names = {"CrossEntropyLoss": "BCEWithLogitsLoss", "cross_entropy": "binary_cross_entropy_with_logits"}
+    for call in source.calls(source.module, *names):
+        if isinstance(call.func, cst.Attribute) and argument(call, "label_smoothing") is None:
+            yield source.called_otherwise(call, names[called(call)])

@@ -1,0 +1,262 @@
+"""Tries edits, and keeps those that are shown to repair what was found."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from harness.documents.rewrite import Rewritten, diff_lines
+from harness.errors import CannotTry
+from harness.files import replaced_atomically
+from harness.findings import PLACE, Finding
+from harness.repairs.child import REPORT
+from harness.repairs.repair import all_repairs, candidates
+from harness.resume.run import Scratch, scratch, silent
+from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, check_size
+from harness.settings import wanted
+from harness.watch.script import CheckReport, NotLookedAt, Patch, readable_script
+
+Files = Mapping[str, bytes]
+"""Files below the working directory by their names."""
+
+
+class TrialMachine(Machine):
+    """A copy of the working directory in which a script is watched."""
+
+    program: ClassVar[str] = "harness.repairs.child"
+
+    def check(self, how: Mapping[str, Any], timeout: float) -> CheckReport | str:
+        """What ``harness check`` says of it; why it says nothing, where it does not."""
+        orders = replace(self._orders(), check=dict(how))
+        start = self._follow(orders, timeout)
+        file = Path(orders.folder, REPORT)
+        if file.exists():
+            return _report(json.loads(file.read_text(encoding="utf-8")))
+        said = [line for line in start.said.splitlines() if line.strip()]
+        return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a word"])[-1]
+
+
+def _report(found: dict[str, Any]) -> CheckReport:
+    del found["schema"]
+    lists = {
+        name: [NotLookedAt(**each) for each in found.pop(name)] for name in ("nothing_to_look_at", "not_looked_at")
+    }
+    return CheckReport(**found | lists | {"findings": [Finding(**each) for each in found["findings"]]})
+
+
+@dataclass
+class Bench:
+    """Where edits are tried: copies of the working directory as it was before the script was run."""
+
+    scratch: Scratch
+    command: Command
+    how: dict[str, Any]
+    tell: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.begun = self.scratch.machine(0, self.command)
+        """Not started: what the others are copies of."""
+        self.number = 0
+
+    def run(self, files: Files, seconds: float) -> CheckReport | str:
+        """What is found in the script with other text in some of its files; ``seconds`` is how long it took before."""
+        self.number += 1
+        machine = TrialMachine(
+            self.scratch.root, self.number, self.command, self.scratch.left_behind, of=self.begun.folder
+        )
+        try:
+            for name, data in files.items():
+                (machine.folder / name).write_bytes(data)
+            return self._named_from_here(
+                machine.check(self.how, max(LEAST_PATIENCE, PATIENCE * seconds)), machine.folder
+            )
+        finally:
+            machine.remove()
+
+    def read(self, name: str) -> bytes | None:
+        """A file as it was when the script was run; None where it is not the working directory's own."""
+        path = self.begun.folder / name
+        own = self.begun.folder.resolve()
+        return path.read_bytes() if path.is_file() and path.resolve() == own / name else None
+
+    def _named_from_here(self, report: CheckReport | str, folder: Path) -> CheckReport | str:
+        """With the places in that folder as they are named in the working directory."""
+        if isinstance(report, CheckReport):
+            own = f"{folder.resolve()}/"
+            report.findings = [
+                replace(each, where=each.where and each.where.removeprefix(f"{folder}/").removeprefix(own))
+                for each in report.findings
+            ]
+        return report
+
+
+@contextmanager
+def bench(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    module: bool = False,
+    updates: int | None = None,
+    full: bool = False,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+    tell: Callable[[str], None] = silent,
+) -> Iterator[Bench]:
+    """A bench for a script that is about to be run by :func:`harness.watch.script.check_script` with these options.
+
+    ``tell`` gets a line for each edit that is tried.
+
+    Raises:
+        CannotTry: there is no such script, a check that is named does not exist, or the working directory is too large.
+    """
+    chosen = wanted(None if module else readable_script(script), select, ignore)
+    check_size(Path.cwd())
+    how = {
+        "updates": updates,
+        "full": full,
+        "select": sorted(chosen.selected),
+        "ignore": sorted(chosen.ignored),
+    }
+    with scratch("harness-check-") as given:
+        yield Bench(given, Command(script, tuple(arguments), module), how, tell)
+
+
+@dataclass
+class Proved:
+    """A patch for each finding, and the files with all of them."""
+
+    report: CheckReport
+    """What is found with all of them."""
+    patches: list[Patch] = field(default_factory=list)
+    before: dict[str, bytes] = field(default_factory=dict)
+    after: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def diff(self) -> str:
+        return "".join(_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
+
+    def write(self) -> None:
+        """Write the files.
+
+        Raises:
+            CannotTry: one of them has been changed since it was read, or cannot be written.
+        """
+        for name, data in self.before.items():
+            with suppress(OSError):
+                if Path(name).read_bytes() == data:
+                    continue
+            raise CannotTry(f"{name} has been changed since it was run; nothing was written: check it again")
+        for name, data in self.after.items():
+            try:
+                with replaced_atomically(Path(name).resolve()) as file:
+                    file.write(data)
+            except OSError as error:
+                raise CannotTry(f"{name} cannot be written ({error.strerror}); it is as it was") from error
+
+
+def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> Proved:
+    """Patches for what was found, each proved on top of those before it.
+
+    ``again`` is what is found in a copy of the working directory, which edits are compared with; without it the script
+    is first run so.
+    """
+    proved, known = Proved(report), all_repairs()
+    now: CheckReport | str = again or report
+    if again is None and any(each.check in known and each.severity == "error" for each in report.findings):
+        now = on.run({}, report.seconds["in all"])
+    for finding in report.findings:
+        if finding.severity == "warning":
+            patch = Patch(finding.check, why="what a warning is about may be meant")
+        elif finding.check not in known:
+            patch = Patch(finding.check, why="its repair is not one place that is known")
+        elif isinstance(now, str) or now.crashed is not None:
+            says = now if isinstance(now, str) else str(now.crashed).splitlines()[-1]
+            patch = Patch(finding.check, why=f"run again in a copy of the working directory, the script fails: {says}")
+        else:
+            patch, now = _patch(on, finding.check, now, proved)
+            proved.report = now
+        proved.patches.append(patch)
+    return proved
+
+
+def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Patch, CheckReport]:
+    """The first edit that is proved; and what is found with it, or without any."""
+    finding = next((each for each in now.findings if each.check == check), None)
+    if finding is None:
+        repaired = [each.check for each in proved.patches if each.diff is not None]
+        what = f"gone with the patch of {repaired[-1]}" if repaired else "not found when the script is run again"
+        return Patch(check, why=f"it is {what}"), now
+    place = PLACE.fullmatch(finding.where or "")
+    name = place["file"] if place else ""
+    begun = on.read(name) if name else None
+    if begun is None:
+        return Patch(check, why=f"{name or 'its place'} is no file of the working directory's own"), now
+    before = proved.after.get(name, begun)
+    objections: list[str] = []
+    for edited in candidates(before, finding):
+        if _overlap(begun, before, edited):
+            objections.append("it overlaps with a patch before it")
+            continue
+        after = on.run(proved.after | {name: edited}, now.seconds["in all"])
+        objection = _objection(check, now, after)
+        on.tell(f"tried an edit for {check}: {objection or 'repaired'}")
+        if objection is None:
+            assert isinstance(after, CheckReport)
+            proved.before.setdefault(name, begun)
+            proved.after[name] = edited
+            return Patch(check, name, _diff(name, before, edited)), after
+        objections.append(objection)
+    if not objections:
+        return Patch(check, why="no edit that is known for it fits this script"), now
+    count = f"{len(objections)} edit{'s' * (len(objections) > 1)} tried"
+    return Patch(check, why=f"{count}, none of them proved: {objections[-1]}"), now
+
+
+def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str | None:
+    """Why an edit is no repair; None where it is one."""
+    if isinstance(after, str):
+        return after
+    if after.crashed is not None:
+        return f"the script crashes: {after.crashed.splitlines()[-1]}"
+    found, new = _found(after), sorted(_found(after) - _found(before))
+    if check in found:
+        return "it is found all the same"
+    if new:
+        return f"{', '.join(new)} is found then"
+    lost = sorted(({check} | set(before.held)) - set(after.held))
+    if lost:
+        return f"{', '.join(lost)} has nothing to look at then"
+    if {each.check for each in after.not_looked_at} - {each.check for each in before.not_looked_at}:
+        return "a check fails itself then"
+    return "fewer updates are made then" if after.updates < before.updates else None
+
+
+def _found(report: CheckReport) -> set[str]:
+    return {*(each.check for each in report.findings), *report.ignored}
+
+
+def _overlap(begun: bytes, before: bytes, after: bytes) -> bool:
+    """Whether an edit touches lines that the edits before it have made."""
+    lines = [each.splitlines() for each in (begun, before, after)]
+    made = {at for kind, _, _, first, last in _changes(lines[0], lines[1]) for at in range(first, last)}
+    return any(made & set(range(first, last)) for kind, first, last, _, _ in _changes(lines[1], lines[2]))
+
+
+def _changes(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[str, int, int, int, int]]:
+    found = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    return [each for each in found if each[0] != "equal"]
+
+
+def _diff(name: str, before: bytes, after: bytes) -> str:
+    return "".join(diff_lines(Rewritten(Path(name), _text(before), _text(after), []), Path(name).as_posix()))
+
+
+def _text(data: bytes) -> str:
+    import libcst as cst
+
+    return data.decode(cst.parse_module(data).encoding)

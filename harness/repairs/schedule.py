@@ -1,0 +1,141 @@
+"""Schedules: stepped after the update, as often as they were made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from harness.repairs.loop import (
+    epoch_loops,
+    is_optimizer,
+    is_scheduler_step,
+    optimizer_steps,
+    optimizers,
+    times,
+    window_sizes,
+)
+from harness.repairs.repair import Fault, repairs
+from harness.repairs.source import LOOPS, Source, argument, called, dotted, looks_like, targets, with_argument
+
+LENGTHS = ("num_training_steps", "total_steps", "T_max", "total_iters")
+
+
+@repairs("schedule::stepped-before-update")
+def stepped_before_update(fault: Fault) -> Iterator[cst.Module]:
+    """Step it after the optimizer."""
+    source = fault.source
+    for call in _scheduler_steps(source):
+        for step in optimizer_steps(source, source.scope(call)):
+            if source.first(step.call) > source.first(call):
+                yield source.moved(source.statement_of(call), after=source.statement_of(step.call))
+
+
+@repairs("schedule::stepped-in-wrong-unit")
+def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
+    """Step it after each update instead of after each epoch, or the other way round; step it at all."""
+    source = fault.source
+    steps = _scheduler_steps(source)
+    for call in steps:
+        statement, loops = source.statement_of(call), source.enclosing(call, LOOPS)
+        if len(loops) > 1:
+            yield source.moved(statement, after=loops[0])
+        for step in optimizer_steps(source, source.scope(call)):
+            if not _stand_together(source, call, step.call):
+                yield source.moved(statement, after=source.statement_of(step.call))
+    if "never stepped" not in fault.finding.observed:
+        return
+    for name in [each for each in targets(fault.statement) if each]:
+        for step in optimizer_steps(source, source.module):
+            if _reads(source, source.scope(step.call), fault, name):
+                yield source.inserted(f"{name}.step()", after=source.statement_of(step.call))
+                loops = source.enclosing(step.call, LOOPS)
+                yield from (source.inserted(f"{name}.step()", after=loop) for loop in loops[:-1])
+
+
+def _scheduler_steps(source: Source) -> list[cst.Call]:
+    return [call for call in source.calls(source.module, "step") if is_scheduler_step(source, call)]
+
+
+def _stand_together(source: Source, one: cst.Call, other: cst.Call) -> bool:
+    return source.unit(source.statement_of(one))[1] is source.unit(source.statement_of(other))[1]
+
+
+def _reads(source: Source, scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool:
+    """Whether a function can know a variable that the finding's statement makes."""
+    if scope is fault.scope or isinstance(fault.scope, cst.Module) or name.startswith("self."):
+        return True
+    return isinstance(scope, cst.FunctionDef) and name in {each.name.value for each in scope.params.params}
+
+
+@repairs("schedule::warmup-never-ends")
+def warmup_never_ends(fault: Fault) -> Iterator[cst.Module]:
+    """Exchange the steps of the warmup and those in all."""
+    source = fault.source
+    for call in source.calls(fault.statement):
+        warmup = argument(call, "num_warmup_steps", 1)
+        steps = argument(call, "num_training_steps", 2)
+        if looks_like(called(call), "warmup|scheduler") and warmup is not None and steps is not None:
+            values = {warmup.value: steps.value, steps.value: warmup.value}
+            yield source.exchanged(values)
+
+
+@repairs("schedule::drives-another-optimizer")
+def drives_another_optimizer(fault: Fault) -> Iterator[cst.Module]:
+    """Make it for the optimizer that makes the updates, after that."""
+    source, statement = fault.source, fault.statement
+    names = [*optimizers(source), *(each.optimizer for each in optimizer_steps(source, source.module))]
+    for other in reversed(source.all(fault.scope, cst.Assign)):
+        later = source.first(other) > source.last(statement)
+        read = {each.value for each in source.all(statement, cst.Name)}
+        if later and read & set(targets(other)) & set(names) and _same_block(source, other, statement):
+            yield source.moved(statement, after=other)
+    for call in source.calls(statement)[:1]:
+        given = argument(call, "optimizer", 0)
+        if given is not None and (isinstance(given.value, cst.Call) or is_optimizer(source, dotted(given.value))):
+            for name in dict.fromkeys(names):
+                yield source.replaced(given.value, name)
+
+
+def _same_block(source: Source, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    return source.unit(one)[1] is source.unit(other)[1]
+
+
+@repairs("schedule::plateau-wrong-mode")
+def plateau_wrong_mode(fault: Fault) -> Iterator[cst.Module]:
+    """Say which way the metric is to go."""
+    source = fault.source
+    for call in source.calls(fault.statement, "ReduceLROnPlateau"):
+        mode = "min" if 'mode="max"' in fault.finding.observed else "max"
+        given = argument(call, "mode", 1)
+        if given is not None:
+            yield source.replaced(given.value, f'"{mode}"')
+        else:
+            yield source.exchanged({call: with_argument(call, "mode", f'"{mode}"')})
+
+
+@repairs("schedule::lr-zero")
+def lr_zero(fault: Fault) -> Iterator[cst.Module]:
+    """Divide without rounding down."""
+    source = fault.source
+    for call in source.calls(source.module, "LambdaLR"):
+        for operation in source.all(call, cst.BinaryOperation):
+            if isinstance(operation.operator, cst.FloorDivide):
+                division = cst.Divide(operation.operator.whitespace_before, operation.operator.whitespace_after)
+                yield source.exchanged({operation.operator: division})
+
+
+@repairs("schedule::wrong-length")
+def wrong_length(fault: Fault) -> Iterator[cst.Module]:
+    """Make it for all epochs, and for updates instead of micro-batches."""
+    source = fault.source
+    lengths = [found for call in source.calls(fault.statement) for name in LENGTHS if (found := argument(call, name))]
+    for length in lengths[:1]:
+        code = source.code(length.value)
+        simple = isinstance(length.value, cst.Name | cst.Attribute | cst.Call) or "//" not in code
+        for call in source.calls(source.module, "backward"):
+            for size in window_sizes(source, call):
+                yield source.replaced(length.value, f"{code if simple else f'({code})'} // {size}")
+        for loop in epoch_loops(source):
+            if (number := times(source, loop)) and number not in code and not isinstance(length.value, cst.Integer):
+                yield source.replaced(length.value, f"{number} * {code}")

@@ -1,0 +1,168 @@
+"""Repair the whole corpus of ``harness check`` with ``--fix``, and write down what became of it.
+
+    python -m scripts.repairs [--anew] [NAME]...
+
+writes ``docs/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded are
+left out, unless they are named, or all are to be repaired ``--anew``; so it goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.files import write_atomically
+from tests.checks.corpus import SCRIPTS, Case, all_cases, edited
+from tests.checks.server import CHECKPOINT, Server
+from tests.repairs.forked import RESULT
+
+ROOT = Path(__file__).parents[1]
+REPAIRS = ROOT / "docs" / "repairs.json"
+TABLE = ROOT / "docs" / "repairs.md"
+LIMIT = 900
+"""Seconds for a script, with all its runs."""
+
+_outcomes: dict[str, dict[str, Any]] = {}
+"""What is found in right scripts, by their text."""
+
+
+def cases() -> list[Case]:
+    """Every mutant, every bad example and every right script that runs in one process."""
+    kinds = ("bad", "bug", "good", "as it is", "right")
+    found = [each for each in all_cases() if each.kind in kinds and each.processes == 1 and not each.environment]
+    return sorted(found, key=lambda each: kinds.index(each.kind))
+
+
+def key(case: Case) -> str:
+    return f"{case.check}/{case.name}" if case.kind in ("bad", "good") else case.name
+
+
+def repaired(server: Server, case: Case) -> dict[str, Any]:
+    """One entry of ``repairs.json``."""
+    entry: dict[str, Any] = {"name": key(case), "kind": case.kind, "check": case.check}
+    result, text = _fixed(server, case.script, case.text)
+    if isinstance(result, str):
+        return entry | {"failed": result}
+    entry |= {"runs": result["runs"], "found": _checks(result["before"]), "left": _checks(result["after"])}
+    entry["patches"] = [{name: each[name] for name in ("check", "diff", "why")} for each in result["patches"]]
+    if text != case.text and (right := right_text(case)) is not None:
+        entry["like"] = _likeness(server, case, text, right, result["after"])
+    return entry
+
+
+def _fixed(server: Server, script: str, text: str) -> tuple[dict[str, Any] | str, str]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / script).write_text(text, encoding="utf-8")
+        words = (script, str(server.data), str(CHECKPOINT))
+        done = server.run(folder, *words, program="tests.repairs.forked", limit=LIMIT)
+        file = folder / RESULT
+        if not file.exists():
+            return (done.stderr.strip().splitlines() or ["it ended without a word"])[-1], text
+        return json.loads(file.read_text(encoding="utf-8")), (folder / script).read_text(encoding="utf-8")
+
+
+def right_text(case: Case) -> str | None:
+    """The script without its bug."""
+    if case.kind == "bug":
+        return edited(SCRIPTS / case.script)
+    return next((each.text for each in all_cases() if each.check == case.check and each.name == "good.py"), None)
+
+
+def _likeness(server: Server, case: Case, text: str, right: str, after: dict[str, Any]) -> str:
+    """How near a repaired script is to the right one: the same code, the same outcome of all checks, or another."""
+    if ast.dump(ast.parse(text)) == ast.dump(ast.parse(right)):
+        return "code"
+    if right not in _outcomes:
+        of_right, _ = _fixed(server, case.script, right)
+        if isinstance(of_right, str):
+            return "not compared"
+        _outcomes[right] = of_right["before"]
+    same = all(_outcomes[right][name] == after[name] for name in ("findings", "held", "updates"))
+    return "outcome" if same else "other"
+
+
+def _checks(report: dict[str, Any]) -> list[str]:
+    return [each["check"] for each in report["findings"]]
+
+
+def is_repaired(entry: dict[str, Any]) -> bool:
+    return any(each["diff"] is not None for each in entry.get("patches", ()))
+
+
+def is_worse(entry: dict[str, Any]) -> bool:
+    """Whether something is found in it afterwards that was not found before, or a right script was changed."""
+    if entry["kind"] not in ("bad", "bug"):
+        return is_repaired(entry) and entry["found"] == []
+    return not set(entry.get("left", ())) <= set(entry.get("found", ()))
+
+
+def table_lines(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """docs/repairs.md"""
+    bad = [each for each in entries if each["kind"] in ("bad", "bug")]
+    right = [each for each in entries if each["kind"] not in ("bad", "bug")]
+    mended = [each for each in bad if is_repaired(each)]
+    examples = [each for each in bad if each["kind"] == "bad"]
+    likes = {like: sum(each.get("like") == like for each in mended) for like in ("code", "outcome", "other")}
+    yield "# What `harness check --fix` repairs in the corpus"
+    yield ""
+    yield "Written by `python -m scripts.repairs`. The repairs were written with the corpus, so these figures say that"
+    yield "nothing got lost and nothing was made worse, not how many of other people's bugs have a repair."
+    yield ""
+    yield (
+        f"{len(mended)} of {len(bad)} scripts with a bug are repaired ({sum(map(is_repaired, examples))} of "
+        f"{len(examples)} examples, {len(mended) - sum(map(is_repaired, examples))} of {len(bad) - len(examples)} "
+        f"mutants), and {sum(map(is_worse, bad))} are made worse. Of those, {likes['code']} are then the code "
+        f"of the right script, {likes['outcome']} other code in which every check comes out as in the right one, and "
+        f"{likes['other']} other code in which one does not."
+    )
+    yield f"Of {len(right)} right scripts {sum(map(is_worse, right))} are changed."
+    yield ""
+    yield "| check | repaired | no patch |"
+    yield "| --- | --- | --- |"
+    for check in sorted({each["check"] for each in bad}):
+        mine = [each for each in bad if each["check"] == check]
+        done = ", ".join(_name(each) for each in mine if is_repaired(each))
+        left = ", ".join(f"{_name(each)} ({_why(each)})" for each in mine if not is_repaired(each))
+        yield f"| `{check}` | {done} | {left} |"
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["name"]).rpartition("/")[2]
+
+
+def _why(entry: dict[str, Any]) -> str:
+    return entry.get("failed") or "; ".join(each["why"] for each in entry["patches"] if each["why"])
+
+
+def main(arguments: Sequence[str]) -> None:
+    known = [] if "--anew" in arguments or not REPAIRS.exists() else json.loads(REPAIRS.read_text())["scripts"]
+    names = {each for each in arguments if not each.startswith("--")}
+    kept = {each["name"]: each for each in known if each["name"] not in names}
+    server = Server()
+    try:
+        for case in cases():
+            if key(case) in kept or (names and key(case) not in names):
+                continue
+            kept[key(case)] = entry = repaired(server, case)
+            says = entry.get("failed") or ("repaired" if is_repaired(entry) else _why(entry) or "nothing found")
+            print(f"{key(case)}: {says} {entry.get('like', '')}{' WORSE' * is_worse(entry)}", file=sys.stderr)
+            _write(kept)
+    finally:
+        server.close()
+    _write(kept)
+
+
+def _write(kept: dict[str, dict[str, Any]]) -> None:
+    entries = [kept[key(case)] for case in cases() if key(case) in kept]
+    write_atomically(REPAIRS, json.dumps({"schema": 1, "scripts": entries}, indent=1) + "\n")
+    write_atomically(TABLE, "\n".join(table_lines(entries)) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

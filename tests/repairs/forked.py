@@ -1,0 +1,37 @@
+"""Repairs a script as ``harness check --fix`` does, in forks of a process that has imported the libraries.
+
+:class:`tests.checks.server.Server` runs its ``main``; each start of the script is a fork of a process that has computed
+nothing, as in :mod:`tests.resume.forked`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.errors import CannotTry
+from harness.repairs.prove import bench, prove
+from harness.resume.starts import LEAST_PATIENCE
+from tests.resume import forked
+
+RESULT = "repaired.json"
+
+
+def main(arguments: Sequence[str], prog_name: str) -> None:
+    """What was found in the script, the patches for it, and what is found in it afterwards."""
+    forked.install()
+    script, *further = arguments
+    with bench(script, further) as on:
+        report = on.run({}, LEAST_PATIENCE)
+        if isinstance(report, str):
+            raise CannotTry(report)
+        proved = prove(on, report, again=report)
+    proved.write()
+    found = {
+        "before": report.as_dict(),
+        "patches": [vars(each) for each in proved.patches],
+        "after": proved.report.as_dict(),
+        "runs": on.number,
+    }
+    Path(RESULT).write_text(json.dumps(found), encoding="utf-8")
