@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli import main as command
 from harness.errors import CannotTry
 from harness.repairs.prove import bench, prove
 from harness.resume.starts import LEAST_PATIENCE
@@ -19,8 +20,10 @@ RESULT = "repaired.json"
 
 
 def main(arguments: Sequence[str], prog_name: str) -> None:
-    """What was found in the script, the patches for it, and what is found in it afterwards."""
+    """What was found in a script, the patches for it, and what is found in it afterwards; or ``harness check …``."""
     forked.install()
+    if arguments[0] == "check":
+        command(list(arguments), prog_name=prog_name)
     script, *further = arguments
     with bench(script, further) as on:
         report = on.run({}, LEAST_PATIENCE)

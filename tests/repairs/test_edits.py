@@ -1,0 +1,928 @@
+"""What each repair makes of a script's text: it touches one place, and leaves comments, tabs and line ends alone."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import NamedTuple
+
+import pytest
+
+from harness import catalogue
+from harness.findings import Finding
+from harness.repairs.repair import all_repairs, candidates
+
+
+class Edit(NamedTuple):
+    """A check's finding at the line that has ``at`` in it, and the first edit that is tried for it."""
+
+    check: str
+    at: str
+    before: str
+    after: str
+    observed: str = ""
+
+
+def edits(check: str, at: str, text: str, observed: str = "") -> list[str]:
+    """The texts that are tried, in their order."""
+    (line,) = [number for number, each in enumerate(text.splitlines(), start=1) if at in each]
+    finding = Finding("", observed, "", f"train.py:{line}", check=check)
+    return [each.decode() for each in candidates(text.encode(), finding)]
+
+
+EDITS = [
+    Edit(
+        "gradients::not-cleared",
+        "optimizer.step",
+        """
+        for batch in loader:
+            loss.backward()
+            optimizer.step()  # an update
+
+            # what is shown
+            print(loss)
+        """,
+        """
+        for batch in loader:
+            loss.backward()
+            optimizer.step()  # an update
+            optimizer.zero_grad()
+
+            # what is shown
+            print(loss)
+        """,
+    ),
+    Edit(
+        "gradients::not-cleared",
+        "scaler.step",
+        """
+        class Fit:
+            async def train(self):
+                async for batch in self.loader:
+                    if self.ready: self.scaler.step(self.optimizer)
+                    self.scaler.update()
+        """,
+        """
+        class Fit:
+            async def train(self):
+                async for batch in self.loader:
+                    if self.ready: self.scaler.step(self.optimizer); self.optimizer.zero_grad()
+                    self.scaler.update()
+        """,
+    ),
+    Edit(
+        "gradients::lost",
+        "zero_grad",
+        """
+        for batch in loader:
+            loss.backward()
+
+            optimizer.zero_grad()  # for the next one
+            optimizer.step()
+            scheduler.step()
+        """,
+        """
+        for batch in loader:
+            loss.backward()
+
+            optimizer.step()
+            optimizer.zero_grad()  # for the next one
+            scheduler.step()
+        """,
+    ),
+    Edit(
+        "gradients::left-over",
+        "optimizer.step",
+        """
+        for i, batch in enumerate(loader):
+            (loss / 3).backward()
+            if (i + 1) % 3 == 0:  # a window
+                optimizer.step()
+        """,
+        """
+        for i, batch in enumerate(loader):
+            (loss / 3).backward()
+            if (i + 1) % 3 == 0 or i + 1 == len(loader):  # a window
+                optimizer.step()
+        """,
+    ),
+    Edit(
+        "gradients::accumulation-unscaled",
+        "backward",
+        """
+        for i, batch in enumerate(loader):
+            scaler.scale(model(batch).loss).backward()
+            if i % args.window == args.window - 1:
+                scaler.step(optimizer)
+        """,
+        """
+        for i, batch in enumerate(loader):
+            scaler.scale(model(batch).loss / args.window).backward()
+            if i % args.window == args.window - 1:
+                scaler.step(optimizer)
+        """,
+    ),
+    Edit(
+        "gradients::accumulation-unscaled",
+        "backward",
+        """
+        for _ in range(updates):
+            for _ in range(n + 1):
+                accelerator.backward(loss_of(next(batches)))
+            optimizer.step()
+        """,
+        """
+        for _ in range(updates):
+            for _ in range(n + 1):
+                accelerator.backward(loss_of(next(batches)) / (n + 1))
+            optimizer.step()
+        """,
+    ),
+    Edit(
+        "gradients::misplaced-clipping",
+        "clip_grad_norm_",
+        """
+        for batch in loader:
+            loss.backward()
+            optimizer.step()
+            # no larger than 1
+            clip_grad_norm_(model.parameters(), 1)
+            optimizer.zero_grad()
+        """,
+        """
+        for batch in loader:
+            loss.backward()
+            # no larger than 1
+            clip_grad_norm_(model.parameters(), 1)
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    ),
+    Edit(
+        "gradients::misplaced-clipping",
+        "clip_grad_norm_",
+        """
+        scaler.scale(loss).backward()
+        clip_grad_norm_(model.parameters(), 1)
+        scaler.step(optimizer)
+        """,
+        """
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1)
+        scaler.step(optimizer)
+        """,
+        "they still carry the GradScaler's factor",
+    ),
+    Edit(
+        "gradients::wrong-scale",
+        "backward",
+        """
+        scaler.scale(loss)
+        loss.backward()
+        scaler.step(optimizer)
+        """,
+        """
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        """,
+    ),
+    Edit(
+        "gradients::wrong-scale",
+        "optimizer.step",
+        """
+        scaler.scale(loss).backward()
+        optimizer.step()
+        """,
+        """
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        """,
+    ),
+    Edit(
+        "groups::unknown-key",
+        "AdamW",
+        """
+        groups = [
+            {'params': head, 'learning_rate': 1e-3},
+            {'params': body, 'learning_rate': 1e-5},
+        ]
+        optimizer = AdamW(groups)
+        """,
+        """
+        groups = [
+            {'params': head, 'lr': 1e-3},
+            {'params': body, 'lr': 1e-5},
+        ]
+        optimizer = AdamW(groups)
+        """,
+        "'learning_rate', which it does not; 'lr' stays 0.001",
+    ),
+    Edit(
+        "inputs::labels-shifted-twice",
+        "model(",
+        """
+        loss = model(input_ids=tokens[:, :-1], labels=tokens[:, 1:]).loss
+        """,
+        """
+        loss = model(input_ids=tokens, labels=tokens).loss
+        """,
+    ),
+    Edit(
+        "inputs::stale-batch",
+        "model(",
+        """
+        batch = next(iter(loader))
+        for _data in loader:
+            model(batch)
+        """,
+        """
+        batch = next(iter(loader))
+        for batch in loader:
+            model(batch)
+        """,
+    ),
+    Edit(
+        "loss::broadcast",
+        "mse_loss",
+        """
+        loss = F.mse_loss(model(x), y)
+        """,
+        """
+        loss = F.mse_loss(model(x).squeeze(-1), y)
+        """,
+    ),
+    Edit(
+        "loss::broadcast",
+        "mean",
+        """
+        loss = ((a + b) - y).pow(2).mean()
+        """,
+        """
+        loss = ((a + b).squeeze(-1) - y).pow(2).mean()
+        """,
+    ),
+    Edit(
+        "loss::constant",
+        "cross_entropy",
+        """
+        loss = F.cross_entropy(logits, labels)
+        """,
+        """
+        loss = F.binary_cross_entropy_with_logits(logits, labels)
+        """,
+        "the cross-entropy has one class only",
+    ),
+    Edit(
+        "loss::not-raw-logits",
+        "criterion(",
+        """
+        loss = criterion(torch.softmax(model(x), dim=-1), y)
+        """,
+        """
+        loss = criterion(model(x), y)
+        """,
+    ),
+    Edit(
+        "loss::not-raw-logits",
+        "kl_div",
+        """
+        loss = kl_div(logits.softmax(-1), soft)
+        """,
+        """
+        loss = kl_div(logits.log_softmax(-1), soft)
+        """,
+        "kl_div is given probabilities as its first argument, which it takes for log-probabilities",
+    ),
+    Edit(
+        "loss::not-raw-logits",
+        "criterion(model",
+        """
+        model = nn.Sequential(
+            nn.Linear(4, 3),
+            nn.Softmax(dim=-1),
+        )
+        loss = criterion(model(x), y)
+        """,
+        """
+        model = nn.Sequential(
+            nn.Linear(4, 3),
+        )
+        loss = criterion(model(x), y)
+        """,
+    ),
+    Edit(
+        "loss::of-another-batch",
+        "cross_entropy",
+        """
+        x, y = next(iter(loader))
+        for x, _ in loader:
+            cross_entropy(model(x), y).backward()
+        """,
+        """
+        x, y = next(iter(loader))
+        for x, y in loader:
+            cross_entropy(model(x), y).backward()
+        """,
+    ),
+    Edit(
+        "loss::targets-truncated",
+        "mse_loss",
+        """
+        targets = scores.long()  # of the rows
+        loss = mse_loss(outputs, targets)
+        """,
+        """
+        targets = scores  # of the rows
+        loss = mse_loss(outputs, targets)
+        """,
+    ),
+    Edit(
+        "memory::graphs-kept",
+        "loss = model",
+        """
+        for batch in loader:
+            loss = model(**batch).loss
+            loss.backward()
+            log.append({"loss": loss})
+        """,
+        """
+        for batch in loader:
+            loss = model(**batch).loss
+            loss.backward()
+            log.append({"loss": loss.item()})
+        """,
+    ),
+    Edit(
+        "metrics::broadcast",
+        "==",
+        """
+        right += (predicted == labels).sum()
+        """,
+        """
+        right += (predicted.squeeze(-1) == labels).sum()
+        """,
+    ),
+    Edit(
+        "metrics::rows-missing-or-repeated",
+        "accuracy_score",
+        """
+        predictions, references = [], []
+        for epoch in range(3):
+            train()
+            for x, y in loader:
+                predictions += model(x).argmax(-1).tolist()
+                references += y.tolist()
+            print(accuracy_score(references, predictions))
+        """,
+        """
+        for epoch in range(3):
+            train()
+            predictions, references = [], []
+            for x, y in loader:
+                predictions += model(x).argmax(-1).tolist()
+                references += y.tolist()
+            print(accuracy_score(references, predictions))
+        """,
+    ),
+    Edit(
+        "metrics::wrong-predictions",
+        "compute",
+        """
+        predictions = logits.argmax(dim=0)
+        metric.compute(predictions=predictions, references=labels)
+        """,
+        """
+        predictions = logits.argmax(dim=-1)
+        metric.compute(predictions=predictions, references=labels)
+        """,
+    ),
+    Edit(
+        "mode::evaluation-in-train-mode",
+        "model(",
+        """
+        def evaluate(model, loader):
+            # no dropout
+            with torch.no_grad():
+                for batch in loader:
+                    metric(model(**batch))
+        """,
+        """
+        def evaluate(model, loader):
+            model.eval()
+            # no dropout
+            with torch.no_grad():
+                for batch in loader:
+                    metric(model(**batch))
+        """,
+    ),
+    Edit(
+        "mode::evaluation-with-graph",
+        "net(",
+        """
+        import torch
+
+
+        @timed
+        def scores(loader):
+            return [net(x) for x in loader]
+        """,
+        """
+        import torch
+
+
+        @timed
+        @torch.no_grad()
+        def scores(loader):
+            return [net(x) for x in loader]
+        """,
+    ),
+    Edit(
+        "mode::evaluation-with-graph",
+        "net(",
+        """
+        import torch
+        for x in loader:
+            y = net(x)  # logits
+            show(y)
+        """,
+        """
+        import torch
+        for x in loader:
+            with torch.no_grad():
+                y = net(x)  # logits
+            show(y)
+        """,
+    ),
+    Edit(
+        "mode::training-in-eval-mode",
+        "self.model(",
+        """
+        for epoch in range(3):
+            for batch in loader:
+                self.model(**batch).loss.backward()
+            evaluate(self.model)
+        """,
+        """
+        for epoch in range(3):
+            self.model.train()
+            for batch in loader:
+                self.model(**batch).loss.backward()
+            evaluate(self.model)
+        """,
+    ),
+    Edit(
+        "model::nondeterministic-eval",
+        "evaluate(",
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return self.head(F.dropout(
+                    x,
+                    0.1,
+                ))
+        evaluate(Net())
+        """,
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return self.head(F.dropout(
+                    x,
+                    0.1,
+                    training=self.training,
+                ))
+        evaluate(Net())
+        """,
+    ),
+    Edit(
+        "model::output-depends-on-batch",
+        "gru",
+        """
+        gru = nn.GRU(size, size)
+        """,
+        """
+        gru = nn.GRU(size, size, batch_first=True)
+        """,
+    ),
+    Edit(
+        "optimizer::holds-another-model",
+        "Adam(",
+        """
+        model = build()
+        optimizer = Adam(model.parameters())
+
+        model = build(3)
+        """,
+        """
+        model = build()
+
+        model = build(3)
+        optimizer = Adam(model.parameters())
+        """,
+    ),
+    Edit(
+        "optimizer::made-again",
+        "Adam(",
+        """
+        for epoch in range(3):
+            optimizer = Adam(model.parameters())
+            for batch in loader:
+                train(batch)
+        """,
+        """
+        optimizer = Adam(model.parameters())
+        for epoch in range(3):
+            for batch in loader:
+                train(batch)
+        """,
+    ),
+    Edit(
+        "optimizer::made-again",
+        "lr=lr",
+        """
+        optimizer = Adam(model.parameters())
+        for epoch in range(3):
+            optimizer = Adam(model.parameters(), lr=lr)
+            train()
+        """,
+        """
+        optimizer = Adam(model.parameters())
+        for epoch in range(3):
+            train()
+        """,
+    ),
+    Edit(
+        "optimizer::missing-parameters",
+        "AdamW",
+        """
+        optimizer = AdamW(model.backbone.parameters())
+        """,
+        """
+        optimizer = AdamW(model.parameters())
+        """,
+    ),
+    Edit(
+        "optimizer::missing-parameters",
+        "Adam(",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                self.layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+        optimizer = Adam(net.parameters())
+        """,
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+        optimizer = Adam(net.parameters())
+        """,
+    ),
+    Edit(
+        "parameters::frozen-changed",
+        "model(",
+        """
+        model.bert.requires_grad = False; model.head.train()
+        model(x)
+        """,
+        """
+        model.bert.requires_grad_(False); model.head.train()
+        model(x)
+        """,
+    ),
+    Edit(
+        "parameters::reset",
+        "optimizer.step",
+        """
+        for epoch in range(3):
+            restore()
+            for batch in loader:
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        restore()
+        for epoch in range(3):
+            for batch in loader:
+                loss.backward()
+                optimizer.step()
+        """,
+    ),
+    Edit(
+        "parameters::unchanged",
+        "Adam(",
+        """
+        optimizer = Adam(model.parameters())
+        for batch in loader:
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1)
+            optimizer.zero_grad()
+        """,
+        """
+        optimizer = Adam(model.parameters())
+        for batch in loader:
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1)
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+        "5 backward passes and not one optimizer step",
+    ),
+    Edit(
+        "rows::changed-in-place",
+        "for",
+        """
+        class Rows:
+            def __getitem__(self, i):
+                row = self.rows[i]
+                row /= a + b
+                return row
+        for row in Rows(): ...
+        """,
+        """
+        class Rows:
+            def __getitem__(self, i):
+                row = self.rows[i]
+                row = row / (a + b)
+                return row
+        for row in Rows(): ...
+        """,
+    ),
+    Edit(
+        "rows::evaluation-incomplete",
+        "model(",
+        """
+        train = DataLoader(rows, shuffle=True, drop_last=True)
+        test = DataLoader(rows, 8, drop_last=True)
+        for x in test: model(x)
+        """,
+        """
+        train = DataLoader(rows, shuffle=True, drop_last=True)
+        test = DataLoader(rows, 8)
+        for x in test: model(x)
+        """,
+    ),
+    Edit(
+        "rows::same-order-each-epoch",
+        "model(",
+        """
+        test = DataLoader(others, batch_size=8)
+        train = DataLoader(rows, batch_size=8, shuffle=False)
+        for x in train:
+            model(x).backward()
+        """,
+        """
+        test = DataLoader(others, batch_size=8)
+        train = DataLoader(rows, batch_size=8, shuffle=True)
+        for x in train:
+            model(x).backward()
+        """,
+        "the rows come in the order of the epoch before (SequentialSampler)",
+    ),
+    Edit(
+        "saved::best-is-worst",
+        "save(",
+        """
+        if loss >= best:
+            save(model)
+        """,
+        """
+        if loss <= best:
+            save(model)
+        """,
+    ),
+    Edit(
+        "saved::resumed-incompletely",
+        "optimizer.step",
+        """
+        torch.save({"m": model.state_dict(), "o": optimizer.state_dict()}, path)
+        kept = torch.load(path)
+        model.load_state_dict(kept["m"])
+        optimizer.step()
+        """,
+        """
+        torch.save({"m": model.state_dict(), "o": optimizer.state_dict()}, path)
+        kept = torch.load(path)
+        model.load_state_dict(kept["m"])
+        optimizer.load_state_dict(kept["o"])
+        optimizer.step()
+        """,
+    ),
+    Edit(
+        "schedule::drives-another-optimizer",
+        "LambdaLR",
+        """
+        optimizer = SGD(model.parameters(), lr=1)
+        schedule = LambdaLR(optimizer, decay)
+        optimizer = SGD(model.parameters(), lr=2)
+        """,
+        """
+        optimizer = SGD(model.parameters(), lr=1)
+        optimizer = SGD(model.parameters(), lr=2)
+        schedule = LambdaLR(optimizer, decay)
+        """,
+    ),
+    Edit(
+        "schedule::lr-zero",
+        "LambdaLR",
+        """
+        schedule = LambdaLR(optimizer, lambda n: (9 - n)//9)
+        """,
+        """
+        schedule = LambdaLR(optimizer, lambda n: (9 - n)/9)
+        """,
+    ),
+    Edit(
+        "schedule::plateau-wrong-mode",
+        "Plateau",
+        """
+        schedule = ReduceLROnPlateau(optimizer, "min", patience=2)
+        """,
+        """
+        schedule = ReduceLROnPlateau(optimizer, "max", patience=2)
+        """,
+        'mode="min", and it is given the accuracy: 0.875',
+    ),
+    Edit(
+        "schedule::stepped-before-update",
+        "lr_scheduler.step",
+        """
+        for batch in loader:
+            loss.backward()
+            lr_scheduler.step()
+            optimizer.step()
+        """,
+        """
+        for batch in loader:
+            loss.backward()
+            optimizer.step()
+            lr_scheduler.step()
+        """,
+    ),
+    Edit(
+        "schedule::stepped-in-wrong-unit",
+        "scheduler.step",
+        """
+        for epoch in range(3):
+            for batch in loader:
+                optimizer.step()
+                scheduler.step()
+
+            evaluate()
+        """,
+        """
+        for epoch in range(3):
+            for batch in loader:
+                optimizer.step()
+            scheduler.step()
+
+            evaluate()
+        """,
+    ),
+    Edit(
+        "schedule::stepped-in-wrong-unit",
+        "get_scheduler",
+        """
+        scheduler = get_scheduler("linear", optimizer)
+        for batch in loader:
+            optimizer.step()
+        """,
+        """
+        scheduler = get_scheduler("linear", optimizer)
+        for batch in loader:
+            optimizer.step()
+            scheduler.step()
+        """,
+        "LambdaLR was made and never stepped, in 24 updates",
+    ),
+    Edit(
+        "schedule::warmup-never-ends",
+        "warmup",
+        """
+        schedule = get_linear_schedule_with_warmup(optimizer, num_training_steps=warm, num_warmup_steps=9 * n)
+        """,
+        """
+        schedule = get_linear_schedule_with_warmup(optimizer, num_training_steps=9 * n, num_warmup_steps=warm)
+        """,
+    ),
+    Edit(
+        "schedule::wrong-length",
+        "LinearLR",
+        """
+        schedule = LinearLR(optimizer, total_iters=epochs * len(loader))
+        for i, x in enumerate(loader):
+            loss.backward()
+            if i % 4 == 3: optimizer.step()
+        """,
+        """
+        schedule = LinearLR(optimizer, total_iters=epochs * len(loader) // 4)
+        for i, x in enumerate(loader):
+            loss.backward()
+            if i % 4 == 3: optimizer.step()
+        """,
+    ),
+    Edit(
+        "update::ascends",
+        "SGD",
+        """
+        optimizer = SGD(
+            model.parameters(),
+            lr=0.1,
+            maximize=True,
+        )
+        """,
+        """
+        optimizer = SGD(
+            model.parameters(),
+            lr=0.1,
+        )
+        """,
+    ),
+    Edit(
+        "update::ascends",
+        "backward",
+        """
+        loss = -nll_loss(x, y)
+        loss.backward()
+        """,
+        """
+        loss = nll_loss(x, y)
+        loss.backward()
+        """,
+    ),
+    Edit(
+        "weights::units-alike",
+        "model(",
+        """
+        nn.init.constant_(layer.weight, 0.1)
+        model(x)
+        """,
+        """
+        nn.init.xavier_uniform_(layer.weight)
+        model(x)
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.check)
+def test_the_first_edit(edit: Edit) -> None:
+    before, after = (textwrap.dedent(each).lstrip("\n") for each in (edit.before, edit.after))
+    assert edits(edit.check, edit.at, before, edit.observed)[0] == after
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.check)
+def test_tabs_and_line_ends_stay(edit: Edit) -> None:
+    before, after = (
+        textwrap.dedent(each).lstrip("\n").replace("    ", "\t").replace("\n", "\r\n")
+        for each in (edit.before, edit.after)
+    )
+    assert edits(edit.check, edit.at, before, edit.observed)[0] == after
+
+
+def test_every_repair_is_shown_and_is_that_of_a_check() -> None:
+    assert {edit.check for edit in EDITS} == set(all_repairs())
+    assert set(all_repairs()) <= set(catalogue.checks())
+
+
+def test_what_is_right_already_gets_no_edit() -> None:
+    """An edit that changes nothing is not tried, and so no script is run for it."""
+    assert (
+        edits(
+            "rows::same-order-each-epoch", "model", "for x in DataLoader(r, shuffle=True):\n    model(x).backward()\n"
+        )
+        == []
+    )
+    assert edits("gradients::not-cleared", "step", "trainer.step()\n") == []
+
+
+def test_what_the_author_must_decide_gets_no_edit() -> None:
+    text = "for x in validation:\n    model(x).backward()\n"
+    observed = "the DataLoader is not one over which it is trained in train mode: updates in the validation?"
+    assert edits("mode::training-in-eval-mode", "model", text) != []
+    assert edits("mode::training-in-eval-mode", "model", text, observed) == []
+
+
+def test_a_shuffled_loader_drops_its_last_batch_on_purpose() -> None:
+    text = "train = DataLoader(rows, shuffle=True, drop_last=True)\nfor x in train:\n    model(x)\n"
+    assert edits("rows::evaluation-incomplete", "model", text) == []
+
+
+@pytest.mark.parametrize("line", ["x = p > 0.5", "x = p.max(-1)", "x = p.topk(2)"])
+def test_probabilities_that_somebody_reads_stay(line: str) -> None:
+    text = f"model = nn.Sequential(a, nn.Softmax(-1))\nloss = criterion(model(x), y)\np = model(x)\n{line}\n"
+    assert edits("loss::not-raw-logits", "criterion", text) == []
+
+
+def test_encodings_and_byte_order_marks_stay() -> None:
+    finding = Finding("", "", "", "train.py:2", check="gradients::not-cleared")
+    text = "# coding: latin-1\noptimizer.step()  # \xe9\n"
+    (edited,) = candidates(text.encode("latin-1"), finding)
+    assert edited == (text + "optimizer.zero_grad()\n").encode("latin-1")
+    (edited,) = candidates(b"\xef\xbb\xbf\noptimizer.step()", finding)
+    assert edited == b"\xef\xbb\xbf\noptimizer.step()\noptimizer.zero_grad()\n"
+
+
+def test_a_finding_at_no_line_gets_no_edit() -> None:
+    for where in (None, "Cell In[2], line 5", "train.py:9"):
+        finding = Finding("", "", "", where, check="gradients::not-cleared")
+        assert list(candidates(b"optimizer.step()\n", finding)) == []

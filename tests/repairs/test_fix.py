@@ -1,0 +1,252 @@
+"""``harness check --fix`` and ``--diff`` as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.findings import Finding
+from harness.repairs.prove import _objection
+from harness.repairs.repair import all_repairs
+from harness.watch.script import CheckReport, NotLookedAt
+from scripts.repairs import REPAIRS, TABLE, cases, is_repaired, is_worse, key, repaired, table_lines
+from tests.checks.corpus import Case
+from tests.checks.server import Done, server_of
+
+ROOT = Path(__file__).parents[2]
+
+LOOP = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+loader = DataLoader(TensorDataset(torch.randn(64, 4), torch.arange(64) % 2), batch_size=8{shuffle})
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for epoch in range(2):
+    for inputs, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step(){clear}
+"""
+RIGHT = LOOP.format(shuffle=", shuffle=True", clear="\n        optimizer.zero_grad()")
+NOT_CLEARED = LOOP.format(shuffle=", shuffle=True", clear="")
+
+
+@pytest.fixture
+def check(tmp_path: Path, pytestconfig: pytest.Config):
+    """``harness check`` with these arguments, in a folder of its own; what it starts is forked."""
+
+    def run(*arguments: str) -> tuple[Done, dict[str, Any]]:
+        words = ("check", "--json", "found.json", *arguments)
+        done = server_of(pytestconfig).run(tmp_path, *words, program="tests.repairs.forked")
+        file = tmp_path / "found.json"
+        found = json.loads(file.read_text()) if file.exists() else {}
+        return done, found
+
+    return run
+
+
+def write(folder: Path, text: str, name: str = "train.py") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_a_diff_is_a_patch_and_leaves_the_script_alone(check, tmp_path: Path) -> None:
+    path = write(tmp_path, NOT_CLEARED)
+    done, found = check("--diff", "train.py")
+    assert done.status == 1, done.stderr
+    assert path.read_text() == NOT_CLEARED
+    (patch,) = found["patches"]
+    assert patch == {"check": "gradients::not-cleared", "file": "train.py", "diff": done.stdout, "why": None}
+    assert "1 of 1 finding can be repaired" in done.stderr
+    subprocess.run(["git", "apply", "-"], input=done.stdout.encode(), cwd=tmp_path, check=True)
+    assert path.read_text() == RIGHT
+
+
+def test_a_fix_is_written_with_the_line_ends_that_are_there(check, tmp_path: Path) -> None:
+    path = write(tmp_path, NOT_CLEARED.replace("\n", "\r\n"))
+    path.chmod(0o750)
+    done, found = check("--fix", "train.py")
+    assert (done.status, done.stdout) == (0, "")
+    assert "repaired: gradients::not-cleared in train.py" in done.stderr
+    assert path.read_bytes() == RIGHT.replace("\n", "\r\n").encode()
+    assert path.stat().st_mode & 0o777 == 0o750
+    assert [each["check"] for each in found["findings"]] == ["gradients::not-cleared"]
+    assert sorted(os.listdir(tmp_path)) == ["found.json", "train.py"]
+
+
+@pytest.mark.slow
+def test_patches_are_proved_on_top_of_each_other(check, tmp_path: Path) -> None:
+    path = write(tmp_path, LOOP.format(shuffle="", clear=""))
+    done, found = check("--fix", "--diff", "train.py")
+    assert done.status == 0, done.stderr
+    assert path.read_text() == RIGHT
+    assert [each["check"] for each in found["patches"]] == ["gradients::not-cleared", "rows::same-order-each-epoch"]
+    assert done.stdout.count("--- a/train.py") == 1, "one patch for a file"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "why"),
+    [
+        ("lr=1e-2", "lr=1e-2, weight_decay=50", 1, "its repair is not one place that is known"),
+        ("er.step()", "er.step()\n        model.bias.data -= 1e-4", 0, "what a warning is about may be meant"),
+    ],
+    ids=["error", "warning"],
+)
+def test_what_gets_no_patch_is_said(check, tmp_path: Path, old: str, new: str, status: int, why: str) -> None:
+    path = write(tmp_path, RIGHT.replace(old, new))
+    done, found = check("--fix", "train.py")
+    assert done.status == status
+    assert path.read_text() == RIGHT.replace(old, new)
+    (patch,) = found["patches"]
+    assert patch == {"check": found["findings"][0]["check"], "file": None, "diff": None, "why": why}
+    assert f"  no patch: {patch['check']}: {why}\n" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_module_beside_the_script_is_repaired(check, tmp_path: Path) -> None:
+    head, _, loop = NOT_CLEARED.partition("for epoch")
+    body = textwrap.indent(f"for epoch{loop}", "    ")
+    (tmp_path / "parts").mkdir()
+    path = write(tmp_path, f"import torch\n\n\ndef fit(model, optimizer, loader):\n{body}", "parts/fit.py")
+    write(tmp_path, f"{head}\nfrom parts.fit import fit\nfit(model, optimizer, loader)\n")
+    done, found = check("--fix", "train.py")
+    assert done.status == 0, done.stderr
+    assert [each["file"] for each in found["patches"]] == ["parts/fit.py"]
+    assert path.read_text().endswith("optimizer.step()\n            optimizer.zero_grad()\n")
+
+
+@pytest.mark.slow
+def test_a_script_elsewhere_is_left_alone(check, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (tmp_path / "work").mkdir()
+    path = write(tmp_path_factory.mktemp("elsewhere"), NOT_CLEARED)
+    (tmp_path / "work" / "train.py").symlink_to(path)
+    done, _ = check("--fix", "work/train.py")
+    assert done.status == 1
+    assert path.read_text() == NOT_CLEARED
+    assert "is no file of the working directory's own" in done.stderr
+
+
+def test_a_file_that_has_been_changed_is_not_written(check, tmp_path: Path) -> None:
+    path = write(tmp_path, NOT_CLEARED + "open('train.py', 'a').write('# changed')\n")
+    done, _ = check("--fix", "train.py")
+    assert done.status == 2
+    assert "train.py has been changed since it was run; nothing was written" in done.stderr
+    assert path.read_text() == NOT_CLEARED + "open('train.py', 'a').write('# changed')\n# changed"
+
+
+def test_what_is_not_found_again_is_not_repaired(check, tmp_path: Path) -> None:
+    text = NOT_CLEARED.replace("optimizer.step()", "optimizer.step()\n        if 'harness-check' in __file__: clear()")
+    text = text.replace("import torch\n", "import torch, os\n__file__ = os.getcwd()\n", 1)
+    write(tmp_path, text.replace("for epoch", "clear = optimizer.zero_grad\nfor epoch", 1))
+    done, found = check("--fix", "train.py")
+    assert done.status == 1
+    assert found["patches"][0]["why"] == "it is not found when the script is run again"
+
+
+def test_ranks_are_refused(check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "import sys\nprint('ran')\n")
+    words = [sys.executable, "-m", "harness", "check", "--fix", "train.py"]
+    environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "start it without a launcher" in done.stderr
+    assert done.stdout == ""
+
+
+def test_libcst_is_imported_for_repairs_only(check, tmp_path: Path) -> None:
+    write(tmp_path, RIGHT + "import sys\nprint([each for each in sys.modules if 'libcst' in each])\n")
+    assert check("train.py")[0].stdout == "[]\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    work, scratch = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir(), scratch.mkdir()
+    # It waits where it is run in a copy.
+    path = write(work, f"import os, time\nif str(os.getcwd()) != {str(work)!r}: time.sleep(600)\n{NOT_CLEARED}")
+    before = path.read_text()
+    words = [sys.executable, "-m", "harness", "check", "--fix", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}
+    process = subprocess.Popen(words, cwd=work, env=environment, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 200
+    while not list(scratch.glob("harness-check-*/1/start-1/pid-0")) and time.monotonic() < until:
+        time.sleep(0.2)
+    (file,) = scratch.glob("harness-check-*/1/start-1/pid-0")
+    child = int(file.read_text())
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (2 if number != signal.SIGKILL else -signal.SIGKILL)
+    assert path.read_text() == before
+    while (os.path.exists(f"/proc/{child}") or os.listdir(scratch)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not os.path.exists(f"/proc/{child}")
+    assert os.listdir(scratch) == []
+    if number != signal.SIGKILL:
+        assert "interrupted while edits were tried; nothing was written" in said
+
+
+def finding(check: str) -> Finding:
+    return Finding("", "", "", check=check)
+
+
+BEFORE = CheckReport("train.py", 8, [finding("a::b"), finding("c::d")], held=["e::f"])
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        (CheckReport("train.py", 8, [finding("c::d")], held=["a::b", "e::f"]), None),
+        (CheckReport("train.py", 9, [], held=["a::b", "c::d", "e::f"]), None),
+        (CheckReport("train.py", 8, [finding("a::b")], held=["e::f"]), "it is found all the same"),
+        (CheckReport("train.py", 8, [finding("x::y")], held=["a::b", "e::f"]), "x::y is found then"),
+        (CheckReport("train.py", 8, [], ignored=["x::y"], held=["a::b", "e::f"]), "x::y is found then"),
+        (CheckReport("train.py", 8, [], held=["a::b"]), "e::f has nothing to look at then"),
+        (CheckReport("train.py", 8, [], held=["e::f"]), "a::b has nothing to look at then"),
+        (CheckReport("train.py", 7, [], held=["a::b", "e::f"]), "fewer updates are made then"),
+        (
+            CheckReport("train.py", 8, [], held=["a::b", "e::f"], crashed="x\nKeyError: 1"),
+            "the script crashes: KeyError: 1",
+        ),
+        (
+            CheckReport("train.py", 8, [], held=["a::b", "e::f"], not_looked_at=[NotLookedAt("x::y", "")]),
+            "a check fails itself then",
+        ),
+        ("it takes more than 120 s", "it takes more than 120 s"),
+    ],
+)
+def test_what_is_no_repair(after: CheckReport | str, says: str | None) -> None:
+    assert _objection("a::b", BEFORE, after) == says
+
+
+KEPT = {each["name"]: each for each in json.loads(REPAIRS.read_text(encoding="utf-8"))["scripts"]}
+
+
+def test_the_table_shows_the_record() -> None:
+    assert TABLE.read_text(encoding="utf-8") == "\n".join(table_lines(list(KEPT.values()))) + "\n"
+
+
+def test_nothing_was_made_worse() -> None:
+    assert [name for name, entry in KEPT.items() if is_worse(entry)] == []
+    mended = {entry["check"] for entry in KEPT.values() if is_repaired(entry)}
+    assert mended <= set(all_repairs())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in cases() if case.kind == "bad"], ids=key)
+def test_an_example_is_repaired_as_recorded(case: Case, pytestconfig: pytest.Config) -> None:
+    entry = repaired(server_of(pytestconfig), case)
+    assert entry == KEPT[key(case)]
+    assert is_repaired(entry) <= (entry["left"] == [])
