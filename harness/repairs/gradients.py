@@ -8,7 +8,7 @@ import libcst as cst
 
 from harness.repairs.loop import Step, optimizer_steps, scaler_of, window_sizes, windows
 from harness.repairs.repair import Fault, repairs
-from harness.repairs.source import Source, called, dotted, receiver
+from harness.repairs.source import LOOPS, Source, called, dotted, receiver
 
 
 @repairs("gradients::not-cleared")
@@ -21,13 +21,17 @@ def not_cleared(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("gradients::lost")
 def lost(fault: Fault) -> Iterator[cst.Module]:
-    """Clear them after the step instead of before it; make a step for the last window."""
+    """Make a step for the last window; clear them after the step of their loop instead of before it.
+
+    What is cleared once an epoch is not moved: what the epoch's end leaves over would go into the next one.
+    """
     source, statement = fault.source, fault.statement
+    yield from _last_window(fault)
     if source.calls(statement, "zero_grad") and isinstance(statement, cst.Expr):
         for step in optimizer_steps(source, fault.scope):
-            if source.first(step.call) > fault.line and _is_in_a_block_beside(source, step.call, statement):
+            later = source.first(step.call) > fault.line
+            if later and source.enclosing(step.call, LOOPS) == source.enclosing(statement, LOOPS):
                 yield source.moved(statement, after=source.statement_of(step.call))
-    yield from _last_window(fault)
 
 
 @repairs("gradients::left-over")
@@ -141,9 +145,3 @@ def _right_before(source: Source, statement: cst.CSTNode) -> cst.CSTNode | None:
     siblings = list(source.siblings(statement))
     at = siblings.index(source.unit(statement)[0])
     return siblings[at - 1] if at else None
-
-
-def _is_in_a_block_beside(source: Source, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
-    """Whether it is in a block that the statement is in too."""
-    _, block = source.unit(statement)
-    return block in source.above(node)

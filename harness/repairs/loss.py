@@ -98,7 +98,8 @@ def of_another_batch(fault: Fault) -> Iterator[cst.Module]:
         yield from rebound(source, loop)
 
 
-@repairs("loss::targets-truncated")
+# Labels that are no classes cannot be told to be other rows'.
+@repairs("loss::targets-truncated", quiets=("rows::labels-of-other-rows",))
 def targets_truncated(fault: Fault) -> Iterator[cst.Module]:
     """Keep what is behind the point: make no integers of the targets."""
     source = fault.source

@@ -228,7 +228,7 @@ def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str
         return "it is found all the same"
     if new:
         return f"{', '.join(new)} is found then"
-    lost = sorted(({check} | set(before.held)) - set(after.held))
+    lost = sorted(({check} | set(before.held)) - set(after.held) - set(all_repairs()[check].quiets))
     if lost:
         return f"{', '.join(lost)} has nothing to look at then"
     if {each.check for each in after.not_looked_at} - {each.check for each in before.not_looked_at}:

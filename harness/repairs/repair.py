@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.findings import PLACE, Finding
@@ -51,18 +52,28 @@ class NoStatement(Exception):
     """A finding points at no statement."""
 
 
-Repair = Callable[[Fault], "Iterator[cst.Module]"]
+Edits = Callable[[Fault], "Iterator[cst.Module]"]
 """Yields edits that might mend a fault, the likeliest first, each in one place."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What is known of how the fault of a check is mended."""
+
+    edits: Edits
+    quiets: tuple[str, ...] = ()
+    """Checks that look at the faulty loop alone, and have nothing to look at in the right one."""
+
 
 _repairs: dict[str, Repair] = {}
 
 
-def repairs(check: str) -> Callable[[Repair], Repair]:
+def repairs(check: str, *, quiets: tuple[str, ...] = ()) -> Callable[[Edits], Edits]:
     """Register a function as the repair of a check's fault."""
 
-    def register(repair: Repair) -> Repair:
-        _repairs[check] = repair
-        return repair
+    def register(edits: Edits) -> Edits:
+        _repairs[check] = Repair(edits, quiets)
+        return edits
 
     return register
 
@@ -85,7 +96,7 @@ def candidates(data: bytes, finding: Finding) -> Iterator[bytes]:
         return
     seen = {data}
     try:
-        for module in repair(Fault(Source(data), finding)):
+        for module in repair.edits(Fault(Source(data), finding)):
             edited = module.bytes
             if edited in seen:
                 continue
@@ -94,7 +105,7 @@ def candidates(data: bytes, finding: Finding) -> Iterator[bytes]:
                 return
             if _is_python(edited):
                 yield edited
-    except (cst.ParserSyntaxError, NoStatement, DoesNotFit):
+    except (cst.ParserSyntaxError, SyntaxError, NoStatement, DoesNotFit):
         return
 
 

@@ -20,7 +20,8 @@ from harness.repairs.source import (
 )
 
 
-@repairs("rows::same-order-each-epoch")
+# Rows that come in one order look like an evaluation's.
+@repairs("rows::same-order-each-epoch", quiets=("rows::evaluation-augmented",))
 def same_order_each_epoch(fault: Fault) -> Iterator[cst.Module]:
     """Shuffle where the training's DataLoader is made."""
     source = fault.source

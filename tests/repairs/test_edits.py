@@ -919,10 +919,24 @@ def test_encodings_and_byte_order_marks_stay() -> None:
     (edited,) = candidates(text.encode("latin-1"), finding)
     assert edited == (text + "optimizer.zero_grad()\n").encode("latin-1")
     (edited,) = candidates(b"\xef\xbb\xbf\noptimizer.step()", finding)
-    assert edited == b"\xef\xbb\xbf\noptimizer.step()\noptimizer.zero_grad()\n"
+    assert edited == b"\xef\xbb\xbf\noptimizer.step()\noptimizer.zero_grad()"
 
 
 def test_a_finding_at_no_line_gets_no_edit() -> None:
     for where in (None, "Cell In[2], line 5", "train.py:9"):
         finding = Finding("", "", "", where, check="gradients::not-cleared")
         assert list(candidates(b"optimizer.step()\n", finding)) == []
+
+
+def test_what_is_cleared_once_an_epoch_is_not_moved() -> None:
+    """What the epoch's end leaves over would go into the next one, and nobody would see it."""
+    text = """\
+for epoch in range(2):
+    optimizer.zero_grad()  # here
+    for i, batch in enumerate(batches()):
+        loss.backward()
+        if i % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+    assert edits("gradients::lost", "# here", text) == []
