@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -59,6 +60,18 @@ def share_groups(one: Any, other: Optimizer) -> bool:
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     """The tensors of an optimizer, in the order of its groups."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def is_distributed(tensor: torch.Tensor) -> bool:
+    """Whether it is spread over processes, so that most of what is asked of it takes all of them."""
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and isinstance(tensor, module.DTensor)
+
+
+def anything_compiled() -> bool:
+    """Whether torch.compile was called in this process."""
+    module = sys.modules.get("torch._dynamo.eval_frame")
+    return any(each is not None for each in getattr(module, "cached_backends", {}).values())
 
 
 def share_parameters(one: nn.Module, other: nn.Module) -> bool:

@@ -7,7 +7,7 @@ docs/contributing.md walks through the making of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from harness import catalogue
 from harness.findings import Finding, Severity
@@ -45,6 +45,10 @@ class Check(Listener):
     """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
     explains: ClassVar[tuple[str, ...]] = ()
     """Ids of checks whose findings follow from this one's, and would say the same bug twice."""
+    in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
+    """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): the first
+    ones, which are seen from the beginning, or any. It must not take for absent what it did not see, look at a whole
+    epoch, evaluation or schedule, call a model again, or copy what is large."""
     needs: ClassVar[str] = "training that it fits"
     """What must be there for it to look, as it reads after "no": "learning rate scheduler"."""
     looked = False

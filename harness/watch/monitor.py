@@ -88,6 +88,8 @@ class Options:
     """End the script after this number of updates."""
     shortening: Shortening | None = None
     """Which batches of long passes are left out; None for none."""
+    before: int = 0
+    """Updates that were made before the watch began: numbers of updates go on from there."""
 
 
 @dataclass
@@ -114,8 +116,8 @@ class Monitor:
         """What could not be decided, and why."""
         self.crashed: dict[str, str] = {}
         """Checks that failed themselves, and how."""
-        self.updates_made = 0
-        self._stepped = False
+        self.updates_made = options.before
+        self._stepped = options.before > 0
         """Whether the update at hand has been made, by one optimizer at least."""
         self.passes: list[Pass] = []
         """Those that are not over."""
@@ -262,8 +264,9 @@ class Monitor:
     def is_sampled(self) -> bool:
         """Whether tensors are looked at: in the first updates of all and of the first passes, and in one of many."""
         new = self.batch is not None and self.batch.of.updates < 2 and self.batch.of.number <= ALWAYS_SAMPLED
-        every = self.options.every if self.update <= CLOSELY else max(self.options.every, SELDOM)
-        return self.update <= ALWAYS_SAMPLED or self.update % every == 0 or new
+        update = self.update - self.options.before
+        every = self.options.every if update <= CLOSELY else max(self.options.every, SELDOM)
+        return update <= ALWAYS_SAMPLED or update % every == 0 or new
 
     def number_of(self, model: nn.Module) -> int:
         if model not in self.models:
@@ -435,6 +438,8 @@ class Monitor:
     def let_go(self) -> None:
         """Nothing comes of this loop any more: what it holds until the next backward pass is free."""
         self.forwards, self.losses, self.batch = [], [], None
+        while self._on_leaves:
+            self._on_leaves.pop().remove()
 
     def summaries(self) -> dict[str, Any]:
         """What the checks sum up of this rank, by id."""

@@ -34,14 +34,27 @@ LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
 }
 """What the script may import, by the module in which something is wrapped."""
 
+_in_use: list[Threads] = []
+
+
+def is_in_use() -> bool:
+    """Whether somebody watches in this process."""
+    return bool(_in_use)
+
 
 @contextmanager
-def instrumented(threads: Threads) -> Iterator[None]:
-    """Report to ``threads`` what happens; afterwards everything is as it was."""
+def instrumented(threads: Threads, *, hooked: bool = True) -> Iterator[None]:
+    """Report to ``threads`` what happens; afterwards everything is as it was.
+
+    Without ``hooked`` no hook is registered on the steps of optimizers: torch lets none be added or removed in such a
+    hook, and who begins and ends a watch there calls :func:`optimizers.step_hooks` itself.
+    """
     patches = Patches(threads.fails)
     with ExitStack() as stack:
         stack.callback(patches.undo)
-        for handle in optimizers.hooks(threads):
+        _in_use.append(threads)
+        stack.callback(_in_use.remove, threads)
+        for handle in optimizers.hooks(threads) if hooked else ():
             stack.callback(handle.remove)
         for part in (
             torch_modules,

@@ -26,6 +26,9 @@ def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
         inner, fetched = original(loader), _Fetched()
         to_skip = getattr(loader, "skip_batches", 0)
         while True:
+            if threads.closed:
+                yield from inner
+                return
             monitor = threads.current() or threads.first
             monitor.fetching.append(fetched)
             try:

@@ -24,7 +24,7 @@ class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
     def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Threads) -> None:
-        self._drawn, self._seen, self._threads = drawn, seen, threads
+        self.drawn, self._seen, self._threads = drawn, seen, threads
         self._shortening = threads.options.shortening
         self._given = 0
         self.queue: list[Any] = []
@@ -35,7 +35,7 @@ class _Indices:
         seen = self._seen
         if seen.shortened:
             raise StopIteration
-        index = next(self._drawn)
+        index = next(self.drawn)
         if self._may_end():
             loop = COUNTS
             with self._threads.guarded():
@@ -55,7 +55,7 @@ class _Indices:
     def _last_after(self, index: Any) -> Any:
         if self._shortening is None or not self._shortening.can_skip_to_the_last(self._seen):
             raise StopIteration
-        for index in self._drawn:  # noqa: B007, the last one is wanted
+        for index in self.drawn:  # noqa: B007, the last one is wanted
             pass
         return index
 
@@ -76,7 +76,7 @@ class _Passes:
         iterator, loader = args[0], _loader(args, kwargs)
         begun = self._begin(monitor, iterator, loader)
         if loader.num_workers == 0 and iterator._auto_collation:
-            iterator._collate_fn = _remembering(iterator._collate_fn, begun)
+            iterator._collate_fn = _Remembering(iterator._collate_fn, begun)
 
     def began_again(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
@@ -127,9 +127,20 @@ class _Passes:
             monitor.give(*given)
         return data
 
+    def put_back(self) -> None:
+        """Iterators that are still being gone through are as torch made them."""
+        for iterator in list(self._begun):
+            if isinstance(iterator._sampler_iter, _Indices):
+                iterator._sampler_iter = iterator._sampler_iter.drawn
+            for holder in (iterator, getattr(iterator, "_dataset_fetcher", None)):
+                for name in ("_collate_fn", "collate_fn"):
+                    if isinstance(getattr(holder, name, None), _Remembering):
+                        setattr(holder, name, getattr(holder, name).collate)
+
 
 def install(threads: Threads, patches: Patches) -> None:
     passes = _Passes(threads)
+    patches.at_the_end(passes.put_back)
     base = dataloader._BaseDataLoaderIter
     patches.wrap(base, "__init__", passes.made)
     patches.wrap(base, "_reset", passes.began_again)
@@ -140,12 +151,13 @@ def _loader(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return args[1] if len(args) > 1 else kwargs["loader"]
 
 
-def _remembering(collate: Any, begun: Pass) -> Any:
+class _Remembering:
     """A collate function that keeps what the dataset gave until the batch is given."""
 
-    @functools.wraps(collate)
-    def collate_fn(samples: Any) -> Any:
-        begun.samples = samples
-        return collate(samples)
+    def __init__(self, collate: Any, begun: Pass) -> None:
+        functools.update_wrapper(self, collate, updated=())
+        self.collate, self._begun = collate, begun
 
-    return collate_fn
+    def __call__(self, samples: Any) -> Any:
+        self._begun.samples = samples
+        return self.collate(samples)

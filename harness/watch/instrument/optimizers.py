@@ -21,9 +21,18 @@ from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
 
+StepHook = Callable[[Optimizer, Any, Any], Any]
+"""One of torch's hooks on the steps of all optimizers, given the optimizer and what its step was called with."""
+
 
 def hooks(threads: Threads) -> list[RemovableHandle]:
-    """torch's own hooks on the steps of all optimizers.
+    """torch's own hooks on the steps of all optimizers."""
+    begins, ends = step_hooks(threads)
+    return [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
+
+
+def step_hooks(threads: Threads) -> tuple[StepHook, StepHook]:
+    """What is called before and after the steps of all optimizers.
 
     torch calls them before the hooks that the script has registered with an optimizer and after those: what these do
     to gradients and parameters is the script's, so that the step begins and ends between them.
@@ -54,7 +63,7 @@ def hooks(threads: Threads) -> list[RemovableHandle]:
         for each in (optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks):
             _take_out(each)
 
-    return [register_optimizer_step_pre_hook(step_begins), register_optimizer_step_post_hook(step_ends)]
+    return step_begins, step_ends
 
 
 OURS = "harness"

@@ -26,6 +26,7 @@ class Patches:
         """``failed`` is told what a wrapper raises that the original did not; the script never gets that."""
         self._failed = failed
         self._replaced: list[tuple[Any, str, Any]] = []
+        self._at_the_end: list[Callable[[], None]] = []
         self._later: dict[str, Callable[[ModuleType], None]] = {}
         self._finder = _Later(self._later)
         sys.meta_path.insert(0, self._finder)
@@ -63,7 +64,13 @@ class Patches:
         else:
             self._later[module] = guarded
 
+    def at_the_end(self, undo: Callable[[], None]) -> None:
+        """Have this called too when everything is put back."""
+        self._at_the_end.append(undo)
+
     def undo(self) -> None:
+        while self._at_the_end:
+            self._at_the_end.pop()()
         self._later.clear()
         if self._finder in sys.meta_path:  # the script may have taken it out
             sys.meta_path.remove(self._finder)

@@ -35,6 +35,7 @@ class AccumulationUnscaled(Check):
 
     id = "gradients::accumulation-unscaled"
     needs = "accumulation over batches of a DataLoader"
+    in_windows = "first"
     formerly = ("gradients::accumulation-scaled",)
 
     def __init__(self, monitor: Monitor) -> None:

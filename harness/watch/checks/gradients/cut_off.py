@@ -35,6 +35,7 @@ class CutOff(Check):
 
     id = "gradients::cut-off"
     needs = "optimizer step"
+    in_windows = "first"
     formerly = ("gradients::reach-the-parameters",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -35,6 +35,7 @@ class Lost(Check):
 
     id = "gradients::lost"
     needs = "optimizer step after a backward pass"
+    in_windows = "all"
     formerly = ("gradients::not-lost",)
 
     def __init__(self, monitor: Monitor) -> None:

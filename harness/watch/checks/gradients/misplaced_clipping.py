@@ -28,6 +28,7 @@ class MisplacedClipping(Check):
 
     id = "gradients::misplaced-clipping"
     needs = "clipping of gradients"
+    in_windows = "all"
     formerly = ("gradients::clipped-in-time",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -27,6 +27,7 @@ class NotCleared(Check):
 
     id = "gradients::not-cleared"
     needs = "second update"
+    in_windows = "all"
     formerly = ("gradients::cleared-between-updates",)
 
     def __init__(self, monitor: Monitor) -> None:

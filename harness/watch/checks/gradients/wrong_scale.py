@@ -29,6 +29,7 @@ class WrongScale(Check):
 
     id = "gradients::wrong-scale"
     needs = "optimizer step after a backward pass"
+    in_windows = "all"
     explains = ("update::not-as-defined",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -31,6 +31,7 @@ class DecayNotExempt(Check):
 
     id = "groups::decay-not-exempt"
     needs = "parameters exempt from weight decay"
+    in_windows = "first"
     formerly = ("groups::decay-exempt-as-meant",)
     severity = "warning"
 

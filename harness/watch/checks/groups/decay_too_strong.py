@@ -31,6 +31,7 @@ class DecayTooStrong(Check):
 
     id = "groups::decay-too-strong"
     needs = "AdamW with weight decay"
+    in_windows = "all"
 
     def on_step_begins(self, event: StepBegins) -> None:
         if not event.sampled or not isinstance(event.optimizer, AdamW):

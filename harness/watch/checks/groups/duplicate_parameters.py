@@ -27,6 +27,7 @@ class DuplicateParameters(Check):
 
     id = "groups::duplicate-parameters"
     needs = "optimizer step"
+    in_windows = "first"
     formerly = ("groups::no-duplicates",)
 
     def on_step_begins(self, event: StepBegins) -> None:

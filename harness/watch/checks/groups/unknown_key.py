@@ -39,6 +39,7 @@ class UnknownKey(Check):
 
     id = "groups::unknown-key"
     needs = "optimizer step"
+    in_windows = "first"
     formerly = ("groups::known-keys",)
 
     def on_step_begins(self, event: StepBegins) -> None:

@@ -33,6 +33,7 @@ class Constant(Check):
 
     id = "inputs::constant"
     needs = "labelled batches of a DataLoader"
+    in_windows = "first"
     explains = ("rows::repeated-or-skipped", "weights::units-alike", "gradients::cut-off")
 
     def __init__(self, monitor: Monitor) -> None:

@@ -27,6 +27,7 @@ class LabelsShiftedTwice(Check):
 
     id = "inputs::labels-shifted-twice"
     needs = "language model"
+    in_windows = "first"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

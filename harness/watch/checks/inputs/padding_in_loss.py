@@ -37,6 +37,7 @@ class PaddingInLoss(Check):
     id = "inputs::padding-in-loss"
     severity = "warning"
     needs = "labels of tokens"
+    in_windows = "first"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

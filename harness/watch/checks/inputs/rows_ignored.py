@@ -25,6 +25,7 @@ class RowsIgnored(Check):
     id = "inputs::rows-ignored"
     severity = "warning"
     needs = "labels of classes"
+    in_windows = "first"
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -28,6 +28,7 @@ class StaleBatch(Check):
 
     id = "inputs::stale-batch"
     needs = "batches of a DataLoader"
+    in_windows = "first"
     explains = ("rows::repeated-or-skipped",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -41,6 +41,7 @@ class WrongAttentionMask(Check):
 
     id = "inputs::wrong-attention-mask"
     needs = "tokenized texts"
+    in_windows = "first"
     formerly = ("inputs::padding-is-masked",)
     explains = ("model::output-depends-on-padding",)
 

@@ -29,6 +29,7 @@ class WrongSegmentIds(Check):
 
     id = "inputs::wrong-segment-ids"
     needs = "tokenized pairs"
+    in_windows = "first"
     formerly = ("inputs::segment-ids",)
 
     def __init__(self, monitor: Monitor) -> None:

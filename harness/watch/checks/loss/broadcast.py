@@ -35,6 +35,7 @@ class Broadcast(Check):
 
     id = "loss::broadcast"
     needs = "loss whose target has the prediction's shape"
+    in_windows = "all"
     formerly = ("loss::shapes-agree",)
 
     def __init__(self, monitor: Monitor) -> None:

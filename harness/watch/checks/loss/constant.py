@@ -39,6 +39,7 @@ class Constant(Check):
 
     id = "loss::constant"
     needs = "losses of several batches"
+    in_windows = "first"
     formerly = ("loss::varies",)
     explains = ("gradients::cut-off",)
 

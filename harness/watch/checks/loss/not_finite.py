@@ -29,6 +29,7 @@ class NotFinite(Check):
 
     id = "loss::not-finite"
     needs = "backward pass of a loss"
+    in_windows = "all"
     formerly = ("loss::finite",)
     explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
 

@@ -49,6 +49,7 @@ class NotRawLogits(Check):
 
     id = "loss::not-raw-logits"
     needs = "loss function that takes logits"
+    in_windows = "first"
     formerly = ("loss::of-raw-logits",)
 
     def __init__(self, monitor: Monitor) -> None:

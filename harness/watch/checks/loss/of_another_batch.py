@@ -47,6 +47,7 @@ class OfAnotherBatch(Check):
 
     id = "loss::of-another-batch"
     needs = "labels of classes in a batch of a DataLoader"
+    in_windows = "first"
     formerly = ("loss::of-the-batch",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -28,6 +28,7 @@ class TargetsNotProbabilities(Check):
 
     id = "loss::targets-not-probabilities"
     needs = "binary cross-entropy"
+    in_windows = "first"
     explains = ("update::ascends",)
 
     def on_loss(self, event: LossCall) -> None:

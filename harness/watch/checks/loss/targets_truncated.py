@@ -36,6 +36,7 @@ class TargetsTruncated(Check):
 
     id = "loss::targets-truncated"
     needs = "regression over a DataLoader"
+    in_windows = "first"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

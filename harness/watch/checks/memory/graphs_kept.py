@@ -39,6 +39,7 @@ class GraphsKept(Check):
 
     id = "memory::graphs-kept"
     needs = "long enough series of backward passes"
+    in_windows = "all"
     formerly = ("memory::graphs-are-freed",)
 
     def __init__(self, monitor: Monitor) -> None:

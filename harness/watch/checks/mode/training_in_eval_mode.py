@@ -55,6 +55,7 @@ class TrainingInEvalMode(Check):
 
     id = "mode::training-in-eval-mode"
     needs = "dropout or normalisation"
+    in_windows = "all"
     formerly = ("mode::training-in-train-mode",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -25,6 +25,7 @@ class HoldsAnotherModel(Check):
 
     id = "optimizer::holds-another-model"
     needs = "optimizer step"
+    in_windows = "first"
     formerly = ("identity::optimizer-holds-the-model",)
     explains = ("optimizer::missing-parameters",)
 

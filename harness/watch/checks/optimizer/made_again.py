@@ -56,6 +56,7 @@ class MadeAgain(Check):
 
     id = "optimizer::made-again"
     needs = "second update"
+    in_windows = "all"
     formerly = ("effect::optimizer-kept",)
     explains = (
         "schedule::drives-another-optimizer",

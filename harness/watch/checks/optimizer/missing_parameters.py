@@ -31,6 +31,7 @@ class MissingParameters(Check):
 
     id = "optimizer::missing-parameters"
     needs = "optimizer step"
+    in_windows = "first"
     formerly = ("identity::nothing-forgotten",)
     explains = ("schedule::lr-zero",)
 

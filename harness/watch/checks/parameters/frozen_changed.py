@@ -47,6 +47,7 @@ class FrozenChanged(Check):
 
     id = "parameters::frozen-changed"
     needs = "frozen parameters"
+    in_windows = "all"
     formerly = ("effect::frozen-stay",)
     explains = ("parameters::modified-outside-optimizer",)
 

@@ -36,6 +36,7 @@ class ModifiedOutsideOptimizer(Check):
 
     id = "parameters::modified-outside-optimizer"
     needs = "second update of one backward pass"
+    in_windows = "all"
     formerly = ("effect::only-the-optimizer-writes",)
     severity = "warning"
 

@@ -44,6 +44,7 @@ class Unchanged(Check):
 
     id = "parameters::unchanged"
     needs = "update with a gradient and a learning rate"
+    in_windows = "all"
     formerly = ("effect::parameters-change",)
     explains = ("gradients::lost", "optimizer::missing-parameters")
 

@@ -38,6 +38,7 @@ class Ascends(Check):
 
     id = "update::ascends"
     needs = "backward pass of a loss"
+    in_windows = "first"
     formerly = ("update::descends",)
     explains = ("gradients::accumulation-unscaled",)
 

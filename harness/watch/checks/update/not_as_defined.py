@@ -29,6 +29,7 @@ class NotAsDefined(Check):
 
     id = "update::not-as-defined"
     needs = "optimizer whose formula is known"
+    in_windows = "all"
     formerly = ("update::as-the-optimizer-defines",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -28,6 +28,7 @@ class RoundedAway(Check):
 
     id = "update::rounded-away"
     needs = "update with a gradient and a learning rate"
+    in_windows = "all"
     formerly = ("update::not-rounded-away",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -54,6 +54,7 @@ class UnitsAlike(Check):
 
     id = "weights::units-alike"
     needs = "update of a linear or convolutional layer"
+    in_windows = "first"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
