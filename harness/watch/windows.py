@@ -248,7 +248,7 @@ class Windows:
                 self._update_made(optimizer)
             self._stepping = False
         except Exception as error:  # noqa: BLE001 - the run never pays for it
-            self._give_up(f"watching failed itself: {type(error).__name__}: {first_line(error)}")
+            self._give_up(f"watching failed itself: {first_line(error)}")
 
     def _is_counted(self, optimizer: Optimizer) -> bool:
         counted = self._counted()
@@ -268,16 +268,21 @@ class Windows:
         self._since += 1
         if self._threads is not None:
             self._watched(took)
-        elif self._since <= COMPARED:
-            self.cost.unwatched.append(took)
-            if self._since == COMPARED:
-                self._next = self.cost.settle()
-        elif (self._since >= MIN_APART and now >= self._next) if self._apart is None else self._since >= self._apart:
-            self._begin_window(first=False)
+        else:
+            self._unwatched(took, now)
         now = time.perf_counter() if self._threads is not None or self._since == 0 else now
         self._last = now
 
     # Windows
+
+    def _unwatched(self, took: float, now: float) -> None:
+        """An update between two windows."""
+        if self._since <= COMPARED:
+            self.cost.unwatched.append(took)
+            if self._since == COMPARED:
+                self._next = self.cost.settle()
+        if (self._since >= MIN_APART and now >= self._next) if self._apart is None else self._since >= self._apart:
+            self._begin_window(first=False)
 
     def _begin_window(self, *, first: bool) -> None:
         began = time.perf_counter()

@@ -1,6 +1,7 @@
 """Runs a script in windows, and writes what they found: a program for the corpus's server (tests.checks.server).
 
-``main([OUTPUT, APART, SCRIPT, ARGUMENT…])`` opens a window every APART updates.
+``main([OUTPUT, "first" or "later", SCRIPT, ARGUMENT…])``: the script is seen from its beginning, and in windows of 4
+updates that are 2 apart from then on; or in such windows only.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from pathlib import Path
 
 
 def main(arguments: Sequence[str], prog_name: str = "") -> None:
+    from harness.watch import windows as module
     from harness.watch.locate import Locator
     from harness.watch.script import as_main, run_as_main
     from harness.watch.windows import Windows
 
-    output, apart, script, *given = arguments
+    output, which, script, *given = arguments
     told: list[dict[str, object]] = []
-    windows = Windows(lambda finding: told.append(finding.as_dict()), apart=int(apart))
+    module.LATER = 4
+    windows = Windows(lambda finding: told.append(finding.as_dict()), apart=2)
+    if which == "later":
+        windows._first = ()
     with as_main(script, given, Path(script)):
         windows.begin()
         ending = run_as_main(script, Path(script), Locator())
