@@ -1,0 +1,52 @@
+"""What watching in windows costs: between two windows, and in one, beside the same updates unwatched, in turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.recipe import RECIPES
+from harness.run import quiet_libraries
+from harness.watch import windows
+from harness.watch.windows import Windows
+from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared
+from tests.benchmarks.conftest import Subject
+from tests.benchmarks.measure import TorchDevice
+from tests.benchmarks.test_throughput import side_by_side
+
+MOST = {"between windows": 1.01, "in a window": 2.0}
+"""Watched over unwatched time of a round, at most."""
+
+ROUNDS = 24
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", MOST)
+def test_windows(benchmark: Any, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round in a window is one whole, which is opened and closed in it, with all checks that there are."""
+    quiet_libraries()
+    run = prepared(RECIPES["tiny"])
+    subject, unwatched = Subject(run, Document(run), TorchDevice(run.device), "built in"), Document(run)
+    watching = Windows(lambda finding: None, apart=1_000_000)
+    monkeypatch.setattr(windows, "FIRST", UPDATES)
+    if where == "between windows":
+        watching._first = ()
+
+    def watched() -> None:
+        watching.begin()
+        subject.document.train()
+        watching.end()
+
+    for _ in range(2):
+        watched()
+        unwatched.train()
+    assert watching.windows == (where == "in a window")
+    assert watching.updates == UPDATES
+    found = side_by_side(benchmark, watched, unwatched.train, subject, rounds=ROUNDS)
+    assert watching.findings == {}
+    if found is not None:
+        _, ratio = found
+        benchmark.extra_info["watched over unwatched"] = 1 / ratio
+        benchmark.extra_info["updates that a window costs"] = UPDATES * (1 / ratio - 1)
+        assert 1 / ratio <= MOST[where]
