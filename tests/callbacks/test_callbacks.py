@@ -15,10 +15,16 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from harness.callbacks import TrainerCallback, watching
 from harness.callbacks.telling import logger
+from harness.compat import evaluation_strategy
 from harness.errors import CannotTry
 from harness.watch import windows
 
 ROWS = 96
+
+QUIET = {"logging_strategy": "no", "report_to": "none", "disable_tqdm": True, "use_cpu": True}
+"""Trainer's arguments."""
+
+ARGUMENTS = [{}, {"gradient_accumulation_steps": 3}, evaluation_strategy("steps") | {"eval_steps": 5}]
 
 
 class Rows(Dataset[Any]):
@@ -109,9 +115,7 @@ def test_a_resumed_training_counts_on(tmp_path: Path, caplog: pytest.LogCaptureF
     trained(tmp_path, Classifier(), num_train_epochs=1, save_strategy="epoch")
     from transformers import Trainer, TrainingArguments
 
-    arguments = TrainingArguments(
-        str(tmp_path), num_train_epochs=2, per_device_train_batch_size=8, report_to="none", use_cpu=True, seed=3
-    )
+    arguments = TrainingArguments(str(tmp_path), num_train_epochs=2, per_device_train_batch_size=8, seed=3, **QUIET)
     callback = TrainerCallback()
     trainer = Trainer(StaysInEvalMode(), arguments, train_dataset=Rows(), callbacks=[callback])
     trainer.train(resume_from_checkpoint=True)

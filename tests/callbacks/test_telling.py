@@ -1,11 +1,11 @@
-"""Telling: each finding comes to the log, and to the trackers whose run is active; a tracker that fails is no matter."""
+"""Telling: a finding comes to the log, and to the trackers whose run is active; one that fails is no matter."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -85,7 +85,7 @@ def test_mlflow_gets_a_tag_and_an_artifact(monkeypatch: pytest.MonkeyPatch) -> N
     assert json.dumps(files)
 
 
-class AlertLevel(str, Enum):
+class AlertLevel(StrEnum):
     """As trackio has it."""
 
     WARN = "warn"
