@@ -26,7 +26,8 @@ from tests.test_record import RECORD
 
 ROOT = Path(__file__).parents[1]
 NOT_CLEARED = ROOT / "tests" / "checks" / "gradients" / "not-cleared"
-SHORT = "import torch\nmodel = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=LR)\n"
+SHORT = "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(2, 1)\n"
+SHORT += "optimizer = torch.optim.SGD(model.parameters(), lr=LR)\n"
 SHORT += "for _ in range(3):\n    optimizer.zero_grad()\n    model(torch.ones(4, 2)).sum().backward()\n"
 SHORT += "    optimizer.step()\n"
 
