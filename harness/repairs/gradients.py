@@ -45,11 +45,11 @@ def _last_window(fault: Fault) -> Iterator[cst.Module]:
     for window in windows(source, fault.scope):
         at_end = f"{window.counted.made} == len({window.counted.loader})"
         test = source.code(window.condition.test)
-        if not isinstance(window.condition.test, cst.Comparison | cst.BooleanOperation):
-            test = f"({test})"
-        yield source.replaced(window.condition.test, f"{test} or {at_end}")
-        made = window.counted.made if window.counted.made.isidentifier() else f"({window.counted.made})"
-        yield source.replaced(window.condition.test, f"{made} % {window.size} == 0 or {at_end}")
+        if window.is_full(source):
+            yield source.replaced(window.condition.test, f"{test} or {at_end}")
+        elif isinstance(window.condition.test, cst.Comparison):
+            made = window.counted.made if window.counted.made.isidentifier() else f"({window.counted.made})"
+            yield source.replaced(window.condition.test, f"{made} % {window.size} == 0 or {at_end}")
 
 
 @repairs("gradients::accumulation-unscaled")

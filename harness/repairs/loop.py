@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ class Counted:
     """A loop that counts its batches."""
 
     loop: cst.For
+    number: str
     made: str
     """How many batches there have been, this one among them, in the loop's own words."""
     loader: str
@@ -35,6 +37,22 @@ class Window:
     condition: cst.If
     counted: Counted
     size: str
+
+    def is_full(self, source: Source) -> bool:
+        """Whether it says that the window is full: the number of batches made is a multiple of its size.
+
+        With another remainder the first window of each loop is shorter, and no later one shows that.
+        """
+        made, size = self.counted.made, self.size
+        last = f"{int(size) - 1}" if size.isdigit() else f"{size}-1"
+        full = [f"{made}%{size}==0", f"not{made}%{size}"]
+        full += [f"{self.counted.number}%{size}=={last}"] * (made != self.counted.number)
+        parts = re.split(r"\band\b|\bor\b", source.code(self.condition.test))
+        return any(_bare(part) in [_bare(each) for each in full] for part in parts)
+
+
+def _bare(code: str) -> str:
+    return re.sub(r"[\s()]", "", code)
 
 
 def optimizer_steps(source: Source, within: cst.CSTNode) -> list[Step]:
@@ -103,7 +121,7 @@ def counted_loops(source: Source, within: cst.CSTNode) -> Iterator[Counted]:
         start = argument(iterated, "start", 1)
         first = "0" if start is None else source.code(start.value)
         if number and loader and first in ("0", "1"):
-            yield Counted(loop, number if first == "1" else f"{number} + 1", loader)
+            yield Counted(loop, number, number if first == "1" else f"{number} + 1", loader)
 
 
 def windows(source: Source, within: cst.CSTNode) -> Iterator[Window]:

@@ -940,3 +940,21 @@ for epoch in range(2):
             optimizer.zero_grad()
 """
     assert edits("gradients::lost", "# here", text) == []
+
+
+@pytest.mark.parametrize(
+    ("loop", "test", "after"),
+    [
+        ("enumerate(loader)", "(i + 1) % n == 0", "(i + 1) % n == 0 or i + 1 == len(loader)"),
+        ("enumerate(loader)", "i % 4 == 3", "i % 4 == 3 or i + 1 == len(loader)"),
+        ("enumerate(loader)", "ready and i % n == n - 1", "ready and i % n == n - 1 or i + 1 == len(loader)"),
+        ("enumerate(loader, 1)", "not i % n", "not i % n or i == len(loader)"),
+        ("enumerate(loader, start=1)", "(i - 1) % n == 0", "i % n == 0 or i == len(loader)"),
+        ("enumerate(loader)", "i % n == 0", "(i + 1) % n == 0 or i + 1 == len(loader)"),
+        ("enumerate(loader, 1)", "i % n == n - 1", "i % n == 0 or i == len(loader)"),
+    ],
+)
+def test_the_last_window(loop: str, test: str, after: str) -> None:
+    """A window that is counted from the first batch is counted right: no check would see that it is shorter."""
+    text = f"for i, batch in {loop}:\n    loss.backward()\n    if TEST:\n        optimizer.step()\n"
+    assert edits("gradients::left-over", "step()", text.replace("TEST", test)) == [text.replace("TEST", after)]

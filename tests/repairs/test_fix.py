@@ -46,9 +46,9 @@ NOT_CLEARED = LOOP.format(shuffle=", shuffle=True", clear="")
 def check(tmp_path: Path, pytestconfig: pytest.Config):
     """``harness check`` with these arguments, in a folder of its own; what it starts is forked."""
 
-    def run(*arguments: str) -> tuple[Done, dict[str, Any]]:
+    def run(*arguments: str, program: str = "tests.repairs.forked") -> tuple[Done, dict[str, Any]]:
         words = ("check", "--json", "found.json", *arguments)
-        done = server_of(pytestconfig).run(tmp_path, *words, program="tests.repairs.forked")
+        done = server_of(pytestconfig).run(tmp_path, *words, program=program)
         file = tmp_path / "found.json"
         found = json.loads(file.read_text()) if file.exists() else {}
         return done, found
@@ -121,7 +121,7 @@ def test_a_module_beside_the_script_is_repaired(check, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     path = write(tmp_path, f"import torch\n\n\ndef fit(model, optimizer, loader):\n{body}", "parts/fit.py")
     write(tmp_path, f"{head}\nfrom parts.fit import fit\nfit(model, optimizer, loader)\n")
-    done, found = check("--fix", "train.py")
+    done, found = check("--fix", "train.py", program="harness.cli")  # in a fork the module would be imported already
     assert done.status == 0, done.stderr
     assert [each["file"] for each in found["patches"]] == ["parts/fit.py"]
     assert path.read_text().endswith("optimizer.step()\n            optimizer.zero_grad()\n")
