@@ -49,10 +49,17 @@ def repaired(server: Server, case: Case) -> dict[str, Any]:
     if isinstance(result, str):
         return entry | {"failed": result}
     entry |= {"runs": result["runs"], "found": _checks(result["before"]), "left": _checks(result["after"])}
-    entry["patches"] = [{name: each[name] for name in ("check", "diff", "why")} for each in result["patches"]]
+    entry["patches"] = [
+        {"check": each["check"], "changes": _changes(each["diff"]), "why": each["why"]} for each in result["patches"]
+    ]
     if text != case.text and (right := right_text(case)) is not None:
         entry["like"] = _likeness(server, case, text, right, result["after"])
     return entry
+
+
+def _changes(diff: str | None) -> list[str] | None:
+    """The lines that a patch takes away and puts there."""
+    return None if diff is None else [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
 
 
 def _fixed(server: Server, script: str, text: str) -> tuple[dict[str, Any] | str, str]:
@@ -98,7 +105,7 @@ def _checks(report: dict[str, Any]) -> list[str]:
 
 
 def is_repaired(entry: dict[str, Any]) -> bool:
-    return any(each["diff"] is not None for each in entry.get("patches", ()))
+    return any(each["changes"] is not None for each in entry.get("patches", ()))
 
 
 def is_worse(entry: dict[str, Any]) -> bool:

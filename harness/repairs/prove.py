@@ -214,7 +214,7 @@ def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Pat
     if not objections:
         return Patch(check, why="no edit that is known for it fits this script"), now
     count = f"{len(objections)} edit{'s' * (len(objections) > 1)} tried"
-    return Patch(check, why=f"{count}, none of them proved: {objections[-1]}"), now
+    return Patch(check, why=f"{count}, none of them proved: {objections[0]}"), now
 
 
 def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str | None:
