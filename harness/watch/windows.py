@@ -176,7 +176,7 @@ class Windows:
         self._besides: BesidesUpdates | None = None
         self._failed: set[str] = set()
         """Checks that failed themselves, which are left out of later windows."""
-        self._counted: Callable[[], Optimizer | None] = lambda: None
+        self._counted: Callable[[], Optimizer | None] = _no_optimizer
         """A weak reference to the optimizer whose steps are the updates."""
         self._others = 0
         """Steps of other optimizers since its latest."""
@@ -345,6 +345,10 @@ def judging(*which: str) -> set[str]:
     return {
         name for name, check in catalogue.checks().items() if issubclass(check, Check) and check.in_windows in which
     }
+
+
+def _no_optimizer() -> None:
+    """In the place of a reference; launchers pickle callbacks, and with them this."""
 
 
 def _unwatchable(model: nn.Module) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -186,7 +187,7 @@ def test_lightning_is_watched_and_trains_the_same_bits() -> None:
     assert callback.windows.windows >= 2
     assert not _global_optimizer_post_hooks
     callback = LightningCallback()
-    fitted(StaysInEvalMode(), callback)
+    fitted(Classifier().eval(), callback)  # Lightning calls no train() itself
     assert list(callback.windows.findings) == ["mode::training-in-eval-mode"]
 
 
@@ -201,6 +202,12 @@ def test_of_several_processes_the_first_watches(monkeypatch: pytest.MonkeyPatch)
 def test_what_cannot_be_meant_is_refused_before_the_training() -> None:
     with pytest.raises(CannotTry, match="there is no check gradient"):
         TrainerCallback(ignore=["gradient::lost"])
+
+
+def test_a_callback_can_be_pickled_as_launchers_do(tmp_path: Path) -> None:
+    callback = pickle.loads(pickle.dumps(TrainerCallback(share=0.5)))
+    trained(tmp_path, StaysInEvalMode(), callback, num_train_epochs=1)
+    assert list(callback.windows.findings) == ["mode::training-in-eval-mode"]
 
 
 def test_importing_the_package_imports_no_library() -> None:
