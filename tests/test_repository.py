@@ -83,10 +83,10 @@ def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig
 
 
 def test_no_placeholder_is_left() -> None:
-    mark = "@" * 2
+    mark = re.compile("@" * 2 + r"\w")  # and not a patch, whose parts begin with two of them and a space
     for path in _tracked():
         if path.suffix not in (".safetensors", ".png"):
-            assert mark not in path.read_text(encoding="utf-8"), path
+            assert not mark.search(path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.slow  # it collects every test once more
