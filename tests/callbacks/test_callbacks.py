@@ -154,6 +154,7 @@ def test_a_loop_with_accelerate_is_watched_and_trains_the_same_bits() -> None:
     assert list(watched.findings) == ["gradients::not-cleared"]
 
 
+@pytest.mark.slow  # in CI the extra styles is there for slow tests
 def test_lightning_is_watched_and_trains_the_same_bits() -> None:
     lightning = pytest.importorskip("lightning", reason="needs lightning, of the extra styles")
     from harness.callbacks import LightningCallback

@@ -27,8 +27,10 @@ def test_trainers_example_runs(tmp_path: Path) -> None:
     assert mine.windows.updates == names["trainer"].state.global_step > 0
 
 
-def test_lightnings_example_runs() -> None:
+@pytest.mark.slow  # in CI the extra styles is there for slow tests
+def test_lightnings_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lightning = pytest.importorskip("lightning", reason="needs lightning, of the extra styles")
+    monkeypatch.chdir(tmp_path)  # for its logs and checkpoints
 
     class Module(lightning.LightningModule):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
