@@ -28,7 +28,7 @@ from harness.settings import wanted
 from harness.torch_objects import anything_compiled, is_distributed
 from harness.watch import by_reason, checks_of, reported
 from harness.watch.check import Check, Fact
-from harness.watch.events import Forward, PassBegins, PassEnds, Save, StateAsked
+from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options, Threads
@@ -47,6 +47,10 @@ COMPARED = 32
 
 OTHERS = 64
 """Steps of other optimizers without one of the optimizer that is counted, after which another one is. A guess."""
+
+MOST_PASSES = 1024
+"""Backward passes without an optimizer step, after which none is expected any more. A guess: more than anybody
+accumulates."""
 
 OF_ENGINES = ("deepspeed", "megatron", "torch.distributed.fsdp")
 """Packages whose models keep their weights spread over processes, and update them in their own way."""
@@ -98,10 +102,21 @@ class BesidesUpdates(Fact):
         self.seen = False
         self.unwatchable: str | None = None
         """Why the model cannot be watched."""
+        self.passes = 0
+        """Backward passes since the latest step."""
+        self.gives_up: Callable[[str], None] = lambda why: None
 
     def take(self) -> bool:
         seen, self.seen = self.seen, False
         return seen
+
+    def on_backward(self, event: Backward) -> None:
+        self.passes += 1
+        if self.passes > MOST_PASSES:  # no hook of ours is called that could close the window
+            self.gives_up(f"{MOST_PASSES} backward passes without a step of an optimizer of torch's")
+
+    def on_step(self, event: Step) -> None:
+        self.passes = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self.seen = True
@@ -298,6 +313,7 @@ class Windows:
             return
         threads = Threads(Options(checks, every=1, before=self.updates), self._locator)
         self._besides = threads.first.fact(BesidesUpdates)
+        self._besides.gives_up = self._give_up
         self._open.enter_context(instrumented(threads, hooked=False))
         self._threads, self._hooks, self._is_first = threads, optimizers.step_hooks(threads), first
         self.windows += 1

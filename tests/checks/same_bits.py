@@ -1,4 +1,5 @@
-"""Run each script of the corpus unwatched and watched, and print the checksums of its parameters after each update."""
+"""Run each script of the corpus unwatched, watched and watched in windows, and print the checksums of its parameters
+after each update."""
 
 from __future__ import annotations
 
@@ -14,23 +15,31 @@ from typing import Any
 from tests.checks.corpus import SCRIPTS, edited
 from tests.checks.server import CHECKPOINT, import_libraries, in_fork, make_data
 
+HOW = ("unwatched", "watched", "in windows")
 
-def checksums(script: Path, data: Path, output: Path, *, watched: bool) -> None:
+
+def checksums(script: Path, data: Path, output: Path, how: str) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from harness.torch_objects import checksum, held_by
     from harness.watch.script import check_script
+    from harness.watch.windows import Windows
 
     found: list[int] = []
     register_optimizer_step_post_hook(lambda optimizer, args, kwargs: found.append(checksum(held_by(optimizer))))
     arguments = [str(data), str(CHECKPOINT)]
-    if watched:
+    windows = Windows(lambda finding: None, apart=2)
+    if how == "watched":
         report = check_script(str(script), arguments, full=True)
         assert report.not_looked_at == []
     else:
         sys.argv = [str(script), *arguments]
         sys.path.insert(0, str(script.parent))
+        if how == "in windows":
+            windows.begin()
         runpy.run_path(str(script), run_name="__main__")
+        windows.end()
+        assert how == "unwatched" or windows.windows
     output.write_text(json.dumps(found))
 
 
@@ -43,11 +52,11 @@ def main() -> None:
         in_fork(lambda: make_data(folder / "data"))
         for script in sorted(SCRIPTS.glob("*.py")):
             found[script.name] = []
-            for watched in (False, True):
-                output = folder / f"{script.stem}-{watched}.json"
+            for how in HOW:
+                output = folder / f"{script.stem}-{how}.json"
                 here = folder / script.name
                 here.write_text(edited(script, ()), encoding="utf-8")
-                in_fork(lambda s=here, o=output, w=watched: checksums(s, folder / "data", o, watched=w))  # type: ignore[misc]
+                in_fork(lambda s=here, o=output, h=how: checksums(s, folder / "data", o, h))  # type: ignore[misc]
                 found[script.name].append(json.loads(output.read_text()) if output.exists() else [])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

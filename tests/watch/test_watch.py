@@ -137,14 +137,15 @@ def test_watching_changes_no_bit() -> None:
 
 @pytest.mark.slow
 def test_watching_changes_no_bit_of_the_scripts() -> None:
-    """Each script of the corpus, watched and unwatched: all parameters after each update."""
+    """Each script of the corpus, watched, watched in windows and unwatched: all parameters after each update."""
     command = [sys.executable, "-m", "tests.checks.same_bits"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) >= 8
-    for script, (unwatched, watched) in found.items():
+    for script, (unwatched, watched, in_windows) in found.items():
         assert len(unwatched) >= 12, script
         assert watched == unwatched, script
+        assert in_windows == unwatched, script
 
 
 @pytest.mark.slow

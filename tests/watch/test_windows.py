@@ -424,6 +424,27 @@ def test_models_that_are_spread_over_processes_are_left_alone(caplog: pytest.Log
     ]
 
 
+def test_a_loop_without_an_optimizer_is_left_alone_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(windows, "MOST_PASSES", 5)
+    in_use = []
+    watching = Windows(lambda finding: None)
+    watching.begin()
+    weight = torch.ones(3, requires_grad=True)
+    for _ in range(8):
+        weight.square().sum().backward()
+        with torch.no_grad():
+            weight -= 0.1 * weight.grad
+        weight.grad = None
+        in_use.append(is_in_use())
+    watching.end()
+    assert in_use == [True] * 5 + [False] * 3
+    assert [each.getMessage() for each in caplog.records] == [
+        "harness watches this run no further: 5 backward passes without a step of an optimizer of torch's"
+    ]
+
+
 def test_compiled_code_is_left_alone(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(windows, "anything_compiled", lambda: True)
     assert watched(Loop()).windows == 0

@@ -1,0 +1,55 @@
+"""The corpus of ``harness check`` in windows: right scripts raise no alarm, and each check that looks finds its bug."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.watch.windows import judging
+from tests.checks.corpus import Case, all_cases
+from tests.checks.server import CHECKPOINT, server_of
+
+SCRIPTS = [case for case in all_cases() if case.kind == "as it is"]
+EXAMPLES = [case for case in all_cases() if case.kind in ("bad", "good") and case.check in judging("first", "all")]
+WITHOUT_STEPS = ("parameters::unchanged",)
+"""Checks whose example makes no optimizer step, so that no window is judged; test_windows.py has others."""
+
+BUGS = [case for case in EXAMPLES if case.kind == "bad" and case.check not in WITHOUT_STEPS]
+RIGHT = [*SCRIPTS, *(case for case in EXAMPLES if case.kind == "good")]
+
+
+def found_in(case: Case, which: str, folder: Path, config: pytest.Config) -> dict[str, Any]:
+    if case.needed:
+        pytest.skip(f"needs {' or '.join(case.needed)}")
+    (folder / case.script).write_text(case.text, encoding="utf-8")
+    server = server_of(config)
+    program = "tests.callbacks.scripts_in_windows"
+    done = server.run(folder, "found.json", which, case.script, str(server.data), str(CHECKPOINT), program=program)
+    assert (folder / "found.json").exists(), done.stderr
+    assert "harness watches this run no further" not in done.stderr
+    assert "harness looks at this run without" not in done.stderr
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    assert found["crashed"] is None
+    assert found["windows"] > 0
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["first", "later"])
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case.check}-{case.name}")
+def test_a_right_script_raises_no_alarm(case: Case, which: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    assert found_in(case, which, tmp_path, pytestconfig)["told"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", BUGS, ids=lambda case: case.check)
+def test_a_check_that_looks_finds_its_bug(case: Case, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    found = found_in(case, "first", tmp_path, pytestconfig)
+    assert [finding["check"] for finding in found["told"]] == [case.check]
+
+
+def test_each_check_that_looks_has_a_bug() -> None:
+    assert {case.check for case in BUGS}.union(WITHOUT_STEPS) == judging("first", "all")
