@@ -65,14 +65,15 @@ class Cost:
     A window costs the time of putting the instruments on and taking them off, and of each of its updates what that
     took longer than the median of the unwatched updates after it; one that was faster saves nothing. Of an update with
     something else in it (an evaluation, a checkpoint, the beginning of an epoch) it is the same share as of the
-    window's others. The next window may begin when all windows, and one more that costs as much as the latest, are no
-    more than ``share`` of the time since the beginning.
+    window's others. The next window may begin when all windows, and one more that costs as much as the dearest, are
+    no more than ``share`` of the time since the beginning.
     """
 
     share: float
     began: float
     spent: float = 0.0
     latest: float = 0.0
+    dearest: float = 0.0
     own: float = 0.0
     """Of the latest window: the time of opening and closing it."""
     watched: list[tuple[float, bool]] = field(default_factory=list)
@@ -88,10 +89,11 @@ class Cost:
         mixed = sum(seconds for seconds, _ in self.watched) - sum(alone)
         self.latest = self.own + longer + mixed * longer / max(sum(alone), 1e-9)
         self.spent += self.latest
+        self.dearest = max(self.dearest, self.latest)
         self.own = 0.0
         self.watched.clear()
         self.unwatched.clear()
-        return self.began + (self.spent + self.latest) / self.share
+        return self.began + (self.spent + self.dearest) / self.share
 
 
 class BesidesUpdates(Fact):

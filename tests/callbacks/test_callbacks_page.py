@@ -30,7 +30,6 @@ def test_trainers_example_runs(tmp_path: Path) -> None:
 @pytest.mark.slow  # in CI the extra styles is there for slow tests
 def test_lightnings_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lightning = pytest.importorskip("lightning", reason="needs lightning, of the extra styles")
-    monkeypatch.chdir(tmp_path)  # for its logs and checkpoints
 
     class Module(lightning.LightningModule):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
@@ -44,6 +43,7 @@ def test_lightnings_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             return torch.optim.AdamW(self.parameters())
 
     names = {"lightning": lightning, "model": Module(), "train_dataloader": DataLoader(Rows(), batch_size=8)}
+    monkeypatch.chdir(tmp_path)  # it keeps checkpoints
     exec(LIGHTNING, names)
     (mine,) = [each for each in names["trainer"].callbacks if hasattr(each, "windows")]
     assert mine.windows.updates == names["trainer"].global_step == 36
