@@ -127,15 +127,31 @@ def lr_zero(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("schedule::wrong-length")
 def wrong_length(fault: Fault) -> Iterator[cst.Module]:
-    """Make it for all epochs, and for updates instead of micro-batches."""
+    """Make it for all epochs, and for updates instead of micro-batches, where the script says what it is made for.
+
+    Where it does not, the loop may be what is wrong; a longer schedule would be as quiet.
+    """
     source = fault.source
     lengths = [found for call in source.calls(fault.statement) for name in LENGTHS if (found := argument(call, name))]
     for length in lengths[:1]:
-        code = source.code(length.value)
-        simple = isinstance(length.value, cst.Name | cst.Attribute | cst.Call) or "//" not in code
-        for call in source.calls(source.module, "backward"):
-            for size in window_sizes(source, call):
-                yield source.replaced(length.value, f"{code if simple else f'({code})'} // {size}")
-        for loop in epoch_loops(source):
-            if (number := times(source, loop)) and number not in code and not isinstance(length.value, cst.Integer):
-                yield source.replaced(length.value, f"{number} * {code}")
+        made_for = _definition(source, length.value)
+        if (
+            isinstance(made_for, cst.Call)
+            and called(made_for) == "len"
+            and "it is over after" in fault.finding.observed
+        ):
+            for loop in epoch_loops(source):
+                yield source.replaced(length.value, f"{times(source, loop)} * {source.code(length.value)}")
+        product = isinstance(made_for, cst.BinaryOperation) and isinstance(made_for.operator, cst.Multiply)
+        if product and "it is made for" in fault.finding.observed:
+            for call in source.calls(source.module, "backward"):
+                for size in window_sizes(source, call):
+                    yield source.replaced(length.value, f"{source.code(length.value)} // {size}")
+
+
+def _definition(source: Source, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What an expression is, or what the one statement that assigns it says."""
+    if not (name := dotted(value)):
+        return value
+    values = [each.value for each in source.all(source.module, cst.Assign) if name in targets(each)]
+    return values[0] if len(values) == 1 else None

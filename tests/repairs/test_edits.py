@@ -819,6 +819,24 @@ EDITS = [
             loss.backward()
             if i % 4 == 3: optimizer.step()
         """,
+        "LinearLR: it is made for 72 steps and gets 18, so it stops at 75% of its peak",
+    ),
+    Edit(
+        "schedule::wrong-length",
+        "get_scheduler",
+        """
+        schedule = get_scheduler("linear", optimizer, num_training_steps=len(loader))
+        for _ in range(args.epochs):
+            for batch in loader:
+                optimizer.step()
+        """,
+        """
+        schedule = get_scheduler("linear", optimizer, num_training_steps=args.epochs * len(loader))
+        for _ in range(args.epochs):
+            for batch in loader:
+                optimizer.step()
+        """,
+        "LambdaLR: it is over after 8 of 24 steps",
     ),
     Edit(
         "update::ascends",
@@ -958,3 +976,9 @@ def test_the_last_window(loop: str, test: str, after: str) -> None:
     """A window that is counted from the first batch is counted right: no check would see that it is shorter."""
     text = f"for i, batch in {loop}:\n    loss.backward()\n    if TEST:\n        optimizer.step()\n"
     assert edits("gradients::left-over", "step()", text.replace("TEST", test)) == [text.replace("TEST", after)]
+
+
+@pytest.mark.parametrize("length", ["steps", "24", "epochs * len(loader)"])
+def test_a_schedule_whose_loop_may_be_wrong_is_not_made_longer(length: str) -> None:
+    text = f"schedule = LinearLR(optimizer, total_iters={length})\nfor _ in range(epochs):\n    train(loader)\n"
+    assert edits("schedule::wrong-length", "LinearLR", text, "LinearLR: it is over after 8 of 24 steps") == []
