@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.compat import no_progress_bars
 from harness.files import write_atomically
 from tests.checks.corpus import SCRIPTS, Case, all_cases, edited
 from tests.checks.server import CHECKPOINT, Server, make_data
@@ -157,6 +158,7 @@ def main(arguments: Sequence[str]) -> None:
     known = [] if "--anew" in arguments or not REPAIRS.exists() else json.loads(REPAIRS.read_text())["scripts"]
     names = {each for each in arguments if not each.startswith("--")}
     kept = {each["name"]: each for each in known if each["name"] not in names}
+    no_progress_bars()
     server = Server()
     try:
         for case in cases():
