@@ -31,6 +31,7 @@ def bisect(
     environments = Environments(span.package, tell)
     releases = environments.releases(span)
     tried: dict[Version, str] = {}
+    from_first: dict[Version, CompareReport] = {}
 
     def with_release(version: Version) -> Command:
         return replace(command, python=environments.python(version))
@@ -43,24 +44,23 @@ def bisect(
     def parts(version: Version) -> bool | None:
         """Whether it differs from the first; None where that cannot be tried."""
         try:
-            differs = compared(span.first, version).differ
+            from_first[version] = compared(span.first, version)
         except (CannotInstall, CannotTry) as error:
             tried[version] = str(error).splitlines()[0]
             return None
-        tried[version] = DIFFERS if differs else SAME
+        tried[version] = DIFFERS if from_first[version].differ else SAME
         tell(f"{span.package} {version}: {tried[version]}")
-        return differs
+        return from_first[version].differ
 
     try:
-        ends = compared(span.first, span.last)
+        ends = from_first[span.last] = compared(span.first, span.last)
     except CannotInstall as error:
         raise CannotTry(f"{span.package} {span.first} or {span.last} cannot be installed: {error}") from error
     tried |= {span.first: SAME, span.last: DIFFERS if ends.differ else SAME}
     report = ends
     if ends.differ:
         before, after = _parting(releases, parts)
-        if (before, after) != (span.first, span.last):
-            report = compared(before, after)
+        report = from_first[after] if before == span.first else compared(before, after)
         if _first(report) != _first(ends):
             report.notes.append(
                 f"{span.first} and {span.last} part otherwise: {_first(ends)}; look from {after} on for that"

@@ -55,7 +55,11 @@ def compare_records(a: str, b: str) -> CompareReport:
     Raises:
         CannotTry: one of them is no run record.
     """
-    one, other = RunRecord.read(Path(a)), RunRecord.read(Path(b))
+    return compared(a, RunRecord.read(Path(a)), b, RunRecord.read(Path(b)))
+
+
+def compared(a: str, one: RunRecord, b: str, other: RunRecord) -> CompareReport:
+    """The same of records that were read; ``a`` and ``b`` name them."""
     report = CompareReport(a, b, updates=min(one.updates, other.updates))
     found = [*_recipes(one.recipe, other.recipe), *_of_trainer(one, other)]
     found += [

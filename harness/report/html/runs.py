@@ -188,13 +188,17 @@ class RunView:
         scale = min(ends) - margin, max(ends) + margin
         return MetricView(name, value, recorded, spread.mean, spread.deviation, interval, scale)
 
+    @cached_property
+    def _parting(self) -> tuple[Mark | None, str | None]:
+        return parting(self.baseline, self.record)
+
     @property
     def mark(self) -> Mark | None:
-        return parting(self.baseline, self.record)[0]
+        return self._parting[0]
 
     @property
     def parting(self) -> str | None:
-        return parting(self.baseline, self.record)[1]
+        return self._parting[1]
 
 
 def run_view(path: Path, record: RunRecord, given: Sequence[Baseline], folder: Path, fallback: Path | None) -> RunView:
@@ -322,10 +326,12 @@ class Runs:
 
 def side_by_side(views: Sequence[RunView]) -> Runs:
     """What differs between the first run and each of the others, and all their curves."""
-    from harness.compare.records import compare_records
+    from harness.compare import records
 
     first, *others = views
-    compared = tuple(Compared(view, compare_records(str(first.path), str(view.path))) for view in others)
+    compared = tuple(
+        Compared(view, records.compared(str(first.path), first.record, str(view.path), view.record)) for view in others
+    )
     labels = tuple(_labels(views))
     parts = [difference.update for each in compared for difference in each.report.differences]
     marks = [Mark(first_update, "first differing update")] if (first_update := min(parts, default=0)) > 1 else []
