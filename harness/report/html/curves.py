@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 WIDTH, HEIGHT = 1000, 200
 COLUMNS = 1500
 """Points of a line; of more updates each column keeps its least and its greatest value."""
@@ -122,11 +124,9 @@ def running_means(values: Values, window: int) -> list[float]:
     >>> running_means([1.0, 2.0, 6.0], 2)
     [1.0, 1.5, 4.0]
     """
-    return [
-        math.fsum(part) / len(part)
-        for end in range(len(values))
-        if (part := values[max(0, end + 1 - window) : end + 1])
-    ]
+    sums = np.convolve(values, np.ones(window))[: len(values)] if len(values) else np.empty(0)
+    means: list[float] = (sums / np.minimum(np.arange(1, len(values) + 1), window)).tolist()
+    return means
 
 
 def window_of(updates: int) -> int:
