@@ -62,6 +62,23 @@ def in_windows(share: float, select: Collection[str], ignore: Collection[str]) -
     return Windows(tell, share=share, select=select, ignore=ignore)
 
 
+class InWindows:
+    """What the callbacks of libraries have in common: they watch in windows.
+
+    Args:
+        share: of the run's time that watching may cost.
+        select: run these checks only, by id or family; of them those that can judge windows.
+        ignore: checks that are not wanted.
+
+    Raises:
+        CannotTry: a check that does not exist, none that can judge windows, or a share that is not between 0 and 1.
+    """
+
+    def __init__(self, share: float = 0.01, select: Collection[str] = (), ignore: Collection[str] = ()) -> None:
+        super().__init__()
+        self.windows = in_windows(share, select, ignore)
+
+
 def begin(windows: Windows, updates: int = 0) -> None:
     """Begin, on the first of several processes: all wait for the slowest, so that one alone is to cost what it may."""
     from harness.launch import is_main_process

@@ -53,27 +53,28 @@ class BrokenShown(StrictModel):
     wrong: str
 
 
-class SeedsShown(StrictModel):
-    """A baseline of a recipe, or a candidate."""
+class FileShown(StrictModel):
+    """A file that can be used."""
 
     file: str
     wrong: None = None
     name: str
     reason: str | None
     """Why it became the baseline; None for a candidate."""
+
+
+class SeedsShown(FileShown):
+    """A baseline of a recipe, or a candidate."""
+
     kind: Literal["seeds"] = "seeds"
     runs: list[SeedShown]
     spread: dict[str, SpreadShown]
     """By metric; empty where there is one seed."""
 
 
-class RatiosShown(StrictModel):
+class RatiosShown(FileShown):
     """What the benchmarks came to."""
 
-    file: str
-    wrong: None = None
-    name: str
-    reason: str | None
     kind: Literal["throughput"] = "throughput"
     runs: list[BenchmarkRun]
 
