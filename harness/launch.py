@@ -195,7 +195,7 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
     with (
         tempfile.TemporaryDirectory(prefix="harness-ranks-") as folder,
         afterwards(Path(folder)),
-        _environment(environment),
+        with_environment(environment),
         _held_back(signal.SIGINT),
     ):
         config = LaunchConfig(
@@ -280,8 +280,8 @@ def _format_error(error: Exception) -> str:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """These environment variables for the processes that are started inside, where they are not set already."""
+def with_environment(values: dict[str, str]) -> Iterator[None]:
+    """These environment variables inside, and for processes started there, where they are not set already."""
     new = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(new)
     try:

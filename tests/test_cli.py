@@ -65,13 +65,14 @@ def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
 
 
 def test_options_change_the_recipe(invoke: Invoke, small_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TQDM_DISABLE", "")  # which --quiet sets, and monkeypatch takes back
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
     given = ("--seed", 7, "--loop", "plain", "--updates", 2, "--output", "out")
     result = invoke("run", "--recipe", small_file, *given, "--quiet", "--json", "-")
     assert result.exit_code == 0, result.output
     record = RunRecord.read(Path("out"))
     assert (record.recipe["seed"], record.updates) == (7, 2)
     assert result.stdout == record.as_json(), "with --quiet and --json - nothing but the record"
+    assert "TQDM_DISABLE" not in os.environ, "what --quiet sets is there no longer than the command"
     assert "it/s" not in result.stderr
     assert "\nload" not in result.stderr
 

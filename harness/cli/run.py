@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -86,7 +85,8 @@ def run(
     output = output or folder_of(recipe)
     out = Output(json_file, quiet, verbose, format_)
     if quiet:
-        os.environ["TQDM_DISABLE"] = "1"  # before it is imported
+        # Before it is imported, and no longer than this command.
+        click.get_current_context().with_resource(launch.with_environment({"TQDM_DISABLE": "1"}))
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME
