@@ -2,20 +2,23 @@
 
 Absolute times mean little on shared machines. What is compared are ratios that were measured side by side: how fast the
 harness is beside the document's own code, and how near a training comes to the device's own fastest product. How far a
-ratio may fall is what the recorded ones say of themselves.
+ratio may fall is what the recorded ones say of themselves; how sure a new one is, its own interval says.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
+from harness.baseline.contention import busy
 from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
+from harness.baseline.paired import Interval, Told, judged
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
 from harness.files import StrictModel, first_error
@@ -41,6 +44,15 @@ class Measured(StrictModel):
 
     ratios: dict[str, Annotated[Finite, Field(gt=0)]] = Field(min_length=1)
     figures: dict[str, Finite] = Field(default_factory=dict)
+    intervals: dict[str, Interval] = Field(default_factory=dict)
+    """Of the ratios that were timed in blocks; none in files of before they were."""
+
+    @model_validator(mode="after")
+    def _of_the_ratios(self) -> Measured:
+        for name, interval in self.intervals.items():
+            if not interval.low <= self.ratios.get(name, math.nan) <= interval.high:
+                raise ValueError(f"the interval of {name} is not around it")
+        return self
 
 
 class BenchmarkRun(StrictModel):
@@ -104,16 +116,75 @@ def add(
     return path
 
 
-def measured(benchmark: str, ratios: Mapping[str, float], figures: Mapping[str, float]) -> Measured:
+def measured(
+    benchmark: str,
+    ratios: Mapping[str, float],
+    figures: Mapping[str, float],
+    intervals: Mapping[str, Interval] | None = None,
+) -> Measured:
     """What a benchmark came to, as it is recorded.
 
     Raises:
         CannotTry: a value is not finite.
     """
     try:
-        return Measured(ratios=dict(ratios), figures=dict(figures))
+        return Measured(ratios=dict(ratios), figures=dict(figures), intervals=dict(intervals or {}))
     except ValidationError as error:
         raise CannotTry(f"benchmark {benchmark}: {first_error(error)}") from error
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least that a ratio may be, by the recorded ones, where it is the mean of ``runs`` new ones."""
+
+    spread: Spread
+    runs: int
+    alpha: float
+    """The rate at which runs as fast as the recorded ones are outside on either side, of which the lower one counts."""
+
+    @property
+    def value(self) -> float:
+        """The lower end of the recorded ratios' prediction interval (Student's t)."""
+        return self.spread.interval(self.runs, self.alpha)[0]
+
+    def power(self, loss: float, half: float = 0.0) -> float:
+        """How often a loss, a share of the recorded mean, is found by intervals that reach ``half`` above the ratio."""
+        return self.spread.power(loss * self.spread.mean - half, self.runs, self.alpha)
+
+    def smallest_loss(self, half: float = 0.0) -> float:
+        """The smallest that is found with a power of :data:`~harness.baseline.statistics.POWER`."""
+        return (self.spread.smallest_drop(self.runs, self.alpha) + half) / self.spread.mean
+
+
+def limits(
+    baseline: Throughput, benchmark: str, fingerprint: dict[str, Any], *, runs: int = 1
+) -> dict[str, Limit | None]:
+    """The limits of a benchmark's ratios on this machine; None where no recorded run is of a machine like it.
+
+    They share a rate of false alarms of :data:`~harness.baseline.statistics.ALPHA`.
+
+    Raises:
+        CannotTry: the benchmark was not recorded, or only once; or on another hardware class.
+    """
+    where = f"{baseline.name}.json, {benchmark}"
+    if (hardware := hardware_class(fingerprint)) != baseline.hardware:
+        raise CannotTry(
+            f"baseline {baseline.name}: hardware is {baseline.hardware!r} there and {hardware!r} in the run; each "
+            "hardware class has its own baseline"
+        )
+    recorded = _recorded(baseline, benchmark, fingerprint)
+    # One run on a machine like this has no spread, and no other machine's will do; for what all of them share it must.
+    compared = {name for name, values in recorded.items() if len(values) > 1 or name == RELATIVE}
+    found: dict[str, Limit | None] = dict.fromkeys(recorded)
+    for name in recorded:
+        if name not in compared:
+            continue
+        values = recorded[name]
+        if len(values) < 2 or any(math.isnan(value) for value in values):
+            raise CannotTry(f"{where}: {name} needs two or more recorded runs, all with it; record it anew")
+        spread = Spread(tuple(values), step=ROUNDING * math.sqrt(12) * abs(fmean(values)))
+        found[name] = Limit(spread, runs, 2 * ALPHA / len(compared))
+    return found
 
 
 def compare(
@@ -123,61 +194,66 @@ def compare(
     figures: Mapping[str, float],
     fingerprint: dict[str, Any],
     *,
+    intervals: Mapping[str, Interval] | None = None,
     runs: int = 1,
 ) -> Verdict:
     """Whether a benchmark is as fast as the recorded runs of it, by each of its ratios, the means of ``runs`` new ones.
 
-    The limit of a ratio is the lower end of the prediction interval of the recorded ones (Student's t), at a rate of
-    false alarms of :data:`~harness.baseline.statistics.ALPHA` that the ratios share. A gain is said, not flagged.
+    A ratio that has an interval fails only where all of it is below the limit, and holds only where none of it is; else
+    it cannot be told, and the comparison is not applicable. Nor is anything slower than others made it: on a busy
+    machine a loss cannot be told. A gain is said, not flagged.
 
     Raises:
         CannotTry: the benchmark or one of its ratios was not recorded, or only once; or on another hardware class.
     """
     where = f"{baseline.name}.json, {benchmark}"
-    if (hardware := hardware_class(fingerprint)) != baseline.hardware:
-        raise CannotTry(
-            f"baseline {baseline.name}: hardware is {baseline.hardware!r} there and {hardware!r} in the run; each "
-            "hardware class has its own baseline"
-        )
-    recorded = _recorded(baseline, benchmark, fingerprint)
-    if new := [name for name in ratios if name not in recorded]:
+    by_name = limits(baseline, benchmark, fingerprint, runs=runs)
+    if new := [name for name in ratios if name not in by_name]:
         raise CannotTry(f"{where}: {new[0]} was not recorded; record it with --harness-update and accept it")
-    # One run on a machine like this has no spread, and no other machine's will do; for what all of them share it must.
-    compared = {name: values for name, values in recorded.items() if len(values) > 1 or name == RELATIVE}
-    found = {**figures, **ratios}
-    findings, seeing = [], False
+    found, intervals, of_machine = {**figures, **ratios}, intervals or {}, busy(figures)
+    findings, told, seeing = [], set(), False
     grounds = [
         f"{benchmark}: {name} not compared: no recorded run has this CPU or GPU, its threads and precision"
-        for name in recorded
-        if name not in compared
+        for name, limit in by_name.items()
+        if limit is None
     ]
-    for name, values in compared.items():
-        if len(values) < 2 or any(math.isnan(value) for value in values):
-            raise CannotTry(f"{where}: {name} needs two or more recorded runs, all with it; record it anew")
-        spread = Spread(tuple(values), step=ROUNDING * math.sqrt(12) * abs(fmean(values)))
-        alpha = 2 * ALPHA / len(compared)  # of two ends, of which only the lower one is looked at
-        limit, observed = spread.interval(runs, alpha)[0], found.get(name, math.nan)
-        drop = spread.smallest_drop(runs, alpha) / spread.mean
+    for name, limit in by_name.items():
+        if limit is None:
+            continue
+        observed, interval, spread = found.get(name, math.nan), intervals.get(name), limit.spread
+        verdict, says = _judged(observed, interval, limit.value, of_machine)
+        told.add(verdict)
+        loss = limit.smallest_loss(interval.high - observed if interval else 0.0)
         grounds.append(
-            f"{benchmark}: {name} {observed:.4g} against {spread.mean:.4g} ± {spread.deviation:.2g} of {len(values)} "
-            f"runs; smallest detectable loss {drop:.1%} ({POWER:.0%} power)"
+            f"{benchmark}: {name} {says}; recorded {spread.mean:.4g} ± {spread.deviation:.2g} of {len(spread.values)} "
+            f"runs, smallest detectable loss {loss:.1%} ({POWER:.0%} power)"
         )
-        if drop > 1:
+        if loss > 1:
             grounds.append(f"{benchmark}: {name} not compared: too few runs to see any loss that is possible")
         else:
             seeing = True
-        if not observed >= limit:  # nothing measured, or NaN, fails too
+        if verdict == "slower":
             findings.append(
                 Finding(
-                    expected=f"{name} {limit:.4g} or more",
+                    expected=f"{name} {limit.value:.4g} or more",
                     observed=f"{observed:.4g}" if name in found else "nothing",
                     where=where,
                     hint="Slower than the recorded runs explain: measure once more on an idle machine, then look at "
                     "what changed in this part.",
                 )
             )
-    outcome: Outcome = "fails" if findings else "holds" if seeing else "not applicable"
-    return Verdict("throughput", outcome, tuple(grounds), tuple(findings))
+    holds: Outcome = "holds" if seeing and "cannot tell" not in told else "not applicable"
+    return Verdict("throughput", "fails" if findings else holds, tuple(grounds), tuple(findings))
+
+
+def _judged(observed: float, interval: Interval | None, limit: float, busy: str | None) -> tuple[Told, str]:
+    """As :func:`~harness.baseline.paired.judged`; what has no interval is taken as it is."""
+    if interval is not None and math.isfinite(observed):
+        return judged(observed, interval, limit, busy)
+    told: Told = "faster or equal" if observed >= limit else "slower"  # nothing measured, or NaN, is slower too
+    if busy and told == "slower" and math.isfinite(observed):
+        return "cannot tell", f"{observed:.4g}, limit {limit:.4g}: cannot tell, {busy}"
+    return told, f"{observed:.4g}, limit {limit:.4g}: {told}"
 
 
 def _recorded(baseline: Throughput, benchmark: str, fingerprint: dict[str, Any]) -> dict[str, list[float]]:
@@ -209,13 +285,27 @@ def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[Verdi
     for benchmark in sorted({*baseline.benchmarks, *candidate.benchmarks}):
         measured = [run.benchmarks[benchmark] for run in alike if benchmark in run.benchmarks]
         ratios, figures = _means([each.ratios for each in measured]), _means([each.figures for each in measured])
-        verdicts.append(compare(baseline, benchmark, ratios, figures, fingerprint, runs=max(1, len(measured))))
+        intervals, runs = _mean_intervals(measured, ratios), max(1, len(measured))
+        verdicts.append(compare(baseline, benchmark, ratios, figures, fingerprint, intervals=intervals, runs=runs))
     return verdicts
 
 
 def _means(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = {name for each in measured for name in each}
     return {name: fmean(each.get(name, math.nan) for each in measured) for name in sorted(names)}
+
+
+def _mean_intervals(measured: Sequence[Measured], means: Mapping[str, float]) -> dict[str, Interval]:
+    """Of the means, where every run has an interval: runs err independently, so the squares of the halves add up."""
+    found = {}
+    for name in set.intersection(*(set(each.intervals) for each in measured)) if measured else ():
+        low, high = (
+            math.hypot(*(getattr(each.intervals[name], end) - each.ratios[name] for each in measured)) / len(measured)
+            for end in ("low", "high")
+        )
+        blocks = sum(each.intervals[name].blocks for each in measured)
+        found[name] = Interval(low=means[name] - low, high=means[name] + high, blocks=blocks)
+    return found
 
 
 def _alike(recorded: dict[str, Any], found: dict[str, Any]) -> bool:

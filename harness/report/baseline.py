@@ -187,12 +187,14 @@ def _throughput_lines(baseline: Throughput) -> Iterator[str]:
     yield f"{baseline.name}: {len(baseline.runs)} runs, {baseline.reason or 'a candidate'}"
     machine = first.fingerprint.get("device_name") or first.fingerprint.get("cpu")
     yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {machine}"
-    rows = [("benchmark", "", "median", "least", "most")]
+    rows = [("benchmark", "", "median", "least", "most", "interval of a run")]
     for benchmark in baseline.benchmarks:
         measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]
         for name in (*measured[0].ratios, *measured[0].figures):
             each = [value for one in measured if (value := {**one.figures, **one.ratios}.get(name)) is not None]
-            rows.append((benchmark, name, f"{median(each):.4g}", f"{min(each):.4g}", f"{max(each):.4g}"))
+            halves = [(of.high - of.low) / 2 for one in measured if (of := one.intervals.get(name))]
+            interval = f"± {median(halves):.2g}" if halves else ""
+            rows.append((benchmark, name, f"{median(each):.4g}", f"{min(each):.4g}", f"{max(each):.4g}", interval))
     yield from table(rows)
 
 

@@ -7,16 +7,22 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binom
 
 from harness.baseline import review, throughput
+from harness.baseline.paired import LOOKS, Interval, measure
 from harness.baseline.throughput import ACHIEVED, RELATIVE, Throughput, compare
 from harness.cli import main
 from harness.errors import CannotTry
+from harness.record import Verdict
+from harness.report.baseline import baseline_lines
+from tests.baseline.weather import rounds
 
 CPU = {"device": "cpu", "device_name": None, "machine": "x86_64", "cpu": "a", "threads": 2, "fp32_precision": {}}
 GPU = CPU | {"device": "cuda", "device_name": "NVIDIA H200"}
@@ -207,7 +213,8 @@ def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
         path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
     done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
     assert done.exit_code == 1, done.output
-    assert f"training: {RELATIVE} 0.9 against" in done.output
+    assert f"training: {RELATIVE} 0.9, limit " in done.output
+    assert ": slower; recorded 1 ± 0.0095 of 10 runs" in done.output
     throughput.add(tmp_path, "new", one, started="2", **known)
     done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
     assert done.exit_code == 2
@@ -259,3 +266,133 @@ def test_runs_of_other_machines_are_left_out_of_a_candidates_means(baseline: Thr
     candidate.runs[1].benchmarks["training"].ratios[RELATIVE] = 0.1
     (verdict,) = throughput.compare_candidate(baseline, candidate)
     assert verdict.outcome == "holds", verdict.grounds
+
+
+def interval(ratio: float, half: float = 0.01, blocks: int = 24) -> Interval:
+    return Interval(low=ratio - half, high=ratio + half, blocks=blocks)
+
+
+def side_by_side(baseline: Throughput, ratio: float, **figures: float) -> Verdict:
+    ratios = {RELATIVE: ratio, ACHIEVED: 0.3}
+    return compare(baseline, "training", ratios, figures, CPU, intervals={RELATIVE: interval(ratio)})
+
+
+@pytest.mark.parametrize(
+    ("above", "outcome", "told"),
+    [
+        (-0.02, "fails", "slower"),
+        (-0.0099, "not applicable", "cannot tell, about 25 blocks would"),
+        (0.005, "not applicable", "cannot tell, about 96 blocks would"),
+        (0.02, "holds", "faster or equal"),
+    ],
+)
+def test_three_verdicts_on_what_has_an_interval(baseline: Throughput, above: float, outcome: str, told: str) -> None:
+    """``above``: how far the ratio is from the limit; half its interval is 0.01."""
+    limit = throughput.limits(baseline, "training", CPU)[RELATIVE]
+    assert limit is not None
+    ratio = limit.value + above
+    verdict = side_by_side(baseline, ratio)
+    assert verdict.outcome == outcome
+    ends = f"{ratio - 0.01:.4g} to {ratio + 0.01:.4g} in 24 blocks"
+    assert f"{RELATIVE} {ratio:.4g} ({ends}), limit {limit.value:.4g}: {told}; recorded" in verdict.grounds[1]
+    assert len(verdict.findings) == (outcome == "fails")
+
+
+def test_what_an_interval_hides_is_no_detectable_loss(baseline: Throughput) -> None:
+    """Half of it is added to what the recorded spread hides."""
+    limit = throughput.limits(baseline, "training", CPU)[RELATIVE]
+    assert limit is not None
+    alone = limit.smallest_loss()
+    assert limit.smallest_loss(0.01) == pytest.approx(alone + 0.01 / limit.spread.mean)
+    assert limit.power(alone) == pytest.approx(limit.power(limit.smallest_loss(0.01), 0.01)) == pytest.approx(0.8)
+    assert (
+        f"smallest detectable loss {limit.smallest_loss(0.01):.1%} (80% power)"
+        in side_by_side(baseline, 0.99).grounds[1]
+    )
+
+
+def test_slower_on_a_busy_machine_cannot_be_told(baseline: Throughput) -> None:
+    assert side_by_side(baseline, 0.9, cpu_taken=0.09).outcome == "fails"
+    verdict = side_by_side(baseline, 0.9, cpu_taken=0.34)
+    assert (verdict.outcome, verdict.findings) == ("not applicable", ())
+    assert "cannot tell, the machine was busy, 34% of the CPU taken by others" in verdict.grounds[1]
+    without = compare(baseline, "training", {RELATIVE: 0.9, ACHIEVED: 0.2}, {"cpu_taken": 0.34}, CPU)
+    assert without.outcome == "not applicable"
+    assert [": cannot tell, the machine was busy" in ground for ground in without.grounds] == [True, True]
+    missing = compare(baseline, "training", {RELATIVE: 1.0}, {"cpu_taken": 0.34}, CPU)
+    assert missing.outcome == "fails", "what was not measured is not the machine's fault"
+
+
+def test_intervals_are_recorded_and_read_back(tmp_path: Path) -> None:
+    one = throughput.measured("training", RATIOS, {}, {RELATIVE: interval(1.0)})
+    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    path = throughput.add(tmp_path, "training", one, started="now", **known)
+    (run,) = Throughput.read(path).runs
+    assert run.benchmarks["training"].intervals == {RELATIVE: interval(1.0)}
+    (line,) = [line for line in baseline_lines(Throughput.read(path)) if RELATIVE in line]
+    assert line.split()[2:] == ["1", "1", "1", "±", "0.01"]
+    with pytest.raises(CannotTry, match=f"benchmark training: the file: the interval of {RELATIVE} is not around it"):
+        throughput.measured("training", RATIOS, {}, {RELATIVE: interval(2.0)})
+
+
+def test_the_interval_of_a_candidates_mean(tmp_path: Path) -> None:
+    """Four runs err half as much as one; where one of them has no interval, the mean has none."""
+    record(tmp_path)
+    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    for number in range(4):
+        one = throughput.measured("training", RATIOS | {RELATIVE: 0.98}, {}, {RELATIVE: interval(0.98)})
+        path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
+    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("throughput  not applicable\n")
+    assert f"{RELATIVE} 0.98 (0.975 to 0.985 in 96 blocks), limit 0.9821: cannot tell" in done.output
+    without = throughput.measured("training", RATIOS | {RELATIVE: 0.98}, {})
+    throughput.add(tmp_path, "training", without, started="4", **known)
+    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+    assert f"{RELATIVE} 0.98, limit" in done.output
+
+
+SLOWDOWNS = (0.0, 0.03, 0.05, 0.1)
+
+
+def simulated(random: np.random.Generator, slowdown: float, limit: float | None) -> tuple[float, Interval]:
+    """A measurement on a noisy machine; from one process to the next the ratio differs by 0.3 %."""
+    ratio = 0.98 / (1 + slowdown) * random.normal(1, 0.003)
+    return measure(iter(rounds(random, 1, LOOKS[-1], ratio=ratio)[0]).__next__, limit)
+
+
+def test_clean_reruns_are_not_flagged_and_slowdowns_are_found() -> None:
+    """At the noise of a hosted runner: of 20 clean ones none, and each slowdown as often as stated."""
+    random, name = np.random.default_rng(7), "training"
+    baseline = Throughput(
+        hardware="cpu",
+        runs=[
+            throughput.BenchmarkRun(
+                started=f"{number}",
+                commit=None,
+                dirty=None,
+                command="",
+                fingerprint=CPU,
+                benchmarks={name: throughput.measured(name, {RELATIVE: simulated(random, 0.0, None)[0]}, {})},
+            )
+            for number in range(RUNS)
+        ],
+    )
+    limit = throughput.limits(baseline, name, CPU)[RELATIVE]
+    assert limit is not None
+    found, blocks, halves = {}, {}, []
+    for slowdown in SLOWDOWNS:
+        runs = [simulated(random, slowdown, limit.value) for _ in range(20)]
+        halves += [(interval.high - ratio) * math.sqrt(interval.blocks / LOOKS[-1]) for ratio, interval in runs]
+        verdicts = [
+            compare(baseline, name, {RELATIVE: ratio}, {}, CPU, intervals={RELATIVE: interval})
+            for ratio, interval in runs
+        ]
+        found[slowdown] = sum(verdict.outcome == "fails" for verdict in verdicts)
+        blocks[slowdown] = median(interval.blocks for _, interval in runs)
+    stated = {slowdown: limit.power(1 - 1 / (1 + slowdown), median(halves)) for slowdown in SLOWDOWNS}
+    assert found[0.0] == 0
+    assert stated[0.1] > stated[0.05] > 0.99
+    for slowdown, power in stated.items():
+        assert found[slowdown] >= binom.ppf(0.001, 20, power), (slowdown, power)
+    assert blocks[0.1] == LOOKS[0], "a clear case ends at the first look"
