@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -30,7 +32,7 @@ from harness.sources import builtin, find_checkpoint
 from harness.stages import STAGES, Run
 from harness.stages.chain import without_datasets_cache
 from harness.stages.train import loop, traced
-from tests.benchmarks.measure import Batch
+from tests.benchmarks.measure import Batch, Device, timed
 
 UPDATES = 5
 """Of a round: short, so that both sides meet the same weather. With 260 updates a side, the ratio of 52 rounds of 5 had
@@ -143,6 +145,18 @@ class Document:
             predictions = torch.argmax(logits, dim=-1)
             metric.add_batch(predictions=predictions, references=batch["labels"])
         return metric.compute()
+
+
+def update_seconds(train: Callable[[], Any], device: Device) -> float:
+    """Of an update in a round, when it is warm."""
+    return median(timed(train, device) for _ in range(6)) / UPDATES
+
+
+def spin(seconds: float) -> None:
+    """Work for so long; a sleep would be longer than asked for."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
 
 def tokenized(run: Run) -> Dataset:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 
+from harness.baseline.contention import busy
+from harness.baseline.paired import judged
 from harness.pytest_plugin import with_options
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from harness.stages import Run
 from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
-from tests.benchmarks.measure import Device, TorchDevice, timed
+from tests.benchmarks.measure import Device, SideBySide, TorchDevice, side_by_side
 
 
 @dataclass
@@ -24,16 +26,65 @@ class Subject:
     device: Device
     weights: str
     """"pretrained", or why they are not."""
-    reference: list[float] = field(default_factory=list)
-    """The seconds of the document's rounds."""
 
-    def clock(self, call: Callable[[], Any]) -> None:
-        """Time a round of the document's; a setup of ``benchmark.pedantic``."""
-        self.reference.append(timed(call, self.device))
+
+@dataclass
+class Stopwatch:
+    """Times two sides in blocks, through pytest-benchmark, whose statistics and JSON have our side's rounds."""
+
+    benchmark: Any
+    config: pytest.Config
+    warn: Callable[[Warning], None]
+
+    def __call__(
+        self, ours: Callable[[], Any], reference: Callable[[], Any], device: Device, **options: Any
+    ) -> SideBySide | None:
+        """As :func:`~tests.benchmarks.measure.side_by_side`; without a clock each side is called once."""
+
+        def until_done() -> None:
+            ours()
+            device.synchronize()
+
+        # How many rounds there will be must be told to it before: it makes its statistics of one, and gets the others.
+        self.benchmark.pedantic(until_done, rounds=1)
+        if self.benchmark.disabled:
+            reference()
+            return None
+        found = side_by_side(ours, reference, device, say=self.say, **options)
+        self.benchmark.stats.stats.data[:] = found.ours
+        interval = found.interval.model_dump()
+        self.benchmark.extra_info.update(found.machine, interval=interval, reference_seconds=found.reference)
+        return found
+
+    def say(self, sentence: str) -> None:
+        """At once, and not when the tests are through."""
+        capture, terminal = map(self.config.pluginmanager.getplugin, ("capturemanager", "terminalreporter"))
+        with capture.global_and_fixture_disabled():
+            terminal.ensure_newline()
+            terminal.write_line(f"{self.benchmark.name}: {sentence}")
+
+    def hold(self, found: SideBySide, limit: float) -> None:
+        """Hold what was measured to a limit that does not come from recorded runs.
+
+        Raises:
+            pytest.fail.Exception: it is slower.
+        """
+        __tracebackhide__ = True
+        told, says = judged(found.ratio, found.interval, limit, busy(found.machine))
+        if told == "slower":
+            pytest.fail(says, pytrace=False)
+        if told == "cannot tell":
+            self.warn(pytest.PytestWarning(says))
+
+
+@pytest.fixture
+def stopwatch(benchmark: Any, request: pytest.FixtureRequest) -> Stopwatch:
+    """Call it with two sides and the device."""
+    return Stopwatch(benchmark, request.config, request.node.warn)
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def prepared_subject(
+def subject(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Subject:
     if request.param == "cpu" and torch.cuda.is_available():
@@ -45,9 +96,3 @@ def prepared_subject(
         recipe, weights = bert_base(wanted, tmp_path_factory.mktemp("random"))
     run = prepared(recipe)
     return Subject(run, Document(run), TorchDevice(run.device), weights)
-
-
-@pytest.fixture
-def subject(prepared_subject: Subject) -> Subject:
-    prepared_subject.reference.clear()
-    return prepared_subject

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
 
 import torch
 from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
+
+from harness.baseline import contention, paired
+from harness.baseline.paired import LOOKS, Interval
+
+WARM_UP = 2
+"""Blocks that are made before one counts."""
 
 Clock = Callable[[], float]
 Batch = dict[str, torch.Tensor]
@@ -40,6 +47,63 @@ def timed(call: Callable[[], Any], device: Device, clock: Clock = time.perf_coun
     call()
     device.synchronize()
     return clock() - start
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """What timing two sides in blocks came to."""
+
+    ratio: float
+    """The speed of ours beside the reference's, the median over blocks."""
+    interval: Interval
+    ours: list[float]
+    """The seconds of our rounds, two for each block."""
+    reference: list[float]
+    machine: dict[str, float]
+    """What others took of the CPUs meanwhile."""
+
+    @property
+    def seconds(self) -> float:
+        """Of a round of ours."""
+        return median(self.ours)
+
+
+def side_by_side(
+    ours: Callable[[], Any],
+    reference: Callable[[], Any],
+    device: Device,
+    *,
+    limit: float | None = None,
+    looks: Sequence[int] = LOOKS,
+    say: Callable[[str], Any] = print,
+    clock: Clock = time.perf_counter,
+) -> SideBySide:
+    """Time both sides in blocks until it is clear on which side of the limit the ratio is, or without one, what it is.
+
+    ``say`` is told, before anything is timed, that the machine is busy.
+    """
+    if busy := contention.busy(contention.others()):
+        say(f"before anything is timed: {busy}")
+    order, rounds = (reference, ours, ours, reference), []
+
+    def block() -> list[float]:
+        return [timed(call, device, clock) for call in order]
+
+    def kept() -> list[float]:
+        rounds.append(block())
+        return rounds[-1]
+
+    for _ in range(WARM_UP):
+        block()
+    meter = contention.Meter()
+    ratio, interval = paired.measure(kept, limit, looks)
+    return SideBySide(
+        ratio,
+        interval,
+        ours=[seconds for block in rounds for seconds in block[1:3]],
+        reference=[seconds for block in rounds for seconds in block[::3]],
+        machine=meter.figures(),
+    )
 
 
 class Laps:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +12,13 @@ import pytest
 import torch
 from transformers import BertConfig
 
+from harness.baseline import contention
 from harness.compat import fp32_precision
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from tests.benchmarks.benchmark_loops import UPDATES, bert_base, prepared
 from tests.benchmarks.conftest import Subject
-from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, timed
+from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, side_by_side, timed
 from tests.benchmarks.test_precision import variant
 
 
@@ -37,6 +40,50 @@ def test_what_is_queued_is_timed_and_what_was_queued_before_is_not() -> None:
     device = Queue()
     device.launch(100)
     assert timed(lambda: device.launch(3), device, clock=lambda: device.now) == pytest.approx(3.001)
+
+
+class Drift(Queue):
+    """A machine that gets slower in proportion to time: what took a second takes 1 % more with each one that passes."""
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds * (1 + 0.01 * self.now)
+
+
+def test_drift_cancels_in_a_block_and_biases_every_other_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention, "others", dict)
+    device = Drift()
+
+    def side(seconds: float) -> Callable[[], None]:
+        return lambda: device.work(seconds)
+
+    def clock() -> float:
+        return device.now
+
+    same = side_by_side(side(0.1), side(0.1), device, looks=(12,), clock=clock)
+    assert same.ratio == pytest.approx(1, abs=1e-5)
+    slower = side_by_side(side(0.105), side(0.1), device, looks=(12,), clock=clock)
+    assert slower.ratio == pytest.approx(1 / 1.05, abs=1e-4)
+    assert slower.interval.told(1.0) == "slower"
+    assert (len(slower.ours), len(slower.reference)) == (24, 24)
+
+    first, second = ([timed(side(0.1), device, clock) for _ in range(2)] for _ in range(2))
+    in_turns = [(timed(side(0.1), device, clock), timed(side(0.1), device, clock)) for _ in range(24)]
+    assert sum(first) / sum(second) < 1 - 1e-3, "one side after the other: the first one seems faster"
+    assert median(reference / ours for reference, ours in in_turns) < 1 - 5e-4, "in turns: likewise"
+    assert median(reference / ours for ours, reference in in_turns) > 1 + 5e-4, "and the other way round"
+
+
+def test_a_busy_machine_is_told_of_before_anything_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention, "others", lambda: {contention.TAKEN: 0.5})
+    device, told = Queue(), []
+
+    def ours() -> None:
+        told.append("ours")
+        device.launch(1)
+
+    found = side_by_side(ours, ours, device, looks=(12,), say=told.append, clock=lambda: device.now)
+    assert told[:2] == ["before anything is timed: the machine was busy, 50% of the CPU taken by others", "ours"]
+    assert contention.LOAD in found.machine or contention.TAKEN in found.machine
 
 
 def test_each_part_is_charged_with_its_own_work() -> None:

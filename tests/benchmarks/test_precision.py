@@ -12,9 +12,8 @@ import torch
 
 from harness.stages.replays.tolerances import BF16_UNIT, rounding_band
 from tests.benchmarks.benchmark_loops import name_of
-from tests.benchmarks.conftest import Subject
+from tests.benchmarks.conftest import Stopwatch, Subject
 from tests.benchmarks.measure import content, peak_memory
-from tests.benchmarks.test_throughput import side_by_side
 from tests.benchmarks.throughput_fixture import Keeper
 
 UNITS = {"tf32": 2**-11, "bf16": BF16_UNIT, "compile": 2**-18}
@@ -55,8 +54,8 @@ def loss_of(name: str, subject: Subject) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNITS)
-def test_precision(benchmark: Any, subject: Subject, throughput: Keeper, name: str) -> None:
-    run, document = subject.run, subject.document
+def test_precision(stopwatch: Stopwatch, subject: Subject, throughput: Keeper, name: str) -> None:
+    run, document, ratio = subject.run, subject.document, "speed_beside_fp32"
     on_cpu = run.device.type == "cpu"
     if throughput.measures and on_cpu and name != "bf16":
         pytest.skip(f"{name} is for GPUs; on a CPU there is nothing to measure")
@@ -71,10 +70,12 @@ def test_precision(benchmark: Any, subject: Subject, throughput: Keeper, name: s
         with variant(as_variant, document.model) as called:
             document.train(called)
 
-    found = side_by_side(benchmark, train, lambda: train("fp32"), subject)
+    kept_as = name_of(f"precision-{name}", run)
+    limit = throughput.limit(kept_as, ratio)
+    found = stopwatch(train, lambda: train("fp32"), subject.device, limit=limit)
     if found is None:
         return
     held = content(document.batches())
     memory = peak_memory(train, document.model, document.optimizer)
-    figures = {"samples_per_second": held["rows"] / found[0], **memory}
-    throughput(name_of(f"precision-{name}", run), {"speed_beside_fp32": found[1]}, figures, weights=subject.weights)
+    figures = {"samples_per_second": held["rows"] / found.seconds, **memory, **found.machine}
+    throughput(kept_as, {ratio: found.ratio}, figures, {ratio: found.interval}, weights=subject.weights)

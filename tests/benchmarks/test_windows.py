@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from harness.recipe import RECIPES
@@ -11,19 +9,16 @@ from harness.run import quiet_libraries
 from harness.watch import windows
 from harness.watch.windows import Windows
 from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared
-from tests.benchmarks.conftest import Subject
+from tests.benchmarks.conftest import Stopwatch, Subject
 from tests.benchmarks.measure import TorchDevice
-from tests.benchmarks.test_throughput import side_by_side
 
 MOST = {"between windows": 1.01, "in a window": 2.0}
 """Watched over unwatched time of a round, at most."""
 
-ROUNDS = 24
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", MOST)
-def test_windows(benchmark: Any, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows(stopwatch: Stopwatch, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round in a window is one whole, which is opened and closed in it, with all checks that there are."""
     quiet_libraries()
     run = prepared(RECIPES["tiny"])
@@ -43,10 +38,11 @@ def test_windows(benchmark: Any, where: str, monkeypatch: pytest.MonkeyPatch) ->
         unwatched.train()
     assert watching.windows == (where == "in a window")
     assert watching.updates == UPDATES
-    found = side_by_side(benchmark, watched, unwatched.train, subject, rounds=ROUNDS)
+    limit = 1 / MOST[where]
+    found = stopwatch(watched, unwatched.train, subject.device, limit=limit)
     assert watching.findings == {}
     if found is not None:
-        _, ratio = found
-        benchmark.extra_info["watched over unwatched"] = 1 / ratio
-        benchmark.extra_info["updates that a window costs"] = UPDATES * (1 / ratio - 1)
-        assert 1 / ratio <= MOST[where]
+        info = stopwatch.benchmark.extra_info
+        info["watched over unwatched"] = 1 / found.ratio
+        info["updates that a window costs"] = UPDATES * (1 / found.ratio - 1)
+        stopwatch.hold(found, limit)

@@ -13,6 +13,7 @@ import pytest
 
 from harness.baseline import throughput
 from harness.baseline.files import baseline_path, hardware_class
+from harness.baseline.paired import Interval
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from harness.record import Verdict
@@ -39,27 +40,35 @@ class Keeper:
     update: bool
     measures: bool
 
-    def __call__(self, name: str, ratios: Mapping[str, float], figures: Mapping[str, float], **remarks: str) -> None:
+    def __call__(
+        self,
+        name: str,
+        ratios: Mapping[str, float],
+        figures: Mapping[str, float],
+        intervals: Mapping[str, Interval] | None = None,
+        **remarks: str,
+    ) -> None:
         """Keep what was measured.
 
         Raises:
-            pytest.fail.Exception: it is slower than the recorded runs explain, or cannot be compared with them.
+            pytest.fail.Exception: it is slower than the recorded runs explain, or cannot be compared with them. Where
+                it cannot be told, that is a warning.
         """
         __tracebackhide__ = True
         self.benchmark.extra_info.update({**remarks, **ratios, **figures})
         if self.update:
-            measured = throughput.measured(name, ratios, figures)
+            measured = throughput.measured(name, ratios, figures, intervals)
             throughput.add(self.folder, name, measured, fingerprint=self.fingerprint, started=STARTED, **provenance())
             return
         if not self.path.exists():
             self.warn(pytest.PytestWarning(f"{name} not compared: {self.missing}"))
             return
-        verdict = self.compared(name, ratios, figures)
+        verdict = self.compared(name, ratios, figures, intervals)
         self.benchmark.extra_info["compared"] = [verdict.outcome, *verdict.grounds]
         if verdict.outcome == "fails":
             pytest.fail("\n".join(verdict_lines([verdict])), pytrace=False)
         for ground in verdict.grounds:
-            if "not compared" in ground:
+            if "not compared" in ground or "cannot tell" in ground:
                 self.warn(pytest.PytestWarning(ground))
 
     @cached_property
@@ -74,10 +83,27 @@ class Keeper:
     def missing(self) -> str:
         return f"no baseline {self.path}; record two or more with --benchmark-only --harness-update, and accept them"
 
-    def compared(self, name: str, ratios: Mapping[str, float], figures: Mapping[str, float]) -> Verdict:
+    def limit(self, name: str, ratio: str = throughput.RELATIVE) -> float | None:
+        """What the ratio is held to; None while a baseline is recorded, or where there is none of it."""
+        if self.update or not self.path.exists():
+            return None
+        try:
+            limit = throughput.limits(throughput.Throughput.read(self.path), name, self.fingerprint).get(ratio)
+        except CannotTry:  # which is said when the ratio is compared
+            return None
+        return limit and limit.value
+
+    def compared(
+        self,
+        name: str,
+        ratios: Mapping[str, float],
+        figures: Mapping[str, float],
+        intervals: Mapping[str, Interval] | None = None,
+    ) -> Verdict:
         __tracebackhide__ = True
         try:
-            return throughput.compare(throughput.Throughput.read(self.path), name, ratios, figures, self.fingerprint)
+            baseline = throughput.Throughput.read(self.path)
+            return throughput.compare(baseline, name, ratios, figures, self.fingerprint, intervals=intervals)
         except CannotTry as error:
             pytest.fail(f"harness: {error}", pytrace=False)
 
