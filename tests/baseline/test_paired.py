@@ -144,6 +144,6 @@ def test_false_alarms_at_all_looks_together_are_as_rare_as_promised(monkeypatch:
 def test_without_the_correction_there_would_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three times as many, where each look is taken for the only one."""
     monkeypatch.setattr(paired, "RESAMPLES", 1999)
-    runs = 1000
+    runs = 500
     assert ALPHA / 4 < alarms(runs, looks=len(LOOKS)) <= ALPHA + 2 * math.sqrt(ALPHA / runs)
     assert alarms(runs, looks=1) > 2 * ALPHA
