@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,17 +59,22 @@ def random_states(generators: Iterable[torch.Generator] = ()) -> dict[str, str]:
     states = {
         "Python": value_of(random.getstate()),
         "NumPy": value_of(np.random.get_state()),
-        **torch_random_states(),
+        **digests_of(torch_states()),
     }
     own = [digest(each.get_state()) for each in generators]
     return states | ({"the loader's generator": joined(own)} if own else {})
 
 
-def torch_random_states() -> dict[str, str]:
-    states = {"torch": digest(torch.get_rng_state())}
+def torch_states() -> dict[str, list[torch.Tensor]]:
+    """The states of torch's generators, of the processor and of each GPU."""
+    states = {"torch": [torch.get_rng_state()]}
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        states["CUDA"] = joined(digest(state) for state in torch.cuda.get_rng_state_all())
+        states["CUDA"] = torch.cuda.get_rng_state_all()
     return states
+
+
+def digests_of(states: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, str]:
+    return {name: digest(each[0]) if len(each) == 1 else joined(map(digest, each)) for name, each in states.items()}
 
 
 def values_in(saved: Any) -> dict[str, str]:

@@ -6,17 +6,18 @@ removed at the end.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from itertools import compress
 from typing import Any, get_args
 
+import numpy as np
 import torch
+import xxhash
+from numpy.typing import NDArray
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.resume.digests import digest, joined, torch_random_states, weights_of
+from harness.resume.digests import digest, digests_of, joined, torch_states, weights_of
 from harness.torch_objects import checksum, raw_optimizer
 
 
@@ -78,14 +79,26 @@ class MetricBatch:
 STILL = 8
 """Smallest number of unchanged parameters in a row that is no rounding."""
 
+TOGETHER = 32
+"""Events of which rows and random states are read in one go. Between two updates, which empty the processor's caches,
+the same reading takes five times as long."""
+
 Event = Forward | Backward | Update | MetricBatch
 
 EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
+TOLD_BY = ("input_ids", "attention_mask", "labels")
+"""What a model is given that tells its rows."""
+
+
 def row_key(ids: Sequence[int], label: int) -> str:
     """A row of the data, told by its unpadded ids and its label."""
-    return hashlib.blake2b(f"{list(ids)}>{label}".encode(), digest_size=8).hexdigest()
+    return _key(np.asarray(ids), label)
+
+
+def _key(ids: NDArray[Any], label: float) -> str:
+    return xxhash.xxh3_64_hexdigest(ids.astype(np.int64, copy=False).tobytes() + f">{label}".encode())
 
 
 @dataclass
@@ -102,7 +115,6 @@ class Trace:
     """Whether digests of random states are kept, and in updates 1, 2, 4, 8 and so on those of each tensor."""
     on_event: Callable[[Event], None] = lambda event: None
     """Called with each event as it happens."""
-    events: list[Event] = field(default_factory=list)
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
     tensors: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
@@ -113,6 +125,10 @@ class Trace:
     Each is looked at when an update first should change it, and one at each update from then on, in turn. Of the
     latter only :data:`STILL` unchanged ones in a row count: one alone may have lost its change to rounding.
     """
+
+    _events: list[Event] = field(default_factory=list)
+    _unread: list[tuple[int, Callable[[], dict[str, Any]]]] = field(default_factory=list)
+    """Places of events, and what gives the fields that were not read yet."""
 
     def __enter__(self) -> Trace:
         # Going through a model's modules takes longer than looking at them: once, not at every event.
@@ -139,6 +155,12 @@ class Trace:
             handle.remove()
         if self.metric is not None:
             del self.metric.add_batch  # the instance's; its class's own is seen again
+        self._read()
+
+    @property
+    def events(self) -> list[Event]:
+        self._read()
+        return self._events
 
     @property
     def forwards(self) -> list[Forward]:
@@ -154,7 +176,7 @@ class Trace:
 
     @property
     def last_update(self) -> Update | None:
-        return next((event for event in reversed(self.events) if isinstance(event, Update)), None)
+        return next((event for event in reversed(self._events) if isinstance(event, Update)), None)
 
     @property
     def metric_batches(self) -> list[MetricBatch]:
@@ -173,20 +195,31 @@ class Trace:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another trace of such a training was."""
-        self.events = [EVENTS[kind](*values) for kind, *values in state["events"]]
+        self._events = [EVENTS[kind](*values) for kind, *values in state["events"]]
         self.update = state["update"]
         self.tensors = dict(state["tensors"])
         self.unchanged = dict(state["unchanged"])
         self._unseen = set(state["unseen"])
         self._still = list(state["still"])
 
-    def _record(self, event: Event) -> None:
-        self.events.append(event)
+    def _record(self, event: Event, later: Callable[[], dict[str, Any]] | None = None) -> None:
+        """Keep an event, some of whose fields are read later."""
+        self._events.append(event)
+        if later is not None:
+            self._unread.append((len(self._events) - 1, later))
+            if len(self._unread) == TOGETHER:
+                self._read()
         self.on_event(event)
+
+    def _read(self) -> None:
+        unread, self._unread = self._unread, []
+        for place, fields in unread:
+            self._events[place] = replace(self._events[place], **fields())
 
     def _forward_ends(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         modes = {module.training for module in self._modules}
         loss = getattr(outputs, "loss", None)
+        given = {name: kwargs[name].clone() for name in TOLD_BY if torch.is_tensor(kwargs.get(name))}
         self._record(
             Forward(
                 update=self.update,
@@ -194,10 +227,11 @@ class Trace:
                 evaluating=modes == {False},
                 gradients=outputs.logits.requires_grad,
                 devices=tuple(sorted({value.device.type for value in kwargs.values() if torch.is_tensor(value)})),
-                rows=rows_of(kwargs),
+                rows=(),
                 loss=None if loss is None else loss.item(),
                 predictions=tuple(outputs.logits.detach().argmax(dim=-1).tolist()),
-            )
+            ),
+            lambda: {"rows": rows_of(given)},
         )
         if outputs.logits.requires_grad:
             # Called when the backward pass reaches the logits: before any parameter's gradient is added to.
@@ -205,23 +239,23 @@ class Trace:
 
     def _backward_begins(self, gradient: torch.Tensor) -> None:
         left = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
-        left_over = max((each.abs().max().item() for each in left), default=0.0)
+        left_over = max(map(_largest, left), default=0.0)
         self._record(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = self._parameters
-        gradients = [p.grad for p in named.values() if p.grad is not None]
+        used = {name: p.grad for name, p in named.items() if p.grad is not None}
         lr = float(optimizer.param_groups[0]["lr"])
         self._made = Update(
             update=self.update,
             lr=lr,
-            grad_norm=torch.nn.utils.get_total_norm(gradients).item(),
-            missing=tuple(name for name in self._trainable if named[name].grad is None),
-            random=joined(torch_random_states().values()) if self.digests else None,
+            grad_norm=_norm(list(used.values())),
+            missing=tuple(name for name in self._trainable if name not in used),
         )
+        self._random = torch_states() if self.digests else None
         if self.digests and self.update.bit_count() == 1:
-            used = {name: digest(p.grad) for name, p in named.items() if p.grad is not None}
-            self.tensors[self.update] = weights_of(self.model), used
+            gradients = {name: digest(gradient) for name, gradient in used.items()}
+            self.tensors[self.update] = weights_of(self.model), gradients
         looked_at = self._unseen | {self._trainable[self.update % len(self._trainable)]}
         self._before = {name: named[name].detach().clone() for name in looked_at if _should_change(named[name], lr)}
 
@@ -235,9 +269,10 @@ class Trace:
             self.unchanged.setdefault(self.update, list(self._still))
         self._unseen -= self._before.keys()
         self._before = {}
-        self._record(
-            replace(self._made, parameters=checksum(self._parameters.values())) if self.checksums else self._made
-        )
+        made, random = self._made, self._random
+        if self.checksums:
+            made = replace(made, parameters=checksum(self._parameters.values()))
+        self._record(made, None if random is None else lambda: {"random": joined(digests_of(random).values())})
         self.update += 1
 
     def _metric_batch(self, *, predictions: Any, references: Any, **kwargs: Any) -> None:
@@ -248,16 +283,31 @@ class Trace:
 
 def _should_change(parameter: torch.Tensor, lr: float) -> bool:
     """Whether an update by about ``lr``, as Adam makes it, is more than rounding takes away again."""
-    if parameter.grad is None or not parameter.grad.any():
+    if parameter.grad is None or not _largest(parameter.grad):
         return False
-    return lr > 4 * torch.finfo(parameter.dtype).eps * parameter.detach().abs().max().item()
+    return lr > 4 * torch.finfo(parameter.dtype).eps * _largest(parameter)
+
+
+def _norm(gradients: list[torch.Tensor]) -> float:
+    """The 2-norm over all of them, to the bit of ``get_total_norm``, which first sorts what is of one kind mostly."""
+    if len({(gradient.device, gradient.dtype) for gradient in gradients}) != 1:
+        return torch.nn.utils.get_total_norm(gradients).item()
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))).item()
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    """The largest absolute number, 0 of none: in one pass, and without a tensor as large."""
+    if not tensor.numel():
+        return 0.0
+    least, most = torch.aminmax(tensor.detach())
+    return max(-least.item(), most.item())
 
 
 def rows_of(batch: Mapping[str, Any]) -> tuple[str, ...]:
     """The rows of a batch, each told by its ids and its label."""
     if "input_ids" not in batch or "labels" not in batch:
         return ()
-    ids, labels = batch["input_ids"].tolist(), batch["labels"].tolist()
+    ids, labels = batch["input_ids"].cpu().numpy(), batch["labels"].tolist()
     if "attention_mask" in batch:
-        ids = [list(compress(*row)) for row in zip(ids, batch["attention_mask"].tolist(), strict=True)]
-    return tuple(row_key(row, label) for row, label in zip(ids, labels, strict=True))
+        ids = [row[mask] for row, mask in zip(ids, batch["attention_mask"].cpu().numpy() != 0, strict=True)]
+    return tuple(_key(row, label) for row, label in zip(ids, labels, strict=True))

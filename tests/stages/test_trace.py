@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from harness.metrics import load_metric
-from harness.stages.trace import Trace, row_key
+from harness.resume.digests import digests_of, joined, torch_states
+from harness.stages.trace import TOGETHER, Trace, _norm, row_key
 
 
 class Toy(nn.Module):
@@ -63,6 +64,30 @@ def test_records_forwards_and_updates() -> None:
     assert trace.updates[0].lr == 0.5
     assert trace.updates[0].missing == ("unused.weight", "unused.bias")
     assert trace.unchanged == {}
+
+
+def test_rows_are_those_of_the_forward_whatever_becomes_of_the_batch() -> None:
+    """Rows and random states are read some updates later, by when the loop has filled its batch with others."""
+    model, batch = Toy(), {name: tensor.clone() for name, tensor in BATCH.items()}
+    optimizer = torch.optim.SGD(model.used.parameters(), lr=0.5)
+    random, updates = [], TOGETHER + 3
+    with Trace(model, optimizer, digests=True) as trace:
+        for update in range(updates):
+            batch["input_ids"][1] = torch.tensor([update, 7, 8])
+            random.append(joined(digests_of(torch_states()).values()))
+            train(model, optimizer, 1, batch=batch)
+            batch["input_ids"].zero_()
+            torch.rand(1)
+        assert len(trace._unread) < TOGETHER
+    assert trace._unread == []
+    assert [each.rows[1] for each in trace.forwards] == [row_key([update, 7, 8], 1) for update in range(updates)]
+    assert [each.random for each in trace.updates] == random
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_gradient_norm_is_torchs_own_to_the_bit(kinds: int) -> None:
+    gradients = [torch.rand(8, 3), torch.rand(5).to(torch.float64 if kinds == 2 else torch.float32), torch.rand(())]
+    assert _norm(gradients) == nn.utils.get_total_norm(gradients).item()
 
 
 def test_gradient_norm_is_that_of_the_step() -> None:
