@@ -1,0 +1,1 @@
+"""What watching costs as work grows."""

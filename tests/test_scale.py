@@ -1,0 +1,60 @@
+"""scripts.scale: what watching costs as work grows, from points that were measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from scripts.scale import __main__ as scale
+
+SIDES = ("unwatched", "watched")
+
+
+def point(size: float, more: float, memory: float = 0.0) -> dict[str, Any]:
+    """An update takes a second, and ``more`` where it is watched and looked at."""
+    unwatched = dict.fromkeys(("ordinary", "looked_at", "updates", "processor"), 1.0) | {"peak": 1e8, "growth": 0.0}
+    watched = unwatched | {"looked_at": 1 + more, "peak": 1e8 + memory}
+    return {"size": size, "unwatched": unwatched, "watched": watched, "seconds": {"OneFact": 3.0}, "listeners": 4.0}
+
+
+def test_slope_and_power() -> None:
+    linear = [point(size, 1e-6 * size, 8 * size) for size in (1e3, 1e4, 1e5)]
+    assert scale.slope(linear, "looked_at") == pytest.approx(1e-6)
+    assert scale.slope(linear, "peak") == pytest.approx(8)
+    assert scale.exponent(linear, "looked_at") == pytest.approx(1)
+    squared = [point(size, 1e-9 * size**2) for size in (1e3, 1e4)]
+    assert scale.exponent(squared, "looked_at") == pytest.approx(2)
+    assert scale.slowest(linear[0]) == ["OneFact 75%"]
+
+
+def test_the_documented_run_is_planned_from_the_slopes() -> None:
+    """0.1 s for 1e5 parameters and the same for 1e5 modules, in each update that is looked at."""
+    axes = {axis: [point(size, 1e-6 * size) for size in (1e3, 1e5)] for axis in scale.SIZES}
+    found = scale.planned({"parameters": 1e6, "modules": 1e3, "seconds": 2.0}, axes)
+    assert found["looked_at"] == pytest.approx(1.001)
+    assert found["more"] == pytest.approx(1.001 * found["times"] / (2 * scale.UPDATES))
+
+
+def test_the_page_is_written_from_what_is_kept() -> None:
+    kept = json.loads(scale.KEPT.read_text())
+    assert scale.PAGE.read_text() == scale.page(kept)
+    assert all([each["size"] for each in kept["axes"][axis]] == [n for n, _ in scale.AXES[axis]] for axis in scale.AXES)
+
+
+@pytest.mark.slow
+def test_a_point_is_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "KEPT", tmp_path / "scale.json")
+    monkeypatch.setattr(scale, "PAGE", tmp_path / "scale.md")
+    monkeypatch.setattr(scale, "AXES", {"updates": [(40, {"updates": 40, "rows": 100}), (50, {"updates": 50})]})
+    result = CliRunner().invoke(scale.main, ["--largest", "40"])
+    assert result.exit_code == 0, result.output
+    (found,) = json.loads(scale.KEPT.read_text())["axes"]["updates"]
+    assert all(found[side]["updates"] > found[side]["ordinary"] > 0 for side in SIDES)
+    assert found["watched"]["updates"] > found["unwatched"]["updates"]
+    assert 0 < sum(found["seconds"].values()) <= found["listeners"]
+    again = CliRunner().invoke(scale.main, ["--largest", "40"])
+    assert (again.exit_code, again.output) == (0, ""), "a point that is there is not measured again"
