@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.baseline import compare, throughput
+from harness.baseline import compare, instructions, throughput
 from harness.baseline.curve import differences
 from harness.baseline.files import CANDIDATES, baseline_path, candidate_path, hardware_class, locked
+from harness.baseline.instructions import Instructions
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
@@ -21,6 +22,8 @@ from harness.record import Verdict
 NO_BASELINES = ("documented.json", "detection.json", "matrix.json")
 """The documents' own figures, and how well silent bugs are told from right loops: read by people, and held against the
 claims and the corpus by tests."""
+
+AnyBaseline = Baseline | Throughput | Instructions
 
 
 def stored_files(folder: Path) -> Iterator[Path]:
@@ -34,8 +37,8 @@ def files_of(folder: Path, fallback: Path | None = None) -> list[Path]:
     return [files[name] for name in sorted(files)]
 
 
-def read(path: Path) -> Baseline | Throughput:
-    """A file of seeds or of benchmarks; one that tells neither is taken for seeds, and fails as such.
+def read(path: Path) -> AnyBaseline:
+    """A file of seeds, of benchmarks or of counts; one that tells none is taken for seeds, and fails as such.
 
     Raises:
         CannotTry: no such file, or it cannot be trusted.
@@ -44,8 +47,9 @@ def read(path: Path) -> Baseline | Throughput:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         content = None
-    of_benchmarks = isinstance(content, dict) and "runs" in content and "recipe" not in content
-    return Throughput.read(path) if of_benchmarks else Baseline.read(path)
+    if not isinstance(content, dict) or "runs" not in content or "recipe" in content:
+        return Baseline.read(path)
+    return Instructions.read(path) if "workload" in content else Throughput.read(path)
 
 
 def is_baseline(path: Path) -> bool:
@@ -98,6 +102,8 @@ def candidate_verdicts(folder: Path, path: Path, *, fallback: Path | None = None
         )
     if isinstance(candidate, Throughput):
         return throughput.compare_candidate(Throughput.read(replaced), candidate)
+    if isinstance(candidate, Instructions):
+        return [instructions.compare_candidate(Instructions.read(replaced), candidate)]
     return compare.compare_candidate(Baseline.read(replaced), candidate)
 
 
@@ -191,7 +197,7 @@ def acceptable(folder: Path, candidate: Path) -> str | None:
     return few(new, read(path) if path.exists() else None)
 
 
-def few(new: Baseline | Throughput, old: Baseline | Throughput | None) -> str | None:
+def few(new: AnyBaseline, old: AnyBaseline | None) -> str | None:
     """How many runs of what a candidate has, where they are fewer than the old baseline's, or have no spread."""
     for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
         if (found := new.counts.get(what, 0)) < before:
@@ -200,7 +206,7 @@ def few(new: Baseline | Throughput, old: Baseline | Throughput | None) -> str | 
     return None
 
 
-def _not_itself(new: Baseline | Throughput, name: str) -> Iterator[str]:
+def _not_itself(new: AnyBaseline, name: str) -> Iterator[str]:
     """Where a candidate's name, hardware class or recipe is not what its file and its runs say."""
     if new.name != name:
         yield f"name is {new.name} by its contents and {name} by its file"
@@ -219,18 +225,18 @@ def _not_itself(new: Baseline | Throughput, name: str) -> Iterator[str]:
         yield sentence
 
 
-def _other_subject(old: Baseline | Throughput | None, new: Baseline | Throughput) -> Iterator[str]:
+def _other_subject(old: AnyBaseline | None, new: AnyBaseline) -> Iterator[str]:
     if old is None:
         return
     if type(old) is not type(new):
-        yield "one is of seeds and the other of benchmarks"
+        yield "one is of seeds, of benchmarks or of counts, and the other of something else"
     elif isinstance(old, Baseline) and isinstance(new, Baseline):
         yield from differences(
             {"recipe": old.recipe, "hardware": old.hardware}, {"recipe": new.recipe, "hardware": new.hardware}
         )
 
 
-def _about(baseline: Baseline | Throughput) -> dict[str, Any]:
+def _about(baseline: AnyBaseline) -> dict[str, Any]:
     about: dict[str, Any] = {"fingerprint": baseline.runs[0].fingerprint, **baseline.counts}
     if isinstance(baseline, Baseline):
         lr = baseline.lr and hashlib.sha256(repr(baseline.lr).encode()).hexdigest()[:12]

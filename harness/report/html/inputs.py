@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.baseline.instructions import Instructions
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
@@ -24,6 +25,7 @@ STORED: tuple[tuple[frozenset[str], type[Any], str], ...] = (
     (frozenset({"blocks"}), DocumentsRecord, "record of documents"),
     (frozenset({"columns", "rows"}), Matrix, "recorded matrix"),
     (frozenset({"hardware", "recipe", "runs"}), Baseline, "baseline"),
+    (frozenset({"hardware", "workload", "runs"}), Instructions, "baseline"),
     (frozenset({"hardware", "runs"}), Throughput, "baseline"),
 )
 """Files that are kept: the keys that tell them, and what they are. The first that fits is meant."""
@@ -40,7 +42,8 @@ class Input:
 
     path: Path
     content: Any
-    """A RunRecord, DocumentsRecord, Matrix, Baseline, Throughput, CheckReport, CompareReport or ResumeReport."""
+    """A RunRecord, DocumentsRecord, Matrix, Baseline, Throughput, Instructions, CheckReport, CompareReport or
+    ResumeReport."""
 
 
 def read_inputs(paths: Sequence[Path]) -> list[Input]:

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import __version__
+from harness.baseline.instructions import Instructions
 from harness.baseline.statistics import ALPHA
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
@@ -222,6 +223,12 @@ def _of_throughput(given: Input) -> Part:
     return Part("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
+def _of_instructions(given: Input) -> Part:
+    baseline: Instructions = given.content
+    says = f"{_number(len(baseline.runs), 'count')}, {baseline.reason or 'a candidate'}"
+    return Part("instructions.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
+
+
 _PARTS = {
     "CheckReport": _of_check,
     "ResumeReport": _of_resume,
@@ -230,6 +237,7 @@ _PARTS = {
     "Matrix": _of_matrix,
     "Baseline": _of_baseline,
     "Throughput": _of_throughput,
+    "Instructions": _of_instructions,
 }
 """By the names of classes, some of which take torch to import."""
 
