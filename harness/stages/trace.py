@@ -238,13 +238,13 @@ class Trace:
             outputs.logits.register_hook(self._backward_begins)
 
     def _backward_begins(self, gradient: torch.Tensor) -> None:
-        left = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
+        left = [gradient for p in self._parameters.values() if (gradient := p.grad) is not None]
         left_over = max(map(_largest, left), default=0.0)
         self._record(Backward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = self._parameters
-        used = {name: p.grad for name, p in named.items() if p.grad is not None}
+        used = {name: gradient for name, p in named.items() if (gradient := p.grad) is not None}
         lr = float(optimizer.param_groups[0]["lr"])
         self._made = Update(
             update=self.update,
