@@ -238,7 +238,7 @@ class Trace:
             outputs.logits.register_hook(self._backward_begins)
 
     def _backward_begins(self, gradient: torch.Tensor) -> None:
-        left = [gradient for p in self._parameters.values() if (gradient := p.grad) is not None]
+        left = [each for p in self._parameters.values() if (each := p.grad) is not None]
         left_over = max(map(_largest, left), default=0.0)
         self._record(Backward(self.update, left_over))
 
@@ -292,7 +292,8 @@ def _norm(gradients: list[torch.Tensor]) -> float:
     """The 2-norm over all of them, to the bit of ``get_total_norm``, which first sorts what is of one kind mostly."""
     if len({(gradient.device, gradient.dtype) for gradient in gradients}) != 1:
         return torch.nn.utils.get_total_norm(gradients).item()
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))).item()
+    norm: float = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))).item()
+    return norm
 
 
 def _largest(tensor: torch.Tensor) -> float:
