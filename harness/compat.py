@@ -13,10 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from packaging.version import Version
+
+def _is_at_least(package: str, release: str) -> bool:
+    from importlib.metadata import version  # with packaging.version it takes longer to import than all of this module
+
+    from packaging.version import Version
+
+    return Version(version(package)) >= Version(release)
 
 
 def fp32_precision() -> dict[str, str]:
@@ -62,7 +67,7 @@ def configuration(name: str | None) -> dict[str, Any]:
     """
     if name is None:
         return {}
-    if Version(version("datasets")) >= Version("2.14"):
+    if _is_at_least("datasets", "2.14"):
         return {"name": name}
     return {"data_files": {split: f"{name}/{split}-*.parquet" for split in ("train", "validation", "test")}}
 
@@ -198,7 +203,7 @@ def accelerates_variable(name: str) -> str:
 
     They begin with ``ACCELERATE_`` from accelerate 0.15 on, and had no such beginning before.
     """
-    return name if Version(version("accelerate")) >= Version("0.15") else name.removeprefix("ACCELERATE_")
+    return name if _is_at_least("accelerate", "0.15") else name.removeprefix("ACCELERATE_")
 
 
 def join_processes(*, cpu: bool, timeout: timedelta) -> None:
@@ -216,7 +221,7 @@ def join_processes(*, cpu: bool, timeout: timedelta) -> None:
 
 def weights_dtype(dtype: Any) -> dict[str, Any]:
     """``from_pretrained``'s keyword for the type of the weights: ``dtype`` from transformers 4.56 on."""
-    return {"dtype" if Version(version("transformers")) >= Version("4.56") else "torch_dtype": dtype}
+    return {"dtype" if _is_at_least("transformers", "4.56") else "torch_dtype": dtype}
 
 
 def has_load_metric() -> bool:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import faulthandler
 import json
 import logging
-import multiprocessing.connection
-import multiprocessing.resource_tracker
 import os
 import re
 import signal
@@ -253,7 +251,9 @@ def _held_back(number: signal.Signals) -> Iterator[None]:
     gets it as before, in a thread that does not hold it back."""
     over = threading.Event()
     threading.Thread(target=over.wait, daemon=True).start()
-    multiprocessing.resource_tracker.ensure_running()  # it would let the signal through again
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # it would let the signal through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
         yield
@@ -264,11 +264,13 @@ def _held_back(number: signal.Signals) -> Iterator[None]:
 
 def _end_with_the_parent() -> None:
     """End this process at once when the process that started it is killed."""
-    parent = multiprocessing.parent_process()
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
     assert parent is not None
 
     def wait() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
+        connection.wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -110,13 +110,13 @@ def test_split_batches_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(("number", "found"), [("0.14.0", "USE_CPU"), ("0.15.0", "ACCELERATE_USE_CPU")])
 def test_accelerates_variables(number: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compat, "version", lambda name: number)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: number)
     assert compat.accelerates_variable("ACCELERATE_USE_CPU") == found
 
 
 @pytest.mark.parametrize(("number", "found"), [("4.55.4", "torch_dtype"), ("4.56.0", "dtype")])
 def test_the_keyword_for_the_type_of_weights(number: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compat, "version", lambda name: number)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: number)
     assert compat.weights_dtype("bfloat16") == {found: "bfloat16"}
 
 
@@ -177,7 +177,7 @@ def test_processes_are_joined_by_partial_state(state: Any) -> None:
 
 
 def test_processes_were_joined_by_accelerator_state(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compat, "version", lambda name: "0.12.0")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.12.0")
     monkeypatch.setenv("USE_CPU", "false")
     joined: list[dict[str, Any]] = []
     state.AcceleratorState = lambda **options: joined.append(options)

@@ -281,10 +281,11 @@ class Monitor:
         """The schedulers that are alive, those made before the watch began included."""
         if not self._searched:
             self._searched = True
-            kinds = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
-            for each in gc.get_objects():
-                if issubclass(type(each), kinds):
-                    self.schedulers.setdefault(each, None)
+            objects = gc.get_objects()
+            bases = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
+            kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, bases)}  # few, of a million objects
+            if kinds:
+                self.schedulers.update((each, self.schedulers.get(each)) for each in objects if type(each) in kinds)
         return list(self.schedulers)
 
     # What the instruments report

@@ -95,7 +95,7 @@ def test_one_configuration_of_several(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("number", "keyword"), [("2.13.2", "data_files"), ("2.14.0", "name")])
 def test_the_keyword_of_a_configuration(number: str, keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compat, "version", lambda name: number)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: number)
     assert list(compat.configuration("mrpc")) == [keyword]
     assert compat.configuration(None) == {}
 
