@@ -42,19 +42,26 @@ def afterwards(folder: Path) -> Iterator[Afterwards]:
     """Removes the folder where this process is killed in the block, and ends the process groups that it is told of."""
     command = [sys.executable, "-I", "-S", __file__, str(folder)]
     # A session of its own: what ends this process group shall not end it.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603
+    process = subprocess.Popen(  # noqa: S603
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdin is not None
+    assert process.stdout is not None
     try:
         yield Afterwards(process.stdin)
     finally:
         with suppress(OSError):
             process.stdin.close()
+        process.stdout.read()  # until it has ended
+        process.stdout.close()
         process.wait()
 
 
 def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)  # they are for the command, which ends in its own way
+    if os.fork():
+        return  # nobody's child: what ends those of a process (Ray, where one is lost) shall not end it
     groups: set[int] = set()
     for line in sys.stdin:
         number = int(line)

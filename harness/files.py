@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -19,6 +19,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 LOCK = ".lock"
 """In a folder that somebody is writing to."""
+
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".hg", "__pycache__", ".venv", "venv", ".tox", ".nox", "node_modules", ".mypy_cache", ".pytest_cache"
+)
+"""What is not copied of a working directory: no script's data."""
+
+LARGEST = 20 * 2**30
+"""Bytes of a working directory that are copied at most, for each start once."""
 
 
 class StrictModel(BaseModel):
@@ -159,6 +167,26 @@ def working_in(folder: Path) -> Iterator[None]:
     finally:
         if before is not None:
             os.chdir(before)
+
+
+def check_size(folder: Path, most: int = LARGEST) -> None:
+    """Whether a working directory can be copied for each start.
+
+    Raises:
+        CannotTry: it is too large, with more than ``most`` bytes.
+    """
+    size = 0
+    for path, folders, files in os.walk(folder):
+        left_out = LEFT_OUT(path, [*folders, *files])
+        folders[:] = [each for each in folders if each not in left_out]
+        for name in files:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(path, name)).st_size
+        if size > most:
+            raise CannotTry(
+                f"the working directory {folder} holds more than {most >> 30} GiB, and each start wants a copy "
+                "of it; start in a folder that holds the script and what it reads"
+            )
 
 
 def check_writable(folder: Path) -> None:

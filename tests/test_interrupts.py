@@ -276,9 +276,10 @@ def test_an_interrupted_recording_says_what_it_keeps(
     def interrupted(*args: object, **kwargs: object) -> RunRecord:
         raise KeyboardInterrupt
 
+    _, start = sessions.seeds_to_record(small, 1, tmp_path, timeout=60)
     monkeypatch.setattr(sessions, "run_recipe", interrupted)
-    with pytest.raises(CannotTry, match=r"^interrupted at seed 42; no seed was recorded, and the same command goes on"):
-        sessions.record_seed(small, tmp_path, candidate=tmp_path / "candidates" / "small.json", timeout=60)
+    with pytest.raises(CannotTry, match="interrupted; no seed was recorded, and the same command goes on there"):
+        list(sessions.record_seeds([small], tmp_path, start=start, timeout=60))
 
 
 def test_a_folder_is_one_commands_at_a_time(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_built_in_checkpoint_is_small() -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 4_000_000
 
 
-def _environments() -> list[str]:
+def environments() -> list[str]:
     """The environments of tox that stand for library versions."""
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^env_list = (.*)$", tox, re.MULTILINE)
@@ -122,7 +122,7 @@ def _pins(path: Path) -> dict[str, str]:
 
 def test_each_environment_has_its_pins() -> None:
     chosen = {path.stem for path in (ROOT / "constraints").glob("*.in")}
-    assert set(_environments()) == chosen
+    assert set(environments()) == chosen
     for name in chosen:
         made = ROOT / ("constraints.txt" if name == "tf523" else f"constraints/{name}.txt")
         pins = _pins(made)
@@ -145,7 +145,7 @@ def test_the_package_asks_for_no_more_than_its_environments_have() -> None:
 def test_the_workflow_runs_every_environment() -> None:
     text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
-    assert sorted(jobs["versions"]["strategy"]["matrix"]["tox"]) == sorted(_environments())
+    assert sorted(jobs["versions"]["strategy"]["matrix"]["tox"]) == sorted(environments())
     assert jobs["matrix"]["needs"] == "versions"
 
 

@@ -2,47 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from harness import launch
 from harness.baseline.compare import baseline_of, comparable
-from harness.baseline.stored import Baseline, add, candidate_of, check_candidates, recorded_already, seed_run
+from harness.baseline.review import is_baseline
+from harness.baseline.stored import (
+    Baseline,
+    add,
+    candidate_of,
+    check_candidates,
+    merge,
+    of_records,
+    recorded_already,
+    seed_run,
+)
 from harness.errors import CannotTry
 from harness.recipe import Recipe
 from harness.record import RunRecord
 from harness.run import preflight, quiet_libraries, run_recipe
+from harness.spread import On, spread
+
+OF_ANY_MACHINE = ("python", "libraries", "device")
+"""What a fingerprint must share with this machine's where any machine of a cluster may have trained the seed."""
 
 
 def seeds_to_record(
-    recipe: Recipe, count: int, folder: Path, *, timeout: float
-) -> tuple[list[tuple[Recipe, bool]], Path]:
-    """The recipe with each of ``count`` seeds from its own on and whether the candidate has it already; the candidate.
+    recipe: Recipe, count: int, folder: Path, *, timeout: float, on: On = "here"
+) -> tuple[list[tuple[Recipe, bool]], RunRecord]:
+    """The recipe with each of ``count`` seeds from its own on and whether the candidate has it already.
+
+    Returns:
+        them, and the beginning of a run, which tells the candidate.
 
     Raises:
         CannotTry: the recipe fails before the first update, or the candidate is of something else.
     """
     check_candidates(folder)
     start = _begun("record", recipe, timeout)
-    there, path = recorded_already(folder, start), candidate_of(folder, start)
-    return [(recipe.with_(seed=seed), seed in there) for seed in range(recipe.seed, recipe.seed + count)], path
+    there = recorded_already(folder, start, facts=None if on == "here" else OF_ANY_MACHINE)
+    return [(recipe.with_(seed=seed), seed in there) for seed in range(recipe.seed, recipe.seed + count)], start
 
 
-def record_seed(recipe: Recipe, folder: Path, *, candidate: Path, timeout: float) -> tuple[RunRecord, Path]:
-    """Train one seed and add it to the candidate, whose file is returned too.
+def record_seeds(
+    recipes: Iterable[Recipe], folder: Path, *, start: RunRecord, timeout: float, on: On = "here"
+) -> Iterator[tuple[RunRecord, Path]]:
+    """Train each seed and add it to the candidate, whose file is returned too: one by one, or as they come from ``on``.
 
     Raises:
-        CannotTry: the run was interrupted, or cannot be recorded; says what ``candidate`` keeps.
+        CannotTry: it was interrupted, and says what the candidate keeps; a run cannot be recorded; or as
+            :func:`harness.spread.spread`.
     """
+    threads, processes = start.fingerprint["threads"], start.recipe["processes"]
+    work = partial(_train, timeout=timeout)
     try:
-        record = run_recipe(recipe, timeout=timeout)
-        interrupted = record.interrupted
+        for _, record in spread(work, recipes, on, threads=threads, processes=processes):
+            if record.interrupted:
+                raise KeyboardInterrupt
+            record.provenance.command = start.provenance.command  # and not that of the process of Ray's
+            yield record, add(folder, record)
     except KeyboardInterrupt:  # several processes leave no record where they have no folder
-        interrupted = True
-    if interrupted:
+        candidate = candidate_of(folder, start)
         seeds = [run.seed for run in Baseline.read(candidate).runs] if candidate.exists() else []
         kept = f"{candidate} keeps the seeds {', '.join(map(str, sorted(seeds)))}" if seeds else "no seed was recorded"
-        raise CannotTry(f"interrupted at seed {recipe.seed}; {kept}, and the same command goes on there")
-    return record, add(folder, record)
+        raise CannotTry(f"interrupted; {kept}, and the same command goes on there") from None
+
+
+def _train(recipe: Recipe, *, timeout: float) -> RunRecord:
+    quiet_libraries()
+    return run_recipe(recipe, timeout=timeout)
+
+
+def record_runs(paths: Sequence[Path], folder: Path) -> Iterator[tuple[Path, list[int], Path]]:
+    """Add runs that are there, perhaps from other machines: run records, baselines and candidates.
+
+    Yields:
+        each path, the seeds that it has, and the candidate that they were added to.
+
+    Raises:
+        CannotTry: one of them is broken, or cannot be recorded.
+    """
+    check_candidates(folder)
+    for path in paths:
+        new = Baseline.read(path) if is_baseline(path) else of_records([RunRecord.read(path)])
+        yield path, [run.seed for run in new.runs], merge(folder, new)
 
 
 def seeds_to_compare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -228,23 +228,32 @@ def of_records(records: Sequence[RunRecord]) -> Baseline:
 def add(folder: Path, record: RunRecord) -> Path:
     """Add a run to the candidate that its baseline may become, and return the candidate's file.
 
+    Raises:
+        CannotTry: the run cannot be recorded, or as :func:`merge`.
+    """
+    return merge(folder, of_records([record]))
+
+
+def merge(folder: Path, new: Baseline) -> Path:
+    """Add seeds to the candidate that their baseline may become, and return the candidate's file.
+
     Others may add to it at the same time; nothing is lost. A seed that is there already is replaced.
 
     Raises:
-        CannotTry: the run cannot be recorded, or the candidate is of other data, weights or recipe values.
+        CannotTry: the candidate is of other data, weights, recipe values or learning rates.
     """
-    new = of_records([record])
-    path = candidate_path(folder, new.name)
+    path, seeds = candidate_path(folder, new.name), {run.seed for run in new.runs}
+    new = new.model_copy(update={"reason": None, "replaces": None, "runs": list(new.runs)})
     with locked(path):
         if path.exists():
             old = Baseline.read(path)
             _of_one_thing(path, old, new.recipe, new.inputs)
             if old.lr not in (None, new.lr):
                 raise CannotTry(
-                    f"candidate {path} has other learning rates than seed {record.recipe['seed']} of the same recipe; "
+                    f"candidate {path} has other learning rates than seed {min(seeds)} of the same recipe; "
                     "look at the schedule, or accept or delete it first"
                 )
-            new.runs += [each for each in old.runs if each.seed != record.recipe["seed"]]
+            new.runs += [each for each in old.runs if each.seed not in seeds]
         new.write(path)
     return path
 
@@ -268,10 +277,11 @@ def candidate_of(folder: Path, record: RunRecord) -> Path:
     return candidate_path(folder, name_of(record.recipe, hardware_class(record.fingerprint)))
 
 
-def recorded_already(folder: Path, start: RunRecord) -> set[int]:
+def recorded_already(folder: Path, start: RunRecord, *, facts: Collection[str] | None = None) -> set[int]:
     """The seeds that need not be trained again: recorded on this fingerprint by this very commit, without changes.
 
-    ``start`` is the beginning of a run of the recipe, which tells data, weights and device.
+    ``start`` is the beginning of a run of the recipe, which tells data, weights and device. ``facts`` are those of the
+    fingerprint that must be the same; all of them, if nobody says.
 
     Raises:
         CannotTry: the candidate is of other data, weights or recipe values.
@@ -282,10 +292,15 @@ def recorded_already(folder: Path, start: RunRecord) -> set[int]:
     candidate = Baseline.read(path)
     _of_one_thing(path, candidate, without_seed(start.recipe), start.inputs)
     now = start.provenance
+
+    def same(fingerprint: dict[str, Any]) -> bool:
+        names = fingerprint | start.fingerprint if facts is None else facts
+        return all(fingerprint.get(name) == start.fingerprint.get(name) for name in names)
+
     return {
         run.seed
         for run in candidate.runs
-        if run.fingerprint == start.fingerprint and run.commit == now.commit and not (run.dirty or now.dirty)
+        if same(run.fingerprint) and run.commit == now.commit and not (run.dirty or now.dirty)
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from harness.cli.options import (
     folder_of,
     interruptible,
     json_option,
+    on_option,
     recipe_options,
 )
 from harness.cli.output import Output, echo, say
@@ -24,6 +26,7 @@ from harness.errors import CannotTry
 if TYPE_CHECKING:
     from harness.recipe import Recipe
     from harness.record import RunRecord
+    from harness.spread import On
 
 
 @click.group(short_help="Record runs, and compare new ones with them.")
@@ -32,32 +35,53 @@ def baseline() -> None:
 
 
 @baseline.command(short_help="Train seeds and add them to a candidate.")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @recipe_options
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="How many seeds.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="How many seeds. [default: 1]")
+@on_option
 @baselines_option
 @interruptible
-def record(timeout: float, seeds: int, baselines: Path | None, **options: Any) -> None:
+def record(
+    timeout: float, runs: tuple[Path, ...], seeds: int | None, on: On, baselines: Path | None, **options: Any
+) -> None:
     """Train K seeds, from the recipe's own on, and add them to a candidate.
 
-    Seeds that the candidate has are not trained again: an interrupted recording goes on where it was.
+    Seeds that the candidate has are not trained again: an interrupted recording goes on where it was. Without training,
+    RUNS that are there are added: run.json, the folders they lie in, candidates of other machines.
     """
-    recipe = chosen_recipe(**options)
+    if runs:
+        _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
 
     from harness.baseline import sessions
     from harness.baseline.review import acceptable
+    from harness.baseline.stored import candidate_of
     from harness.report.baseline import next_lines
     from harness.report.terminal import metrics, recipe_line
 
     folder, _ = baseline_folders(baselines)
-    to_record, candidate = sessions.seeds_to_record(recipe, seeds, folder, timeout=timeout)
-    for each, recorded in to_record:
-        say(recipe_line(each))
-        if recorded:
-            say("  is in the candidate")
-            continue
-        found, path = sessions.record_seed(each, folder, candidate=candidate, timeout=timeout)
-        say(f"  {metrics(found)}, added to {path}")
-    echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
+    if runs:
+        candidates = []
+        for path, of_it, candidate in sessions.record_runs(runs, folder):
+            say(f"{path}: {', '.join(f'seed {seed}' for seed in of_it)}, added to {candidate}")
+            candidates.append(candidate)
+    else:
+        recipe = chosen_recipe(**options)
+        to_record, start = sessions.seeds_to_record(recipe, seeds or 1, folder, timeout=timeout, on=on)
+
+        def to_train() -> Iterator[Recipe]:
+            for each, recorded in to_record:
+                say(recipe_line(each))
+                if recorded:
+                    say("  is in the candidate")
+                else:
+                    yield each
+
+        for found, path in sessions.record_seeds(to_train(), folder, start=start, timeout=timeout, on=on):
+            which = "" if on == "here" else f"seed {found.recipe['seed']}: "  # they come as they are done
+            say(f"  {which}{metrics(found)}, added to {path}")
+        candidates = [candidate_of(folder, start)]
+    for candidate in dict.fromkeys(candidates):
+        echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 
 
 @baseline.command(short_help="Compare runs with their baseline.")
@@ -80,11 +104,10 @@ def compare(
     With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
     candidate (candidates/NAME.json) is compared with the baseline that it would replace.
     """
-    given = [name for name, value in options.items() if value is not None]
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
-    if runs and given:
-        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
+    if runs:
+        _check_nothing_to_train(options)
 
     from harness.baseline.compare import baseline_of, compare
     from harness.baseline.review import candidate_verdicts, is_baseline
@@ -107,6 +130,11 @@ def compare(
     out.echo(verdict_lines(verdicts))
     out.write_json(verdicts_json(verdicts))
     sys.exit(FOUND if any(verdict.outcome == "fails" for verdict in verdicts) else 0)
+
+
+def _check_nothing_to_train(options: dict[str, Any]) -> None:
+    if given := [name for name, value in options.items() if value is not None]:
+        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
 
 
 def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float, out: Output) -> list[RunRecord]:

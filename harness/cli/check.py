@@ -21,6 +21,7 @@ from harness.cli.options import (
     checks_option,
     format_option,
     json_option,
+    on_option,
     quiet_option,
     verbose_option,
 )
@@ -29,6 +30,7 @@ from harness.errors import CannotTry
 
 if TYPE_CHECKING:
     from harness.repairs.prove import Bench
+    from harness.spread import On
     from harness.watch.script import CheckReport
 
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @click.option("--diff", is_flag=True, help="Print edits that are proved to repair what was found, as a patch.")
 @click.option("--fix", is_flag=True, help="Write edits that are proved to repair what was found.")
+@on_option
 @quiet_option
 @verbose_option
 @format_option
@@ -59,6 +62,7 @@ def check(
     module: bool,
     diff: bool,
     fix: bool,
+    on: On,
     json_file: Path | None,
     format_: Format,
     quiet: bool,
@@ -84,7 +88,9 @@ def check(
     if script is None:
         if diff or fix:
             raise click.UsageError("name the SCRIPT that --diff or --fix repairs.")
-        sys.exit(_check_all(module, updates, full, select, ignore, output))
+        sys.exit(_check_all(module, updates, full, select, ignore, on, output))
+    if on != "here":
+        raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     restore = stdout_on_stderr() if output.err else None
 
     from harness.files import working_in
@@ -99,13 +105,13 @@ def check(
         "select": select,
         "ignore": ignore,
     }
-    on = None
+    bench = None
 
     def told(report: CheckReport) -> int:
         if restore is not None:
             restore()
         with working_in(folder):  # the script may have gone to another
-            return _told(report, output, on, diff=diff, fix=fix)
+            return _told(report, output, bench, diff=diff, fix=fix)
 
     def leaving(outcome: Callable[[], CheckReport]) -> int:
         try:
@@ -116,7 +122,7 @@ def check(
 
     with ExitStack() as stack:
         if diff or fix:
-            on = stack.enter_context(_bench(script, arguments, options, output))
+            bench = stack.enter_context(_bench(script, arguments, options, output))
         sys.exit(told(check_script(script, arguments, leaving=leaving, **options)))
 
 
@@ -181,7 +187,13 @@ def _repair(report: CheckReport, output: Output, on: Bench, *, diff: bool, fix: 
 
 
 def _check_all(
-    module: bool, updates: int | None, full: bool, select: tuple[str, ...], ignore: tuple[str, ...], output: Output
+    module: bool,
+    updates: int | None,
+    full: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    on: On,
+    output: Output,
 ) -> int:
     """Check the scripts of ``[tool.harness]``; the highest of their exit statuses."""
     if module or (launch.world_size() or 1) > 1:
@@ -198,7 +210,7 @@ def _check_all(
     options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
     output, report = output.from_here(), ScriptsReport()
     with launch.interrupted_once(launch.interrupting()), working_in(folder):
-        for each in check_scripts(commands, options):
+        for each in check_scripts(commands, options, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)
         found = annotations.of_findings(report.findings)

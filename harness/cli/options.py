@@ -77,6 +77,15 @@ baselines_option = click.option(
 )
 
 
+on_option = click.option(
+    "--on",
+    type=click.Choice(("here", "ray")),
+    default="here",
+    show_default=True,
+    help="In this process one after the other, or spread over a Ray cluster (docs/many-machines.md).",
+)
+
+
 def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
     """The folder of ``--baselines``, and where else a baseline is looked for: nowhere, if one was given."""
     from harness.baseline.files import FOLDER, shipped_folder

@@ -7,12 +7,16 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import FOUND, interruptible, json_option, quiet_option
+from harness.cli.options import FOUND, interruptible, json_option, on_option, quiet_option
 from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
+
+if TYPE_CHECKING:
+    from harness.spread import On
 
 
 @click.command(
@@ -26,6 +30,7 @@ from harness.errors import CannotTry
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Start N with torchrun."
 )
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@on_option
 @quiet_option
 @json_option("Also write what was found to this file.")
 @click.argument("script")
@@ -39,6 +44,7 @@ def resume(
     resume_args: str,
     processes: int,
     module: bool,
+    on: On,
     json_file: Path | None,
     quiet: bool,
 ) -> None:
@@ -71,6 +77,7 @@ def resume(
         seed=seed,
         processes=processes,
         tell=silent if quiet else partial(say, err=True),
+        on=on,
     )
     if not quiet or report.failed:
         echo(outcome_lines(report), err=True)

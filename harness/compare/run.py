@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 from harness.compare import differences
 from harness.compare.differences import CompareReport, Difference
 from harness.errors import CannotTry
+from harness.files import check_size
 from harness.resume.journal import Journal
 from harness.resume.orders import Keep
 from harness.resume.run import scratch, silent, uninterrupted
-from harness.resume.starts import Command, Machine, check_size
+from harness.resume.starts import Command, Machine
 
 UPDATES = 50
 

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from harness.documents.rewrite import Rewritten, diff_lines
 from harness.errors import CannotTry
-from harness.files import replaced_atomically
+from harness.files import check_size, replaced_atomically
 from harness.findings import PLACE, Finding
 from harness.repairs.child import REPORT
 from harness.repairs.repair import all_repairs, candidates
 from harness.resume.run import Scratch, scratch, silent
-from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, check_size
+from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine
 from harness.settings import wanted
 from harness.watch.script import CheckReport, NotLookedAt, Patch, readable_script
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.afterwards import Afterwards, afterwards
 from harness.errors import CannotTry
+from harness.files import check_size
 from harness.findings import Finding
+from harness.fingerprint import fingerprint
 from harness.resume.attempt import Attempt, Parting, differing
 from harness.resume.journal import Journal
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.orders import Keep
 from harness.resume.plan import Kill, after_each, kills
-from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start, check_size
+from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start
+from harness.spread import On, spread
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 KILLS = 2
 
@@ -79,48 +87,144 @@ def resume_script(
     processes: int = 1,
     places: Callable[[Journal], list[Kill]] | None = None,
     tell: Callable[[str], None] = silent,
+    on: On = "here",
 ) -> ResumeReport:
     """Kill a script ``count`` times, start it again each time, and compare with what it does uninterrupted.
 
     Each start is made in a copy of the working directory. ``resume_arguments`` are given besides ``arguments`` where
     it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
-    journal of the uninterrupted run. ``tell`` gets a line for each start.
+    journal of the uninterrupted run. ``tell`` gets a line for each start. ``on`` is where they are made, as
+    :func:`harness.spread.spread` has it.
 
     Raises:
         CannotTry: there is no such script, it crashes uninterrupted, makes no update, keeps no checkpoint below its
-            working directory, or differs from itself when it is run twice.
+            working directory, or differs from itself when it is run twice; or the machines are of several kinds.
     """
     from harness.watch.script import readable_script
 
     if not module:
         readable_script(script)
     check_size(Path.cwd())
-    command = Command(script, tuple(arguments), module, processes)
-    with scratch() as given:
-        whole = uninterrupted(given.machine(0, command))
-        first = whole.journals[0]
-        tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
-        again = uninterrupted(given.machine(1, command))
-        for one, other in zip(whole.journals, again.journals, strict=True):
-            _check_repeats(script, one, other)
-        tell("uninterrupted again: the same, bit for bit")
-        _check_checkpoints(script, first)
-        chosen = places(first) if places is not None else kills(first, count, seed)
-        report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
-        report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
-        attempts: list[Attempt] = []
-        while chosen:
-            kill = chosen.pop(0)
-            made, seconds = _kill(given.machine(2 + len(report.kills), command), kill, resume_arguments, whole, again)
-            attempts += made
-            report.seconds["in all"] += seconds
-            report.kills.append(_reported(made))
-            tell(_line(report.kills[-1]))
-            elsewhere = {name for each in report.kills[:-1] for name in each.lost if each.kind != "during a save"}
-            if kill.kind == "during a save" and kill.at and set(report.kills[-1].lost) - elsewhere:
-                chosen.insert(0, after_each([kill.at])[0])  # right before it: is it the save's fault?
-        report.findings = findings(attempts, script)
+    starts = Starts(Command(script, tuple(arguments), module, processes), on)
+    whole, again = _uninterrupted_twice(starts, tell)
+    first = whole.journals[0]
+    _check_checkpoints(script, first)
+    chosen = places(first) if places is not None else kills(first, count, seed)
+    report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
+    report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
+    attempts: list[Attempt] = []
+    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
+    kill_once = partial(starts.killed, resume_arguments, patience, 2 * len(first.updates) + 1, whole.fingerprint)
+
+    def add(kill: Kill, made: tuple[Start, Start]) -> None:
+        of_each = [
+            Attempt(kill, *journals, hung=patience if made[1].timed_out else None)
+            for journals in zip(whole.journals, again.journals, made[0].journals, made[1].journals, strict=True)
+        ]
+        attempts.extend(of_each)
+        report.seconds["in all"] += made[0].seconds + made[1].seconds
+        report.kills.append(_reported(of_each))
+        tell(_line(report.kills[-1]))
+
+    for kill, made in starts.spread(kill_once, chosen):
+        add(kill, made)
+        elsewhere = {name for each in report.kills[:-1] for name in each.lost if each.kind != "during a save"}
+        if kill.kind == "during a save" and kill.at and set(report.kills[-1].lost) - elsewhere:
+            for before, its in starts.spread(kill_once, after_each([kill.at])):
+                add(before, its)  # right before it: is it the save's fault?
+    report.findings = findings(attempts, script)
     return report
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts of a script, which are independent of each other: in this process, or spread over machines."""
+
+    command: Command
+    on: On
+
+    def spread(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[Item, Result]]:
+        """Each item, in order, with what came of it."""
+        processes, folder = self.command.processes, Path(self.command.folder)
+        threads = 1 if processes > 1 else None
+        return spread(work, items, self.on, threads=threads, processes=processes, folder=folder, in_order=True)
+
+    def uninterrupted(self, number: int) -> Start:
+        """Run it to its end, the first or the second time.
+
+        Raises:
+            CannotTry: it crashes, or nothing is trained.
+        """
+        with self._machine() as machine:
+            return replace(uninterrupted(machine), fingerprint=self._fingerprint())
+
+    def killed(
+        self, arguments: Sequence[str], patience: float, most: int, expected: dict[str, Any], kill: Kill
+    ) -> tuple[Start, Start]:
+        """Kill it once, and start it again with ``arguments`` besides its own: both starts.
+
+        Each is ended after ``patience`` seconds, the second one after ``most`` updates.
+
+        Raises:
+            CannotTry: it did not come to where it was to be killed, or was not recorded; or this machine is not as
+                ``expected``.
+        """
+        _check_alike(expected, self._fingerprint())
+        script = self.command.script
+        with self._machine() as machine:
+            killed = machine.start(place=kill.place, timeout=patience)
+            if not killed.journals[0].killed:
+                said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
+                raise CannotTry(
+                    f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
+                    f"come there before; {said or 'it said nothing'}"
+                )
+            resumed = machine.start(arguments, most_updates=most, timeout=patience)
+        failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
+        if failed:
+            raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
+        return killed, resumed
+
+    @contextmanager
+    def _machine(self) -> Iterator[Machine]:
+        with scratch() as given:
+            yield given.machine(0, replace(self.command, python=sys.executable))
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What decides about the bits that are computed; here nothing does, as all are computed on one machine."""
+        return {} if self.on == "here" else fingerprint()
+
+
+def _check_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Whether two machines compute the same bits.
+
+    Raises:
+        CannotTry: they need not; names what they differ in.
+    """
+    for name in one:
+        if one[name] != other[name]:
+            raise CannotTry(
+                f"the nodes are of several kinds, which need not compute the same bits: {name} is {one[name]} on one "
+                f"and {other[name]} on another; give Ray nodes of one kind"
+            )
+
+
+def _uninterrupted_twice(starts: Starts, tell: Callable[[str], None]) -> tuple[Start, Start]:
+    """Run the script to its end, twice.
+
+    Raises:
+        CannotTry: it crashes, makes no update, or differs from itself; or the two machines do.
+    """
+    made = starts.spread(starts.uninterrupted, (1, 2))
+    _, whole = next(made)
+    first = whole.journals[0]
+    tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
+    _, again = next(made)
+    _check_alike(whole.fingerprint, again.fingerprint)
+    for one, other in zip(whole.journals, again.journals, strict=True):
+        _check_repeats(starts.command.script, one, other)
+    tell("uninterrupted again: the same, bit for bit")
+    return whole, again
 
 
 @dataclass(frozen=True)
@@ -237,38 +341,6 @@ def _first_difference(parting: Parting) -> str | None:
 
 def _shown(losses: Sequence[str]) -> str:
     return ", ".join(f"{float.fromhex(loss):.9g}" if loss.lstrip("-").startswith("0x") else loss for loss in losses)
-
-
-def _kill(
-    machine: Machine, kill: Kill, arguments: Sequence[str], whole: Start, again: Start
-) -> tuple[list[Attempt], float]:
-    """Kill the script once and start it again: an attempt for each of its processes.
-
-    Raises:
-        CannotTry: the script did not come to where it was to be killed, or was not recorded.
-    """
-    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
-    script = machine.command.script
-    try:
-        killed = machine.start(place=kill.place, timeout=patience)
-        if not killed.journals[0].killed:
-            said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
-            raise CannotTry(
-                f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
-                f"come there before; {said or 'it said nothing'}"
-            )
-        most = 2 * len(whole.journals[0].updates) + 1
-        resumed = machine.start(arguments, most_updates=most, timeout=patience)
-    finally:
-        machine.remove()
-    failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
-    if failed:
-        raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
-    attempts = [
-        Attempt(kill, *journals, hung=patience if resumed.timed_out else None)
-        for journals in zip(whole.journals, again.journals, killed.journals, resumed.journals, strict=True)
-    ]
-    return attempts, killed.seconds + resumed.seconds
 
 
 def _reported(attempts: Sequence[Attempt]) -> KillReport:

@@ -10,22 +10,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from harness.afterwards import Afterwards
-from harness.errors import CannotTry
+from harness.files import LEFT_OUT
 from harness.resume.journal import Journal
 from harness.resume.orders import Keep, Orders, Place
-
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".hg", "__pycache__", ".venv", "venv", ".tox", ".nox", "node_modules", ".mypy_cache", ".pytest_cache"
-)
-"""What is not copied: no script's data."""
-
-LARGEST = 20 * 2**30
-"""Bytes of a working directory that are copied at most, for each start once."""
 
 PATIENCE = 10.0
 """How many times the uninterrupted run's seconds a start is given."""
@@ -43,6 +35,8 @@ class Command:
     processes: int = 1
     python: str = sys.executable
     """The interpreter."""
+    folder: str = field(default_factory=os.getcwd)
+    """The working directory, as words of the command line have it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +47,8 @@ class Start:
     said: str
     """The end of what it printed to stderr."""
     timed_out: bool = False
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+    """Of the machine, where there are several."""
 
 
 class Machine:
@@ -136,7 +132,7 @@ class Machine:
 
     def _inside(self, word: str) -> str:
         """A word of the command line with the path of the copy for that of the working directory."""
-        return word.replace(str(Path.cwd()), str(self.folder))
+        return word.replace(self.command.folder, str(self.folder))
 
     def _launcher(self) -> list[str]:
         if self.command.processes == 1:
@@ -167,23 +163,3 @@ def _end(process: subprocess.Popen[bytes], orders: Orders) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(leader, signal.SIGKILL)
     process.wait()
-
-
-def check_size(folder: Path) -> None:
-    """Whether a working directory can be copied for each start.
-
-    Raises:
-        CannotTry: it is too large.
-    """
-    size = 0
-    for path, folders, files in os.walk(folder):
-        left_out = LEFT_OUT(path, [*folders, *files])
-        folders[:] = [each for each in folders if each not in left_out]
-        for name in files:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(path, name)).st_size
-        if size > LARGEST:
-            raise CannotTry(
-                f"the working directory {folder} holds more than {LARGEST >> 30} GiB, and each start wants a copy "
-                "of it; start in a folder that holds the script and what it reads"
-            )

@@ -1,4 +1,4 @@
-"""Check several scripts, one after the other, each in a process of its own."""
+"""Check several scripts, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ from pydantic import TypeAdapter
 
 from harness.afterwards import Afterwards, afterwards
 from harness.findings import Finding, shortened
+from harness.spread import On, spread
 from harness.watch.script import CheckReport
 
 CANNOT_TRY = 2
@@ -58,18 +60,25 @@ class ScriptsReport:
         return {"schema": 1, "scripts": told}
 
 
-def check_scripts(commands: Sequence[Sequence[str]], options: Sequence[str]) -> Iterator[ScriptReport]:
-    """Each command's report as soon as it is there; ``options`` are those of ``harness check``.
+def check_scripts(commands: Sequence[Sequence[str]], options: Sequence[str], on: On = "here") -> Iterator[ScriptReport]:
+    """Each command's report, in order; ``options`` are those of ``harness check``.
 
-    What the scripts print is not shown. One that is running when this one is ended, ends too.
+    What the scripts print is not shown. One that is running when this one is ended, ends too. They are run in the
+    working directory, or where :func:`harness.spread.spread` has them run: on Ray in a copy of it each.
+
+    Raises:
+        CannotTry: as :func:`harness.spread.spread` does.
     """
+    for _, report in spread(partial(_checked, options), commands, on, folder=Path.cwd(), in_order=True):
+        yield report
+
+
+def _checked(options: Sequence[str], command: Sequence[str]) -> ScriptReport:
     with TemporaryDirectory(prefix="harness-check-") as name, afterwards(Path(name)) as left_behind:
-        for number, command in enumerate(commands):
-            yield _checked(command, options, Path(name) / f"{number}", left_behind)
+        return _run(command, options, Path(name), left_behind)
 
 
-def _checked(command: Sequence[str], options: Sequence[str], scratch: Path, left_behind: Afterwards) -> ScriptReport:
-    scratch.mkdir()
+def _run(command: Sequence[str], options: Sequence[str], scratch: Path, left_behind: Afterwards) -> ScriptReport:
     file, printed = scratch / "found.json", scratch / "stderr.txt"
     ours = [sys.executable, "-P", "-m", "harness", "check", *options, "--json", str(file)]
     with printed.open("wb") as stderr:

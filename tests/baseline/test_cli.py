@@ -128,12 +128,37 @@ def test_no_seed_is_trained_for_a_comparison_that_cannot_be_made(mine: Path, tmp
     assert "seed 45" not in done.output
 
 
+@pytest.mark.parametrize("command", ["compare", "record"])
 @pytest.mark.parametrize("option", ["--recipe", "--loop", "--seed"])
-def test_runs_that_are_there_say_what_they_are(option: str) -> None:
+def test_runs_that_are_there_say_what_they_are(command: str, option: str) -> None:
     value = {"--recipe": "minilm", "--loop": "trainer", "--seed": "7"}[option]
-    done = harness("baseline", "compare", "run.json", option, value)
+    done = harness("baseline", command, "run.json", option, value)
     assert done.exit_code == 2
     assert f"{option} says what to train" in done.output
+
+
+def test_runs_of_other_machines_are_recorded(tmp_path: Path) -> None:
+    (tmp_path / "seed-42").mkdir()
+    make_record(42).write(tmp_path / "seed-42" / "run.json")
+    make_record(43).write(tmp_path / "43.json")
+    there = stored.add(tmp_path / "there", make_record(44))
+    done = harness("baseline", "record", tmp_path / "seed-42", tmp_path / "43.json", there, "--baselines", tmp_path)
+    assert done.exit_code == 0, done.output
+    candidate = tmp_path / "candidates" / "tiny-plain-cpu.json"
+    assert done.output.splitlines()[:3] == [
+        f"{tmp_path / 'seed-42'}: seed 42, added to {candidate}",
+        f"{tmp_path / '43.json'}: seed 43, added to {candidate}",
+        f"{there}: seed 44, added to {candidate}",
+    ]
+    assert done.output.count("harness baseline accept tiny-plain-cpu") == 1
+    assert [run.seed for run in Baseline.read(candidate).runs] == [42, 43, 44]
+
+
+def test_what_cannot_be_recorded_is_named(tmp_path: Path) -> None:
+    make_record(42, interrupted=True, updates=3).write(tmp_path / "run.json")
+    done = harness("baseline", "record", tmp_path, "--baselines", tmp_path / "b")
+    assert done.exit_code == 2
+    assert "seed 42 made 3 of 30 updates; only whole runs are recorded" in done.output
 
 
 @pytest.mark.parametrize("command", [("record",), ("compare", "--seeds", "1")])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.baseline import review, stored
+from harness.baseline.sessions import OF_ANY_MACHINE
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.record import Provenance
@@ -70,6 +71,46 @@ def test_names_are_no_paths(folder: Path, name: str) -> None:
         review.accept(folder, name, "because")
     path = stored.add(folder, make_record(60, recipe={"name": name}))
     assert path.parent == folder / "candidates"
+
+
+def test_what_several_machines_recorded_is_one_candidate(tmp_path: Path) -> None:
+    """As one machine would have written it, each seed with its own fingerprint."""
+    for seed in (42, 43, 44):
+        made = make_record(seed, fingerprint=FINGERPRINT | {"cpu": f"of machine {seed % 2}"})
+        alone = stored.add(tmp_path / "one", made)
+        stored.add(tmp_path / f"{seed % 2}", made)
+    for machine in ("1", "0", "1"):
+        merged = stored.merge(tmp_path / "merged", Baseline.read(tmp_path / machine / "candidates" / FILE))
+    assert merged.read_bytes() == alone.read_bytes()
+    assert [run.fingerprint["cpu"][-1] for run in Baseline.read(merged).runs] == ["0", "1", "0"]
+
+
+def test_a_baseline_is_merged_as_a_candidate(folder: Path) -> None:
+    merged = Baseline.read(stored.merge(folder, Baseline.read(folder / FILE)))
+    assert (merged.reason, merged.replaces, len(merged.runs)) == (None, None, 10)
+
+
+def test_seeds_of_other_data_are_not_merged(folder: Path, tmp_path: Path) -> None:
+    other = stored.add(tmp_path / "other", make_record(60, inputs={"data": "e" * 64, "checkpoint": "c" * 64}))
+    stored.add(folder, make_record(42))
+    with pytest.raises(CannotTry, match="has another inputs"):
+        stored.merge(folder, Baseline.read(other))
+
+
+@pytest.mark.parametrize(
+    ("changes", "here", "anywhere"),
+    [
+        ({}, True, True),
+        ({"cpu": "b", "threads": 7}, False, True),
+        ({"libraries": {"torch": "2.14.0"}}, False, False),
+    ],
+)
+def test_which_seeds_are_recorded_already(tmp_path: Path, changes: dict[str, Any], here: bool, anywhere: bool) -> None:
+    """On one machine those of this one; on a cluster those of any that has the same versions."""
+    stored.add(tmp_path, make_record(42, fingerprint=FINGERPRINT | changes))
+    start = make_record(43)
+    assert stored.recorded_already(tmp_path, start) == ({42} if here else set())
+    assert stored.recorded_already(tmp_path, start, facts=OF_ANY_MACHINE) == ({42} if anywhere else set())
 
 
 def test_a_seed_is_replaced(tmp_path: Path) -> None:
