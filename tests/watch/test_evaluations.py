@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
 from harness.watch import watch
 from harness.watch.check import Check
@@ -285,3 +286,41 @@ def test_what_is_told_of_operations_by_hand() -> None:
             functional.softplus(flat)
     threads.ends()
     assert told == [("-", (3,), (3, 1)), ("==", (3, 1), (3,)), 1, 1]
+
+
+# Losses that are kept, and numbers that a metric is given
+
+
+def test_losses_that_are_kept_with_a_last_layer_that_has_a_bias() -> None:
+    """What goes back from such a loss comes to the bias first, which is one and the same in all graphs."""
+    kept: list[torch.Tensor] = []
+
+    def keeps(loss: torch.Tensor) -> torch.Tensor:
+        kept.append(loss)
+        return loss
+
+    def loss_of(given: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
+        return functional.mse_loss(given, true[:, None])
+
+    assert found(lambda: regresses(lambda given, true: keeps(loss_of(given, true)))) == {"memory::graphs-kept"}
+    assert found(lambda: regresses(loss_of)) == set()
+
+
+def reports(numbers: Callable[[torch.Tensor], list[object]]) -> None:
+    """An accuracy of the last batch alone."""
+    from sklearn.metrics import accuracy_score
+
+    inputs, labels, unseen, true = data()
+    model = nn.Linear(8, 2)
+    optimizer = adam(model)
+    for rows in batches():
+        step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
+    with torch.no_grad():
+        for batch, classes in DataLoader(TensorDataset(unseen, true), batch_size=20):
+            guesses = model(batch).argmax(dim=1)
+    accuracy_score(numbers(classes), numbers(guesses))
+
+
+@pytest.mark.parametrize("numbers", [torch.Tensor.tolist, lambda each: list(each.numpy()), list])
+def test_a_metric_is_given_lists_of_any_numbers(numbers: Callable[[torch.Tensor], list[object]]) -> None:
+    assert found(lambda: reports(numbers)) == {"metrics::rows-missing-or-repeated"}

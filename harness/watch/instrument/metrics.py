@@ -72,5 +72,10 @@ def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **mo
 def _listed(values: Any) -> list[Any]:
     if values is None or isinstance(values, Iterator):  # which is the script's to go through
         return []
-    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    found = values.tolist() if hasattr(values, "tolist") else [_plain(each) for each in values]
     return found if isinstance(found, list) else [found]
+
+
+def _plain(value: Any) -> Any:
+    """The number of an array or tensor without dimensions."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value

@@ -51,7 +51,8 @@ class GraphsKept(Check):
         if node is None:
             return
         for _ in range(DEPTH):
-            node = next((each for each, _ in node.next_functions if each is not None), node)
+            before = (each for each, _ in node.next_functions if each is not None and not hasattr(each, "variable"))
+            node = next(before, node)  # a parameter's own node lives as long as the parameter
         sentinel = _Sentinel()
         metadata: dict[Any, Any] = node.metadata  # type: ignore[assignment]
         metadata["harness"] = sentinel
