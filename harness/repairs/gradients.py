@@ -21,17 +21,30 @@ def not_cleared(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("gradients::lost")
 def lost(fault: Fault) -> Iterator[cst.Module]:
-    """Make a step for the last window; clear them after the step of their loop instead of before it.
+    """Make a step for the last window; go backward before the step of the same block; clear them after the step of
+    their loop instead of before it.
 
     What is cleared once an epoch is not moved: what the epoch's end leaves over would go into the next one.
     """
     source, statement = fault.source, fault.statement
     yield from _last_window(fault)
+    if "comes before the backward pass" in fault.finding.observed:
+        yield from _backward_before_step(fault)
+        return
     if source.calls(statement, "zero_grad") and isinstance(statement, cst.Expr):
         for step in optimizer_steps(source, fault.scope):
             later = source.first(step.call) > fault.line
             if later and source.enclosing(step.call, LOOPS) == source.enclosing(statement, LOOPS):
                 yield source.moved(statement, after=source.statement_of(step.call))
+
+
+def _backward_before_step(fault: Fault) -> Iterator[cst.Module]:
+    source = fault.source
+    for step in optimizer_steps(source, fault.scope):
+        made = source.statement_of(step.call)
+        beside = [source.unit(call)[0] for call in source.calls(fault.scope, "backward") if source.beside(call, made)]
+        if len(beside) == 1 and source.first(beside[0]) > source.first(made):
+            yield source.moved(beside[0], before=made)
 
 
 @repairs("gradients::left-over")

@@ -164,10 +164,13 @@ def times(source: Source, loop: cst.For) -> str | None:
     for call in source.calls(loop.iter, "range"):
         if len(call.args) == 1:
             return source.code(call.args[0].value)
-        if len(call.args) == 2 and source.code(call.args[0].value) == "1":  # range(1, n + 1)
-            last = call.args[1].value
-            if isinstance(last, cst.BinaryOperation) and source.code(last).endswith("+ 1"):
-                return source.code(last.left)
+        if len(call.args) != 2:
+            continue
+        first, last = source.code(call.args[0].value), call.args[1].value
+        if first == "0":
+            return source.code(last)
+        if first == "1" and isinstance(last, cst.BinaryOperation) and isinstance(last.operator, cst.Add):
+            return source.code(last.left) if source.code(last.right) == "1" else None  # range(1, n + 1)
     return None
 
 

@@ -56,9 +56,9 @@ def _softmaxes(source: Source, node: cst.CSTNode) -> list[cst.Call]:
 
 
 def _without_softmax(call: cst.Call) -> cst.BaseExpression:
-    """x of ``x.softmax(dim=-1)`` and of ``functional.softmax(x, dim=-1)``."""
+    """x of ``x.softmax(dim=-1)``, of ``functional.softmax(x, dim=-1)`` and of ``self.softmax(x)``."""
     of = receiver(call)
-    module = dotted(of).rpartition(".")[2] in ("torch", "F", "functional")
+    module = dotted(of).rpartition(".")[2] in ("torch", "F", "functional", "self") and call.args
     return call.args[0].value if of is None or module else of
 
 
@@ -86,8 +86,21 @@ def _model_without_softmax(source: Source) -> Iterator[cst.Module]:
     for function in source.all(source.module, cst.FunctionDef):
         if function.name.value == "forward":
             for returned in source.all(function, cst.Return):
-                if isinstance(call := returned.value, cst.Call) and call in _softmaxes(source, returned):
-                    yield source.replaced(call, source.code(_without_softmax(call)))
+                value = _returned(source, function, returned)
+                if isinstance(value, cst.Call) and value in _softmaxes(source, function):
+                    yield source.replaced(value, source.code(_without_softmax(value)))
+
+
+def _returned(source: Source, function: cst.FunctionDef, returned: cst.Return) -> cst.BaseExpression | None:
+    """What a function returns: an expression, or what its name was given last, beside it and read nowhere between."""
+    if not (name := dotted(returned.value)):
+        return returned.value
+    assigned = [each for each in source.all(function, cst.Assign) if name in targets(each)]
+    if not assigned or not source.beside(assigned[-1], returned):
+        return None
+    last = source.last(assigned[-1])
+    read = [each for each in source.all(function, cst.Name) if last < source.first(each) < source.first(returned)]
+    return None if name in {each.value for each in read} else assigned[-1].value
 
 
 @repairs("loss::of-another-batch")

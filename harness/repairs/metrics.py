@@ -41,9 +41,12 @@ def rows_missing_or_repeated(fault: Fault) -> Iterator[cst.Module]:
     source, statement = fault.source, fault.statement
     read = {each.value for each in source.all(statement, cst.Name)}
     for loop in source.enclosing(statement, LOOPS):
-        for assign in _siblings_before(source, loop):
-            if read & set(targets(assign)) and _is_empty(source, assign):
-                yield source.moved(assign, before=_first_use(source, loop, targets(assign)))
+        empty = [
+            each for each in _siblings_before(source, loop) if read & set(targets(each)) and _is_empty(source, each)
+        ]
+        if empty:
+            names = [name for each in empty for name in targets(each)]
+            yield source.moved(*empty, before=_first_use(source, loop, names))
     for above in _siblings_before(source, statement)[-1:]:
         if isinstance(above, cst.For) and source.calls(statement, "add_batch", "add", "update"):
             yield source.moved(statement, after=source.body(above)[-1])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from harness.repairs.repair import Fault, repairs
-from harness.repairs.source import LOOPS, Source, dotted, receiver, targets
+from harness.repairs.source import LOOPS, Source, called, dotted, receiver, targets
 
 
 @repairs("optimizer::holds-another-model")
@@ -18,7 +19,7 @@ def holds_another_model(fault: Fault) -> Iterator[cst.Module]:
     of |= {name.value for name in source.all(statement, cst.Name)}
     for other in reversed(source.all(fault.scope, cst.Assign)):
         later = source.first(other) > source.last(statement)
-        if later and of & set(targets(other)) and source.unit(other)[1] is source.unit(statement)[1]:
+        if later and of & set(targets(other)) and source.beside(other, statement):
             yield source.moved(statement, after=other)
 
 
@@ -43,8 +44,9 @@ def made_again(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("optimizer::missing-parameters")
 def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
-    """Give it the parameters of the whole model; register the modules that a list keeps."""
+    """Give it the parameters of the whole model, or of the second one too; register the modules that a list keeps."""
     source = fault.source
+    yield from _second_model(fault)
     for call in source.calls(source.module, "parameters"):
         of = receiver(call)
         within = source.statement_of(call)
@@ -59,6 +61,27 @@ def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
         )
         if module:
             yield source.replaced(value, f"{module.rpartition('.')[0]}.ModuleList({source.code(value)})")
+
+
+def _second_model(fault: Fault) -> Iterator[cst.Module]:
+    """Where one variable is a model of the class that is said, and the optimizer has all parameters of another one."""
+    source, statement = fault.source, fault.statement
+    of = re.search(r" of (\w+) get gradients", fault.finding.observed)
+    made = [
+        targets(each)[0]
+        for each in source.all(fault.scope, cst.Assign)
+        if of and _class_made(each.value) == of.group(1)
+    ]
+    given = [each for each in source.calls(statement, "parameters") if isinstance(source.parent(each), cst.Arg)]
+    if len(made) == len(given) == 1 and made[0] and dotted(receiver(given[0])).partition(".")[0] != made[0]:
+        yield source.replaced(given[0], f"[*{source.code(given[0])}, *{made[0]}.parameters()]")
+
+
+def _class_made(value: cst.BaseExpression) -> str:
+    """Net of ``Net(3)`` and of ``Net(3).to(device)``."""
+    while isinstance(value, cst.Call) and isinstance(inner := receiver(value), cst.Call):
+        value = inner
+    return called(value) if isinstance(value, cst.Call) else ""
 
 
 def _makes_one(source: Source, statement: cst.CSTNode) -> bool:

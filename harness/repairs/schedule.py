@@ -23,12 +23,13 @@ LENGTHS = ("num_training_steps", "total_steps", "T_max", "total_iters")
 
 @repairs("schedule::stepped-before-update")
 def stepped_before_update(fault: Fault) -> Iterator[cst.Module]:
-    """Step it after the optimizer."""
+    """Step it after the optimizer, or after the loop beside it in which the optimizer steps."""
     source = fault.source
     for call in _scheduler_steps(source):
         for step in optimizer_steps(source, source.scope(call)):
             if source.first(step.call) > source.first(call):
-                yield source.moved(source.statement_of(call), after=source.statement_of(step.call))
+                loop = next((each for each in source.enclosing(step.call, LOOPS) if source.beside(each, call)), None)
+                yield source.moved(source.statement_of(call), after=loop or source.statement_of(step.call))
 
 
 @repairs("schedule::stepped-in-wrong-unit")
@@ -38,10 +39,12 @@ def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
     steps = _scheduler_steps(source)
     for call in steps:
         statement, loops = source.statement_of(call), source.enclosing(call, LOOPS)
-        if len(loops) > 1:
-            yield source.moved(statement, after=loops[0])
-        for step in optimizer_steps(source, source.scope(call)):
-            if not _stand_together(source, call, step.call):
+        updates = optimizer_steps(source, source.scope(call))
+        beside = any(source.beside(call, step.call) for step in updates)
+        if len(loops) > 1 or (loops and beside and isinstance(source.scope(call), cst.FunctionDef)):
+            yield source.moved(statement, after=loops[0])  # of a function, which the loop over epochs calls
+        for step in updates:
+            if not source.beside(call, step.call):
                 yield source.moved(statement, after=source.statement_of(step.call))
     if "never stepped" not in fault.finding.observed:
         return
@@ -55,10 +58,6 @@ def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
 
 def _scheduler_steps(source: Source) -> list[cst.Call]:
     return [call for call in source.calls(source.module, "step") if is_scheduler_step(source, call)]
-
-
-def _stand_together(source: Source, one: cst.Call, other: cst.Call) -> bool:
-    return source.unit(source.statement_of(one))[1] is source.unit(source.statement_of(other))[1]
 
 
 def _reads(source: Source, scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool:
@@ -88,17 +87,13 @@ def drives_another_optimizer(fault: Fault) -> Iterator[cst.Module]:
     for other in reversed(source.all(fault.scope, cst.Assign)):
         later = source.first(other) > source.last(statement)
         read = {each.value for each in source.all(statement, cst.Name)}
-        if later and read & set(targets(other)) & set(names) and _same_block(source, other, statement):
+        if later and read & set(targets(other)) & set(names) and source.beside(other, statement):
             yield source.moved(statement, after=other)
     for call in source.calls(statement)[:1]:
         given = argument(call, "optimizer", 0)
         if given is not None and (isinstance(given.value, cst.Call) or is_optimizer(source, dotted(given.value))):
             for name in dict.fromkeys(names):
                 yield source.replaced(given.value, name)
-
-
-def _same_block(source: Source, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    return source.unit(one)[1] is source.unit(other)[1]
 
 
 @repairs("schedule::plateau-wrong-mode")

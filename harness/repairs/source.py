@@ -122,6 +122,10 @@ class Source:
             node = parent
         raise ValueError("a module stands in no block")
 
+    def beside(self, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+        """Whether they stand in the same block."""
+        return self.unit(one)[1] is self.unit(other)[1]
+
     # Edits
 
     def edited(self, changes: Mapping[cst.CSTNode, Sequence[Change]]) -> cst.Module:
@@ -194,16 +198,21 @@ class Source:
         return self.edited(self.removal(statement))
 
     def moved(
-        self, statement: cst.CSTNode, *, before: cst.CSTNode | None = None, after: cst.CSTNode | None = None
+        self, *statements: cst.CSTNode, before: cst.CSTNode | None = None, after: cst.CSTNode | None = None
     ) -> cst.Module:
-        """With a statement before or after another one, with its comments."""
-        unit, _ = self.unit(statement)
+        """With statements before or after another one, with their comments."""
         target, block = self.unit(before or after)  # type: ignore[arg-type]
-        if isinstance(unit, cst.BaseSmallStatement):
-            unit = cst.SimpleStatementLine([unit.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
-        changes = self.removal(statement)
-        bare = unit.with_changes(leading_lines=_blank_and_rest(unit)[1])
-        changes.setdefault(target, []).append(_beside(self._fitting(bare, block), before=before is not None))
+        changes: dict[cst.CSTNode, list[Change]] = {}
+        lines = []
+        for statement in statements:
+            unit, _ = self.unit(statement)
+            if isinstance(unit, cst.BaseSmallStatement):
+                unit = cst.SimpleStatementLine([unit.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+            bare = unit.with_changes(leading_lines=_blank_and_rest(unit)[1])
+            for node, made in self.removal(statement).items():
+                changes.setdefault(node, []).extend(made)
+            lines.append(self._fitting(bare, block))
+        changes.setdefault(target, []).append(_beside(*lines, before=before is not None))
         return self.edited(changes)
 
     def _fitting(self, line: cst.CSTNode, block: cst.CSTNode) -> cst.CSTNode:
@@ -241,15 +250,16 @@ def _blank_and_rest(node: cst.CSTNode) -> tuple[list[cst.EmptyLine], list[cst.Em
     return lines[:blank], lines[blank:]
 
 
-def _beside(new: cst.CSTNode, *, before: bool) -> Change:
+def _beside(*new: cst.CSTNode, before: bool) -> Change:
     def change(node: Any) -> Any:
         if not before:
-            return cst.FlattenSentinel([node, new])
+            return cst.FlattenSentinel([node, *new])
         blank, rest = _blank_and_rest(node)
-        if not blank or not hasattr(new, "leading_lines"):
-            return cst.FlattenSentinel([new, node])
-        above = new.with_changes(leading_lines=(*blank, *new.leading_lines))
-        return cst.FlattenSentinel([above, node.with_changes(leading_lines=rest)])
+        first: Any = new[0]
+        if not blank or not hasattr(first, "leading_lines"):
+            return cst.FlattenSentinel([*new, node])
+        above = first.with_changes(leading_lines=(*blank, *first.leading_lines))
+        return cst.FlattenSentinel([above, *new[1:], node.with_changes(leading_lines=rest)])
 
     return change
 

@@ -879,6 +879,176 @@ EDITS = [
         model(x)
         """,
     ),
+    Edit(
+        "gradients::lost",
+        "zero_grad",
+        """
+        for x in range(60):
+            loss = criterion(model(x), y)
+
+            opt.zero_grad()
+            opt.step()
+            loss.backward()  # at last
+            print(x)
+        """,
+        """
+        for x in range(60):
+            loss = criterion(model(x), y)
+
+            opt.zero_grad()
+            loss.backward()  # at last
+            opt.step()
+            print(x)
+        """,
+        "all of them are empty: optimizer.step() comes before the backward pass",
+    ),
+    Edit(
+        "loss::not-raw-logits",
+        "criterion",
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                x = torch.relu(self.one(x))
+                x = F.softmax(self.two(x), dim=1)  # classes
+
+                return x
+
+        loss = criterion(Net()(x), y)
+        """,
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                x = torch.relu(self.one(x))
+                x = self.two(x)  # classes
+
+                return x
+
+        loss = criterion(Net()(x), y)
+        """,
+    ),
+    Edit(
+        "loss::not-raw-logits",
+        "criterion",
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return self.softmax(self.head(x))
+
+        loss = criterion(Net()(x), y)
+        """,
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return self.head(x)
+
+        loss = criterion(Net()(x), y)
+        """,
+    ),
+    Edit(
+        "metrics::rows-missing-or-repeated",
+        "f1_score",
+        """
+        guesses = []
+        truth = []  # of the rows
+        for epoch in range(2):
+            train(model)
+            for x, y in loader:
+                guesses += model(x).argmax(1).tolist()
+                truth += y.tolist()
+            print(f1_score(truth, guesses))
+        """,
+        """
+        for epoch in range(2):
+            train(model)
+            guesses = []
+            truth = []  # of the rows
+            for x, y in loader:
+                guesses += model(x).argmax(1).tolist()
+                truth += y.tolist()
+            print(f1_score(truth, guesses))
+        """,
+    ),
+    Edit(
+        "optimizer::missing-parameters",
+        "Adam",
+        """
+        reader = Reader(8).to(device)
+        writer = Writer(8).to(device)
+        optimizer = Adam(writer.parameters(), lr=0.1)
+        """,
+        """
+        reader = Reader(8).to(device)
+        writer = Writer(8).to(device)
+        optimizer = Adam([*writer.parameters(), *reader.parameters()], lr=0.1)
+        """,
+        "rnn.weight, rnn.bias of Reader get gradients and are in none",
+    ),
+    Edit(
+        "schedule::stepped-before-update",
+        "sched.step",
+        """
+        sched = StepLR(opt, 3)
+        for epoch in range(8):
+            sched.step()
+            for x in loader:
+                loss.backward()
+                opt.step()
+            print(epoch)
+        """,
+        """
+        sched = StepLR(opt, 3)
+        for epoch in range(8):
+            for x in loader:
+                loss.backward()
+                opt.step()
+            sched.step()
+            print(epoch)
+        """,
+    ),
+    Edit(
+        "schedule::stepped-in-wrong-unit",
+        "sched.step",
+        """
+        sched = CosineAnnealingLR(opt, T_max=epochs)
+        def one_epoch():
+            for x in loader:
+                loss.backward()
+                opt.step()
+                sched.step()
+        for epoch in range(epochs):
+            one_epoch()
+        """,
+        """
+        sched = CosineAnnealingLR(opt, T_max=epochs)
+        def one_epoch():
+            for x in loader:
+                loss.backward()
+                opt.step()
+            sched.step()
+        for epoch in range(epochs):
+            one_epoch()
+        """,
+        "CosineAnnealingLR: it is over after 3 of 30 steps",
+    ),
+    Edit(
+        "schedule::wrong-length",
+        "LinearLR",
+        """
+        steps = len(loader)
+        schedule = LinearLR(optimizer, total_iters=steps)
+        for epoch in range(0, epochs):
+            for batch in loader:
+                train(batch)
+        """,
+        """
+        steps = len(loader)
+        schedule = LinearLR(optimizer, total_iters=epochs * steps)
+        for epoch in range(0, epochs):
+            for batch in loader:
+                train(batch)
+        """,
+        "LinearLR: it is over after 8 of 24 steps",
+    ),
 ]
 
 
@@ -929,6 +1099,27 @@ def test_a_shuffled_loader_drops_its_last_batch_on_purpose() -> None:
 def test_probabilities_that_somebody_reads_stay(line: str) -> None:
     text = f"model = nn.Sequential(a, nn.Softmax(-1))\nloss = criterion(model(x), y)\np = model(x)\n{line}\n"
     assert edits("loss::not-raw-logits", "criterion", text) == []
+
+
+def test_a_softmax_that_is_read_before_it_is_returned_stays() -> None:
+    text = (
+        "def forward(self, x):\n    p = F.softmax(x, -1)\n    self.seen = p\n    return p\nloss = criterion(model(x))\n"
+    )
+    assert edits("loss::not-raw-logits", "criterion", text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model = Whole(Reader())\noptimizer = Adam(model.writer.parameters())\n",
+        "one = Reader()\ntwo = Reader()\noptimizer = Adam(writer.parameters())\n",
+        "reader = Reader()\noptimizer = Adam(reader.head.parameters())\n",
+        "reader = Reader()\noptimizer = Adam([{'params': writer.parameters()}])\n",
+    ],
+)
+def test_parameters_of_a_second_model_are_those_of_one_variable(text: str) -> None:
+    tried = edits("optimizer::missing-parameters", "Adam", text, "a.weight of Reader get gradients and are in none")
+    assert not [each for each in tried if "*" in each]
 
 
 def test_encodings_and_byte_order_marks_stay() -> None:
