@@ -440,6 +440,12 @@ class TrainerMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class OptimizerMade(Event):
+    handler = "on_optimizer_made"
+    optimizer: Optimizer
+
+
+@dataclass(frozen=True, eq=False)
 class End(Event):
     """The loop is over, or was ended: what can only be said at the end is said now."""
 
@@ -492,6 +498,7 @@ class Listener:
     def on_encode(self, event: Encode) -> None: ...
     def on_dataset_made(self, event: DatasetMade) -> None: ...
     def on_trainer_made(self, event: TrainerMade) -> None: ...
+    def on_optimizer_made(self, event: OptimizerMade) -> None: ...
     def on_end(self, event: End) -> None: ...
 
 

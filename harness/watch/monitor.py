@@ -31,6 +31,7 @@ from harness.watch.events import (
     InnerForward,
     Listener,
     LossCall,
+    OptimizerMade,
     Pass,
     PassBegins,
     PassEnds,
@@ -395,6 +396,7 @@ class Monitor:
             made = self.locator.shown(stack[0]) if stack else None
             self.optimizer_made_at = [made]
             self.optimizers[optimizer] = OptimizerSeen(made=made, stack=stack, thread=threading.get_ident())
+            self.emit(OptimizerMade(optimizer))
 
     def step_begins(self, optimizer: Optimizer) -> None:
         if self.in_step is not None:

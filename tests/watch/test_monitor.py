@@ -732,6 +732,19 @@ def test_checkpointing_in_a_backward_pass_is_no_call_of_its_own() -> None:
     assert calls == [1, 2]
 
 
+def test_an_optimizer_is_told_of_when_it_is_made() -> None:
+    made: list[str] = []
+    tells = a_check("Tells", on_optimizer_made=lambda self, event: made.append(type(event.optimizer).__name__))
+
+    def run() -> None:
+        model = nn.Linear(2, 2)
+        update(model, torch.optim.SGD(model.parameters(), lr=0.01))
+        torch.optim.AdamW(model.parameters())
+
+    watched(tells, run=run)
+    assert made == ["SGD", "AdamW"]
+
+
 def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
     """A script that catches everything goes on; every further step ends it again, and none is looked at."""
     from harness.watch.monitor import UpdateLimitReached
