@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch
 
+from harness.compare.names import Modules, Names, class_of
 from harness.resume.attempt import differing
 from harness.resume.journal import Digests, Journal, Update
 from harness.watch.facts.batches import tensors_in
@@ -126,43 +127,51 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, st
 # What the runs are given
 
 
-def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept]) -> Iterator[Difference]:
-    """The differences in model, settings and data; ``kept`` is of update 1."""
+def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept], names: Names | None) -> Iterator[Difference]:
+    """The differences in model, settings and data; ``kept`` is of update 1, ``names`` as :func:`matched` has them."""
     a, b = journals
-    yield from _models(a.updates[0], b.updates[0], *kept)
+    yield from _models(*kept, names)
+    yield from _trained(a, b)
     yield from _options(a, b)
     yield from _batches(a, b)
 
 
-def _models(a: Update, b: Update, kept_a: Kept, kept_b: Kept) -> Iterator[Difference]:
-    yield from _modules(1, kept_a, kept_b)
-    yield from _weights(a, b, kept_a["weights"], kept_b["weights"])
-    for name, one in kept_a["kernels"].items():
-        if one != (other := kept_b["kernels"].get(name, "none")):
+def _models(a: Kept, b: Kept, names: Names | None) -> Iterator[Difference]:
+    yield from _modules(1, a, b, names)
+    yield from _weights(a["weights"], b["weights"])
+    for name, one in a["kernels"].items():
+        if one != (other := b["kernels"].get(name, "none")):
             yield Difference(KERNEL, "model", 1, name, (one, other))
 
 
-def _modules(update: int, a: Kept, b: Kept) -> Iterator[Difference]:
-    """Modules that say something else of themselves, three at most."""
-    modules_a, modules_b = a["modules"], b["modules"]
-    names = [name for name in modules_a if modules_a[name] != modules_b.get(name)]
-    names += [name for name in modules_b if name not in modules_a]
-    for name in names[:3]:
-        one, other = modules_a.get(name, "none"), modules_b.get(name, "none")
-        only_numbers = re.sub(NUMBER, "", one) == re.sub(NUMBER, "", other)
-        sized = one.startswith(("Linear", "Embedding", "Conv"))  # what differs there is a shape
-        yield Difference(
-            HYPER if only_numbers and not sized else OTHER,
-            "model",
-            update,
-            f"module {name or 'the model'}",
-            (one, other),
-        )
+def _modules(update: int, a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+    """Modules that say something else of themselves, three at most. Another class, and a module that one side lacks,
+    need not compute anything else: these only count where the tensors are others too."""
+    modules = Modules.paired(a["modules"], b["modules"], names or {})
+    beside = [(name, says, b["beside"].get(name, says)) for name, says in a["beside"].items()]
+    others = [each for each in modules.pairs + beside if each[1] != each[2]]
+    if names is None:
+        others += modules.only
+    else:
+        others = [each for each in others if class_of(each[1]) == class_of(each[2])]
+    return [_module(update, *each) for each in others][:3]
 
 
-def _weights(
-    a: Update, b: Update, weights_a: Mapping[str, torch.Tensor], weights_b: Mapping[str, torch.Tensor]
-) -> Iterator[Difference]:
+def _classes(a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+    """The innermost modules of another class, or that one side lacks: what may be why the forward pass is another."""
+    modules = Modules.paired(a["modules"], b["modules"], names or {})
+    others = [each for each in modules.pairs if class_of(each[1]) != class_of(each[2])] + modules.only
+    return [_module(1, *each) for each in others if each[0] in modules.innermost][:3]
+
+
+def _module(update: int, name: str, one: str, other: str) -> Difference:
+    only_numbers = re.sub(NUMBER, "", one) == re.sub(NUMBER, "", other)
+    sized = one.startswith(("Linear", "Embedding", "Conv"))  # what differs there is a shape
+    cause = HYPER if only_numbers and not sized else OTHER
+    return Difference(cause, "model", update, f"module {name or 'the model'}", (one, other))
+
+
+def _weights(weights_a: Mapping[str, torch.Tensor], weights_b: Mapping[str, torch.Tensor]) -> Iterator[Difference]:
     common = [name for name in weights_a if name in weights_b]
     only = [name for name in {**weights_a, **weights_b} if name not in common]
     if only:
@@ -179,10 +188,27 @@ def _weights(
     if others := [name for name, each in gaps.items() if each.size]:
         worst = max(gaps.values(), key=lambda each: each.size)
         yield Difference(INITIAL, "model", 1, "the first weights", (), tuple(others), worst.size, worst.rounding)
-    trained = [{name for name in each.gradients if name in common} for each in (a, b)]
-    if frozen := sorted(trained[0] ^ trained[1]):
-        one_count, other_count = (f"{len(each)} tensors" for each in trained)
-        yield Difference(OTHER, "model", 1, "what is trained", (one_count, other_count), tuple(frozen))
+
+
+def _trained(a: Journal, b: Journal) -> Iterator[Difference]:
+    """The first update that only one side lets change a tensor which then comes to differ."""
+    for one, other in zip(a.updates, b.updates, strict=False):
+        trained = [
+            {name for name in each.trained if name in {*one.weights} & {*other.weights}} for each in (one, other)
+        ]
+        only = trained[0] ^ trained[1]
+        if any(only & set(differing(*after)) for after in _weights_after(a, b, one.at)):
+            counts = f"{len(trained[0])} tensors", f"{len(trained[1])} tensors"
+            yield Difference(OTHER, "model", one.at, "what is trained", counts, tuple(sorted(only)))
+            return
+
+
+def _weights_after(a: Journal, b: Journal, update: int) -> Iterator[tuple[Digests, Digests]]:
+    """The weights of both sides after that update, after the one that follows, and so on."""
+    for one, other in zip(a.updates[update:], b.updates[update:], strict=False):
+        yield one.weights, other.weights
+    if a.end is not None and b.end is not None and len(a.updates) == len(b.updates):
+        yield a.end.weights, b.end.weights
 
 
 def _options(a: Journal, b: Journal) -> Iterator[Difference]:
@@ -219,28 +245,52 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
             return
         rows = [[row for batch in each.batches for row in batch.rows] for each in (one, other)]
         if rows[0] != rows[1]:
-            yield _rows(one, rows, a, b)
+            yield _rows(one, other, rows, a, b)
             return
         if [batch.content for batch in one.batches] != [batch.content for batch in other.batches]:
-            elsewhere = {row for update in a.updates for batch in update.batches for row in batch.rows_hold}
-            exchanged = {row for batch in other.batches for row in batch.rows_hold} <= elsewhere
-            moved = exchanged and [each.rows_hold for each in one.batches] != [each.rows_hold for each in other.batches]
-            if moved:
+            if _moved(a, b):
                 yield Difference(ORDER, "rows", one.at, "which row is at which place")
             else:
-                yield Difference(OTHER, "content", one.at, "what the same rows hold")
+                yield _drawn(one, other, Difference(OTHER, "content", one.at, "what the same rows hold"))
             return
 
 
-def _rows(update: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Journal) -> Difference:
+def _moved(a: Journal, b: Journal) -> bool:
+    """Whether a row of B is another place's of A. What is at several places of one side says nothing."""
+    places: list[dict[str, set[str | int]]] = []
+    for journal in (a, b):
+        found: dict[str, set[str | int]] = {}
+        for batch in (each for update in journal.updates for each in update.batches):
+            for row, holds in zip(batch.rows, batch.rows_hold, strict=False):
+                found.setdefault(holds, set()).add(row)
+        places.append(found)
+    both = places[0].keys() & places[1].keys()
+    return any(
+        len(places[0][each]) == len(places[1][each]) == 1 and places[0][each] != places[1][each] for each in both
+    )
+
+
+def _drawn(one: Update, other: Update, found: Difference) -> Difference:
+    """What is given, with random numbers for its cause where these were others before, and are drawn on both sides."""
+    generators = [
+        name
+        for name, begun in one.begun.items()
+        if begun != other.begun.get(name, begun)
+        and begun != one.random.get(name)
+        and other.begun[name] != other.random.get(name)
+    ]
+    if not generators:
+        return found
+    return replace(found, cause=RANDOM, what=f"{found.what}, with other random numbers of {' and '.join(generators)}")
+
+
+def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Journal) -> Difference:
     """Whether the rows are the same in another order, or others."""
     all_a, all_b = (Counter(row for u in each.updates for batch in u.batches for row in batch.rows) for each in (a, b))
     common = sum((all_a & all_b).values())
     if common or isinstance(rows[0][0], int):
-        return Difference(
-            ORDER, "rows", update.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6]))
-        )
-    return Difference(OTHER, "content", update.at, "the rows, of which none is among the other's,")
+        return Difference(ORDER, "rows", one.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6])))
+    return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which none is among the other's"))
 
 
 # What the runs compute
@@ -248,29 +298,39 @@ def _rows(update: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Jo
 
 def parting(a: Journal, b: Journal, most: int) -> int | None:
     """The first of the first ``most`` updates that computes something else."""
-    pairs = list(zip(a.updates, b.updates, strict=False))
-    for number, (one, other) in enumerate(pairs[:most]):
-        same = one.losses == other.losses and one.gradients == other.gradients
-        same = same and not _apart(one, one.weights, other.weights)
-        if number + 1 < len(pairs):
-            following, others = pairs[number + 1]
-            same = same and not _apart(one, following.weights, others.weights)
-        elif a.end is not None and b.end is not None and len(a.updates) == len(b.updates):
-            same = same and not _apart(one, a.end.weights, b.end.weights)
-        if not same:
+    for one, other in list(zip(a.updates, b.updates, strict=False))[:most]:
+        if (
+            one.losses != other.losses
+            or differing(one.gradients, other.gradients)
+            or _apart(one, other, one.weights, other.weights)
+            or afterwards(a, b, one.at)
+        ):
             return one.at
     return None
 
 
-def _apart(update: Update, one: Digests, other: Digests) -> bool:
-    """Whether trained tensors differ; buffers are those after the update's forward pass, whatever it is made from."""
-    return any(name in update.gradients for name in differing(one, other))
+def afterwards(a: Journal, b: Journal, update: int) -> list[str]:
+    """The trained tensors that are not the same after an update."""
+    one, other = a.updates[update - 1], b.updates[update - 1]
+    return [name for after in [*_weights_after(a, b, update)][:1] for name in _apart(one, other, *after)]
 
 
-def computed(one: Update, other: Update, a: Kept, b: Kept) -> tuple[list[Difference], list[str]]:
+def _apart(one: Update, other: Update, weights: Digests, others: Digests) -> list[str]:
+    """Trained tensors that differ; buffers are those after the update's forward pass, whatever it is made from."""
+    return [name for name in differing(weights, others) if name in one.gradients or name in other.gradients]
+
+
+def computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
     """The differences in one update that its rows and weights do not explain, and what was found equal on the way."""
+    found, equal = _computed(one, other, a, b, names)
+    if one.at == 1 and any((each.rung, each.cause) == ("forward", OTHER) for each in found):
+        found = _classes(a, b, names) or found
+    return found, equal
+
+
+def _computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
     update = one.at
-    settings = list(_modules(update, a, b))
+    settings = _modules(update, a, b, names)
     if a["training"] != b["training"]:
         modes = str(a["training"]), str(b["training"])
         settings.append(Difference(OTHER, "model", update, "training mode", modes))
@@ -286,15 +346,30 @@ def computed(one: Update, other: Update, a: Kept, b: Kept) -> tuple[list[Differe
     inputs_a, inputs_b = (dict(tensors_in([each["args"], each["kwargs"]])) for each in (a, b))
     if fed := _tensors(update, "content", "what the model is given", inputs_a, inputs_b):
         equal = _equal("inputs", with_given) if b.get("given") is not None else []
-        return [replace(fed, cause=OTHER, tensors=())], equal
+        return [_drawn(one, other, replace(fed, cause=OTHER, tensors=()))], equal
     found = _forward(update, a["calls"], b["calls"])
     if found is None:
         return _after_forward(update, one, other, a, b), ["the forward pass: bit for bit"]
-    drawn_otherwise = not torch.equal(a["random"], b["random"]) and b.get("given") is not None
-    if drawn_otherwise and (equal := _equal("random numbers", with_given)):
+    others = [name for name in a["drawn"] if name in b["drawn"] and a["random"][name] != b["random"][name]]
+    named = _numbered(b.get("given") or [])
+    covered = _forward(update, [each for each in a["calls"] if (each[0] or each[1], 0) in named], b["calls"])
+    if others and covered == found and (equal := _equal("random numbers", with_given)):
         drawn = Difference(RANDOM, "random", update, f"the random numbers in {found.what}", (), (), found.size)
         return [drawn] if with_given is None else [drawn, with_given], equal
     return [found], []
+
+
+def elsewhere(a: Journal, b: Journal, update: int) -> Difference:
+    """What differs in an update, or after its step, of which nothing was seen in what was kept of it."""
+    one, other = a.updates[update - 1], b.updates[update - 1]
+    if one.losses != other.losses:
+        return Difference(OTHER, "loss", update, "a loss")
+    if names := differing(one.gradients, other.gradients):
+        return Difference(OTHER, "gradients", update, "the gradients at the step", (), tuple(names))
+    if names := _apart(one, other, one.weights, other.weights):
+        return Difference(OTHER, "model", update, "the weights", (), tuple(names))
+    what = "what becomes of the weights after the step"
+    return Difference(OTHER, "step", update, what, (), tuple(afterwards(a, b, update)))
 
 
 def unexplained(given: Sequence[Difference], computed: Sequence[Difference]) -> list[Difference]:
@@ -356,6 +431,9 @@ def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[tor
 
 def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) -> list[Difference]:
     """The loss, the gradients, what becomes of them before the step, the step: the first of them that differs."""
+    if one.losses != other.losses and (untrained := differing(one.others, other.others)):
+        cause = INITIAL if update == 1 else OTHER
+        return [Difference(cause, "model", update, f"the weights of {untrained[0]}, which is not trained")]
     if one.losses != other.losses and "losses" in a and "losses" in b:
         return [_numbers(update, "the loss", torch.stack(a["losses"]), torch.stack(b["losses"]))]
     steps: tuple[tuple[str, Rung, str], ...] = (
@@ -366,10 +444,10 @@ def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) ->
     for key, rung, what in steps:
         found = _tensors(update, rung, what, a.get(key, {}), b.get(key, {}))
         if found is not None and key == "gradients":
-            one_factor, other_factor = (_factor(each["gradients of backward"], each["gradients"]) for each in (a, b))
-            if one_factor and other_factor:
-                factors = f"times {one_factor:.4g}", f"times {other_factor:.4g}"
-                return [Difference(HYPER, rung, update, "what becomes of the gradients before the step", factors)]
+            became = [_became(each["gradients of backward"], each["gradients"]) for each in (a, b)]
+            if became[0] and became[1]:
+                what = "what becomes of the gradients before the step"
+                return [Difference(HYPER, rung, update, what, (became[0], became[1]))]
         if found is not None:
             return [found]
     return []
@@ -397,6 +475,16 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
         _listed([f"{value:.6g}" for value in b.flatten().tolist()]),
     )
     return Difference(cause, "loss", update, what, shown, (), apart.size, apart.rounding)
+
+
+def _became(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
+    """How gradients were clipped; None where something else was done to them."""
+    if factor := _factor(before, after):
+        return f"times {factor:.4g}"
+    most = max((float(each.abs().max()) for each in after.values() if each.numel()), default=0.0)
+    if before.keys() == after.keys() and all(torch.equal(before[k].clamp(-most, most), after[k]) for k in before):
+        return f"cut off at {most:.4g}"
+    return None
 
 
 def _factor(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> float | None:

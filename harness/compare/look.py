@@ -6,15 +6,19 @@ The file is one that torch loads with ``weights_only``: tensors, numbers, words,
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from harness.compare.names import matched
 from harness.fingerprint import fingerprint
+from harness.resume.digests import named_models, named_tensors
 from harness.resume.orders import Keep
 from harness.resume.recorder import Onlooker, Recording
 from harness.torch_objects import is_dense, unchanged_random_state
@@ -40,11 +44,13 @@ class Look(Onlooker):
 
     def __init__(self, monitor: Monitor, recording: Recording, keep: Keep) -> None:
         self.monitor, self._recording, self._keep = monitor, recording, keep
+        self._recorder = next(each for each in recording.recorders if each.monitor is monitor)
         self._models: list[nn.Module] = []
+        """Those that were called in the update that is kept."""
         self._calls: list[tuple[nn.Module, list[torch.Tensor]]] = []
         self._bytes = self._depth = 0
-        self._before: dict[int, dict[str, torch.Tensor]] = {}
-        """The tensors of models before they were called, by their ``id``."""
+        self._before: dict[int, torch.Tensor] = {}
+        """Copies of the tensors of models before they were called, by the ``id`` of the tensor."""
         self._kept: dict[str, Any] = {}
         self._handles: list[Any] = []
         if keep.update == 1:
@@ -64,10 +70,11 @@ class Look(Onlooker):
         self._depth += 1
         if self._depth > 1 or not torch.is_grad_enabled() or self.monitor.is_suspended:
             return
-        if id(module) not in self._before:
-            self._before[id(module)] = _tensors(module)
+        for tensor in named_tensors([module]).values():
+            if id(tensor) not in self._before:
+                self._before[id(tensor)] = tensor.detach().clone()
         if "random" not in self._kept:
-            self._kept["random"] = torch.get_rng_state()
+            self._kept["random"] = _random_states()
             self._kept["autocast"] = _autocast()
 
     def _called(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -82,10 +89,14 @@ class Look(Onlooker):
             return
         first, kept = not self._models, self._kept
         self._models.append(event.model)
-        kept["weights"] = self._named_tensors(self._before)
-        kept["modules"] = {name: _says(module) for name, module in self._modules()}
+        tensors = self._recorder.tensors()
+        kept["weights"] = {name: self._before[id(each)] for name, each in tensors.items() if id(each) in self._before}
+        called = {id(module) for model in self._models for module in model.modules()}
+        kept["modules"] = {name: _says(module) for name, module in self._modules() if id(module) in called}
         if not first:
             return
+        own = {id(tensor) for tensor in named_tensors([event.model]).values()}
+        kept["model"] = [name for name, each in tensors.items() if id(each) in own]
         kept["training"] = event.model.training
         kept["kernels"] = {**_kernels(event.model), "autocast": kept.pop("autocast", "none")}
         kept["fingerprint"] = fingerprint(_device(event.model).type)
@@ -96,14 +107,17 @@ class Look(Onlooker):
     def _with_given(self, model: nn.Module, other: Mapping[str, Any]) -> Calls | None:
         """What the model's modules give with the other start's rows, weights and random numbers; None where it cannot
         be called with them."""
-        own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        weights = {name: tensor for name, tensor in other["weights"].items() if name in own}
-        if other["args"] is None or other["kwargs"] is None or any(weights[k].shape != own[k].shape for k in weights):
+        own = named_tensors([model])
+        theirs = {name: other["weights"][name] for name in other["model"]}
+        names = matched(theirs, own)
+        if names is None or other["args"] is None or other["kwargs"] is None:
             return None
-        weights = {name: tensor.to(own[name]) for name, tensor in weights.items()}
+        weights = {name: theirs[named].to(own[name]) for name, named in names.items()}
+        if any(weights[name].shape != own[name].shape for name in own):
+            return None
         before, self._calls = self._calls, []
         with self.monitor.suspended(), unchanged_random_state():
-            torch.set_rng_state(other["random"])
+            _set_random_states(other["random"])
             try:
                 torch.func.functional_call(model, weights, tuple(other["args"]), other["kwargs"])
                 return self._named(self._calls)
@@ -112,13 +126,8 @@ class Look(Onlooker):
             finally:
                 self._calls = before
 
-    def _named_models(self) -> Iterator[tuple[str, nn.Module]]:
-        """What stands before the names in each model: the class, but for the first."""
-        for number, model in enumerate(self._models):
-            yield f"{type(model).__name__} {number + 1}." if number else "", model
-
     def _modules(self) -> Iterator[tuple[str, nn.Module]]:
-        for before, model in self._named_models():
+        for before, model in named_models(self._recorder.models):
             for name, module in model.named_modules(remove_duplicate=False):
                 yield before + name, module
 
@@ -126,27 +135,21 @@ class Look(Onlooker):
         names = {id(module): name for name, module in reversed(list(self._modules()))}
         return [(names.get(id(each), ""), type(each).__name__, tensors) for each, tensors in calls]
 
-    def _named_tensors(self, of: Mapping[int, dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """Parameters and buffers of all models, by the models' ``id``."""
-        return {
-            before + name: tensor
-            for before, model in self._named_models()
-            for name, tensor in of.get(id(model), {}).items()
-        }
-
     def _gradients(self, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        return {
-            before + name: parameter.grad.detach() / scale
-            for before, model in self._named_models()
-            for name, parameter in model.named_parameters()
-            if parameter.grad is not None
-        }
+        """Of all that is trained, also of what is not called in this update: two models may take turns."""
+        tensors = self._recorder.tensors().items()
+        return {name: each.grad.detach() / scale for name, each in tensors if each.grad is not None}
 
     def on_backward(self, event: Backward) -> None:
         if self._handles and self._models:
             self._end()
             self._kept["calls"] = self._named(self._calls)
-        if self._looks:
+            before, now = self._kept["random"], _random_states()
+            self._kept["drawn"] = [name for name in now if now[name] != before[name]]
+            named = {id(module) for _, module in self._modules()}
+            outside = [module for module, _ in reversed(self._calls) if id(module) not in named]
+            self._kept["beside"] = {type(module).__name__: _says(module) for module in outside}
+        if self._looks and "gradients" not in self._kept:  # later ones are a closure's, within the step
             self._kept["gradients of backward"] = self._gradients(event.scale)
             self._kept["losses"] = [*self._kept.get("losses", []), event.root.detach().clone() / event.scale]
 
@@ -161,7 +164,8 @@ class Look(Onlooker):
 
     def on_step(self, event: Step) -> None:
         if self._looks and not self._handles:
-            self._kept["after"] = self._named_tensors({id(model): _tensors(model) for model in self._models})
+            tensors = self._recorder.tensors().items()
+            self._kept["after"] = {name: tensor.detach().clone() for name, tensor in tensors}
             unfinished = Path(f"{self._keep.file}.unfinished")
             torch.save(self._kept, unfinished)
             os.replace(unfinished, self._keep.file)
@@ -169,10 +173,22 @@ class Look(Onlooker):
             self._begin()
 
 
-def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Copies of parameters and buffers."""
-    named = [*model.named_parameters(), *model.named_buffers()]
-    return {name: tensor.detach().clone() for name, tensor in named}
+def _random_states() -> dict[str, Any]:
+    """Those of the process's generators, as torch loads them with ``weights_only``."""
+    numpy: dict[str, Any] = np.random.get_state(legacy=False)
+    version, numbers, following = random.getstate()
+    return {
+        "torch": torch.get_rng_state().tolist(),
+        "NumPy": {**numpy, "state": {**numpy["state"], "key": numpy["state"]["key"].tolist()}},
+        "Python": [version, list(numbers), following],
+    }
+
+
+def _set_random_states(states: Mapping[str, Any]) -> None:
+    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8))
+    np.random.set_state(states["NumPy"])
+    version, numbers, following = states["Python"]
+    random.setstate((version, tuple(numbers), following))
 
 
 def _says(module: nn.Module) -> str:

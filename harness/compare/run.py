@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness import launch
 from harness.compare import differences
 from harness.compare.differences import CompareReport, Difference
+from harness.compare.names import Names, matched, renamed, renamed_kept
 from harness.errors import CannotTry
 from harness.files import check_size
 from harness.resume.journal import Journal
@@ -20,11 +22,18 @@ from harness.resume.starts import Command, Machine
 
 UPDATES = 50
 
+SHOWN = 4
+"""Names that are said."""
+
 
 class ComparedMachine(Machine):
     """A copy of the working directory in which a script is started, and keeps what one update is made of."""
 
     program: ClassVar[str] = "harness.compare.child"
+    launched: ClassVar[str] = "harness compare starts each script in one process, and without a launcher"
+    idle: ClassVar[str] = (
+        "so there is nothing to compare; processes that it starts itself (torch.multiprocessing, torchrun) are not seen"
+    )
 
 
 def compare_scripts(
@@ -35,10 +44,12 @@ def compare_scripts(
     ``updates`` are compared, or all that both make. ``tell`` gets a line for each start.
 
     Raises:
-        CannotTry: there is no such script, it crashes, or makes no update.
+        CannotTry: there is no such script, it crashes, makes no update, or several processes are to be compared.
     """
     from harness.watch.script import readable_script
 
+    if (launch.world_size() or 1) > 1:
+        raise CannotTry("harness compare starts the scripts itself, each in one process: call it without a launcher")
     for command in (a, b):
         if not command.module:
             readable_script(command.script)
@@ -57,27 +68,43 @@ def compare_scripts(
             tell(f"{command.script}: {len(found.journals[0].updates)} updates, {found.seconds:.0f} s")
             return found.journals[0]
 
-        journals = [start(a, Keep(1, files[0])), start(b, Keep(1, files[1], files[0]))]
-        kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
+        def both(update: int) -> tuple[list[Journal], list[Mapping[str, Any]]]:
+            started = [start(a, Keep(update, files[0])), start(b, Keep(update, files[1], files[0]))]
+            return started, [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
+
+        journals, kept = both(1)
+        names = matched(kept[0]["weights"], kept[1]["weights"])
+        if names is not None:
+            journals[1], kept[1] = renamed(journals[1], names), renamed_kept(kept[1], names, kept[0])
+            report.notes += _names_that_differ(names)
         made = [len(each.updates) for each in journals]
         report.updates = min(*made, updates)
         report.beside = differences.beside(kept[0]["fingerprint"], kept[1]["fingerprint"])
         one, other = (replace(each, updates=each.updates[:updates]) for each in journals)
-        found = list(differences.given((one, other), (kept[0], kept[1])))
+        found = list(differences.given((one, other), (kept[0], kept[1]), names))
         first = differences.parting(journals[0], journals[1], updates)
         if first is not None:
             if first > 1:
-                again = [start(a, Keep(first, files[0])), start(b, Keep(first, files[1], files[0]))]
+                again, kept = both(first)
+                if names is not None:
+                    again[1], kept[1] = renamed(again[1], names), renamed_kept(kept[1], names, kept[0])
                 report.notes += _not_repeated((a, b), journals, again, first)
-                kept = [_read(file, command) for file, command in zip(files, (a, b), strict=True)]
             pair = one.updates[first - 1], other.updates[first - 1]
-            new, report.equal = differences.computed(*pair, kept[0], kept[1])
+            new, report.equal = differences.computed(*pair, kept[0], kept[1], names)
+            if not new and not any(each.update <= first for each in found):
+                new = [differences.elsewhere(journals[0], journals[1], first)]
             found += differences.unexplained(found, new)
         if min(made) <= updates and made[0] != made[1]:
             counts = _more(made[0], updates), _more(made[1], updates)
             found.append(Difference(differences.HYPER, "window", min(made) + 1, "the number of updates", counts))
         report.differences = sorted(found, key=lambda each: each.update)
     return report
+
+
+def _names_that_differ(names: Names) -> list[str]:
+    others = [f"{named} is {name}" for name, named in names.items() if name != named]
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    return [f"the same tensors have other names in B: {', '.join(others[:SHOWN])}{more}"] if others else []
 
 
 def _more(made: int, updates: int) -> str:

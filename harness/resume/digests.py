@@ -40,8 +40,24 @@ def joined(parts: Iterable[Any]) -> str:
 
 def weights_of(model: nn.Module) -> dict[str, str]:
     """Parameters and buffers by their names."""
-    named = [*model.named_parameters(), *model.named_buffers()]
-    return {name: digest(tensor) for name, tensor in named}
+    return {name: digest(tensor) for name, tensor in named_tensors([model]).items()}
+
+
+def named_models(models: Iterable[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
+    """Each with what stands before the names in it, so that no two have one: the class, but for the first."""
+    for number, model in enumerate(models):
+        yield f"{type(model).__name__} {number + 1}." if number else "", model
+
+
+def named_tensors(models: Iterable[nn.Module]) -> dict[str, torch.Tensor]:
+    """Parameters and buffers of several models by their names, each once."""
+    found: dict[str, torch.Tensor] = {}
+    seen = set[int]()
+    for before, model in named_models(models):
+        own = [*model.named_parameters(), *model.named_buffers()]
+        found |= {before + name: tensor for name, tensor in own if id(tensor) not in seen}
+        seen |= {id(tensor) for _, tensor in own}
+    return found
 
 
 def state_of(optimizer: Optimizer, names: Mapping[int, str]) -> dict[str, str]:

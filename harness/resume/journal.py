@@ -59,6 +59,11 @@ class Update:
     """The states of the generators of random numbers."""
     modes: str
     """Which modules are in training mode, and which parameters get gradients."""
+    trained: tuple[str, ...] = ()
+    """What the optimizer holds and may change."""
+    begun: Digests = field(default_factory=dict)
+    """The states of the generators before the rows were drawn, where what the rows hold is asked for; empty where it is
+    not known."""
     evaluations: tuple[str, ...] = ()
     """Digests of what models said without gradients since the step before."""
     others: Digests = field(default_factory=dict)

@@ -9,12 +9,24 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from torch.optim import Optimizer
+from torch.utils.data import Subset
 
-from harness.resume.digests import digest, joined, random_states, state_of, weights_of
+from harness.resume.digests import digest, joined, named_tensors, random_states, state_of, weights_of
 from harness.resume.journal import BatchTrained, End, Loaded, Update, Writer
 from harness.resume.orders import Place
 from harness.torch_objects import held_by
-from harness.watch.events import Backward, Batch, Forward, Listener, Load, SkippedStep, Step, StepBegins
+from harness.watch.events import (
+    Backward,
+    Batch,
+    Forward,
+    Listener,
+    Load,
+    OptimizerMade,
+    PassBegins,
+    SkippedStep,
+    Step,
+    StepBegins,
+)
 from harness.watch.facts.batches import rows_in, tensors_in
 from harness.watch.monitor import Monitor
 
@@ -65,7 +77,7 @@ class Recorder(Onlooker):
     def __init__(self, monitor: Monitor, recording: Recording) -> None:
         self.monitor, self._recording = monitor, recording
         recording.recorders.append(self)
-        self._models: list[nn.Module] = []
+        self.models: list[nn.Module] = []
         """Those that are trained, in the order of their first call."""
         self._optimizers: list[Optimizer] = []
         self._called: dict[int, BatchTrained] = {}
@@ -74,6 +86,7 @@ class Recorder(Onlooker):
         """Numbers of the passes that train, by the identity of what stands for them, which is held."""
         self._held: list[Any] = []
         self._generators: list[torch.Generator] = []
+        self._begun: dict[str, str] = {}
         self._begin_window()
         self._skipped = 0
         self._evaluations: list[str] = []
@@ -92,12 +105,23 @@ class Recorder(Onlooker):
 
     # What is trained with
 
+    def on_optimizer_made(self, event: OptimizerMade) -> None:
+        self._draws_from_here()
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        if not (self._batches or self._called):
+            self._draws_from_here()
+
+    def _draws_from_here(self) -> None:
+        if self._recording.tells_rows:
+            self._begun = random_states(self._generators)
+
     def on_forward(self, event: Forward) -> None:
         if not event.gradients:
             self._evaluated(event)
             return
-        if not any(event.model is each for each in self._models):
-            self._models.append(event.model)
+        if not any(event.model is each for each in self.models):
+            self.models.append(event.model)
         self._modes = joined(
             f"{name} {module.training}" for name, module in event.model.named_modules(remove_duplicate=False)
         )
@@ -108,6 +132,8 @@ class Recorder(Onlooker):
         if batch is None:
             return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
         rows, number = _places(batch.indices), self._number(batch)
+        if rows is not None and self._recording.tells_rows:
+            rows = _in_the_whole(rows, batch.of.dataset)
         hold = tuple(_contents(batch.data)) if rows is None or self._recording.tells_rows else ()
         kept = hold if self._recording.tells_rows else ()
         return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
@@ -131,7 +157,7 @@ class Recorder(Onlooker):
                 self._others[name] = joined(weights_of(event.model).values())
 
     def _is_trained(self, model: nn.Module) -> bool:
-        trained = {id(parameter) for optimizer in self._optimizers for parameter in held_by(optimizer)}
+        trained = {id(parameter) for optimizer in self.monitor.optimizers for parameter in held_by(optimizer)}
         own = list(model.parameters())
         return not trained or not own or any(id(parameter) in trained for parameter in own)
 
@@ -158,9 +184,8 @@ class Recorder(Onlooker):
     def on_step_begins(self, event: StepBegins) -> None:
         if not any(event.optimizer is each for each in self._optimizers):
             self._optimizers.append(event.optimizer)
-        optimizer, names = event.optimizer, self._names()
-        held = held_by(optimizer)
-        named = {names.get(id(parameter), f"parameter {n}"): parameter for n, parameter in enumerate(held)}
+        optimizer, names = event.optimizer, {id(tensor): name for name, tensor in self.tensors().items()}
+        named = {names[id(parameter)]: parameter for parameter in held_by(optimizer)}
         frozen = [name for name, parameter in named.items() if not parameter.requires_grad]
         self._update = Update(
             at=self._recording.updates + 1,
@@ -174,6 +199,8 @@ class Recorder(Onlooker):
             state=state_of(optimizer, names),
             gradients={name: digest(p.grad) for name, p in named.items() if p.grad is not None},
             random=random_states(self._generators),
+            trained=tuple(name for name, parameter in named.items() if parameter.requires_grad),
+            begun=self._begun,
             modes=joined([self._modes, *frozen]),
             evaluations=tuple(self._evaluations),
             others=dict(self._others),
@@ -186,6 +213,7 @@ class Recorder(Onlooker):
             recording.updates += 1
             recording.writer.write(self._update)
         self._update = None
+        self._draws_from_here()
         self._begin_window()
         self._skipped, self._evaluations, self._others = 0, [], {}
         if recording.place.update == recording.updates:
@@ -200,19 +228,15 @@ class Recorder(Onlooker):
 
     # Weights
 
-    def _names(self) -> dict[int, str]:
-        """Names of the parameters of the models that are trained, by ``id``."""
-        return {id(p): name for model in reversed(self._models) for name, p in model.named_parameters()}
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Of the models that are trained, and what the optimizers hold besides."""
+        found = named_tensors(self.models)
+        known = {id(tensor) for tensor in found.values()}
+        others = {id(p): p for optimizer in self._optimizers for p in held_by(optimizer) if id(p) not in known}
+        return found | {f"parameter {number}": tensor for number, tensor in enumerate(others.values())}
 
     def weights(self) -> dict[str, str]:
-        """Of the models that are trained, and of what the optimizers hold besides."""
-        found: dict[str, str] = {}
-        for number, model in enumerate(self._models):
-            mine = weights_of(model)
-            found |= {name if name not in found else f"{name} ({number + 1})": each for name, each in mine.items()}
-        known = self._names()
-        others = (p for optimizer in self._optimizers for p in held_by(optimizer) if id(p) not in known)
-        return found | {f"parameter {number}": digest(p) for number, p in enumerate(others)}
+        return {name: digest(tensor) for name, tensor in self.tensors().items()}
 
     def end(self, failed: str | None = None, **how: Any) -> None:
         """Write down how the start ended, or why it could not be recorded."""
@@ -234,6 +258,14 @@ def _places(indices: Any) -> tuple[int, ...] | None:
     """The rows' places in the dataset, where the sampler drew whole numbers."""
     indices = indices if isinstance(indices, (list, tuple)) else [indices]
     return tuple(indices) if indices and all(isinstance(each, int) for each in indices) else None
+
+
+def _in_the_whole(rows: tuple[int, ...], dataset: Any) -> tuple[int, ...]:
+    """Places in what a part of a dataset is taken from, such as a split of torch's."""
+    while isinstance(dataset, Subset):
+        rows = tuple(int(dataset.indices[row]) for row in rows)
+        dataset = dataset.dataset
+    return rows
 
 
 def _contents(data: Any) -> Iterable[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from harness import launch
 from harness.afterwards import Afterwards, afterwards
 from harness.errors import CannotTry
 from harness.files import check_size
@@ -98,10 +99,13 @@ def resume_script(
 
     Raises:
         CannotTry: there is no such script, it crashes uninterrupted, makes no update, keeps no checkpoint below its
-            working directory, or differs from itself when it is run twice; or the machines are of several kinds.
+            working directory, or differs from itself when it is run twice; the machines are of several kinds; or a
+            launcher has started this process.
     """
     from harness.watch.script import readable_script
 
+    if (launch.world_size() or 1) > 1:
+        raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
     check_size(Path.cwd())
@@ -260,14 +264,13 @@ def uninterrupted(machine: Machine, most_updates: int | None = None, keep: Keep 
     for journal in start.journals:
         if journal.end is None or journal.end.crashed is not None:
             said = start.said.strip() if journal.end is None else str(journal.end.crashed)
+            if "environment variable RANK expected" in said and machine.command.processes == 1:
+                raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {machine.launched}")
             raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
         if journal.end.failed is not None:
             raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates:
-            raise CannotTry(
-                f"{script} made no optimizer step in this process, so there is nothing to go on with; if a "
-                "finished checkpoint lies in the working directory, move it away"
-            )
+            raise CannotTry(f"{script} made no optimizer step in this process, {machine.idle}")
     return start
 
 

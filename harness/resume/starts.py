@@ -55,6 +55,12 @@ class Machine:
     """A copy of the working directory in which a script is started, killed and started again."""
 
     program: ClassVar[str] = "harness.resume.child"
+    launched: ClassVar[str] = "start it in several processes, with --processes"
+    """What to do with a script that a launcher is to start."""
+    idle: ClassVar[str] = (
+        "so there is nothing to go on with; if a finished checkpoint lies in the working directory, move it away"
+    )
+    """What follows if a script makes no update."""
 
     def __init__(
         self, root: Path, number: int, command: Command, left_behind: Afterwards, of: Path | None = None

@@ -159,6 +159,29 @@ def test_what_cannot_be_compared(
     assert says in result.output
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import torch.distributed as d\nd.init_process_group('gloo')\n", "is to be started by torchrun"),
+        ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', '1'])\n", "processes that it starts itself"),
+    ],
+)
+def test_scripts_of_several_processes(text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        Path(f"{name}.py").write_text(text)
+    result = compare("a.py", "b.py")
+    assert (result.exit_code, says in result.output, "Traceback" in result.output) == (2, True, False)
+
+
+def test_one_of_several_processes_compares_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = compare("train.py", "train.py")
+    assert (result.exit_code, "call it without a launcher" in result.output) == (2, True)
+
+
 def test_an_interpreter_needs_the_harness_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("")
