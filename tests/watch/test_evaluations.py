@@ -316,9 +316,8 @@ def reports(numbers: Callable[[torch.Tensor], list[object]]) -> None:
     for rows in batches():
         step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
     with torch.no_grad():
-        for batch, classes in DataLoader(TensorDataset(unseen, true), batch_size=20):
-            guesses = model(batch).argmax(dim=1)
-    accuracy_score(numbers(classes), numbers(guesses))
+        guesses = [model(batch).argmax(dim=1) for batch, _ in DataLoader(TensorDataset(unseen, true), batch_size=20)]
+    accuracy_score(numbers(true[-20:]), numbers(guesses[-1]))
 
 
 @pytest.mark.parametrize("numbers", [torch.Tensor.tolist, lambda each: list(each.numpy()), list])
