@@ -35,12 +35,13 @@ class AdamW(torch.optim.AdamW):
 
     fault: str | None = None
 
+    @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         if self.fault == "does nothing":
             return None
-        if self.fault == "climbs":
+        if self.fault == "decays in the gradient":
             for p in self.param_groups[0]["params"]:
-                p.grad.neg_()
+                p.grad.add_(p, alpha=self.param_groups[0]["weight_decay"])
         return super().step(closure)
 
 
@@ -178,7 +179,8 @@ def _made_again(loop: Loop, place: str) -> None:
 
 
 def _step_of_another_formula(loop: Loop, place: str) -> None:
-    loop.optimizer.fault = "climbs" if loop.update >= BUG_FROM else None
+    loop.optimizer.param_groups[0]["weight_decay"] = 0.1
+    loop.optimizer.fault = "decays in the gradient" if loop.update >= BUG_FROM else None
 
 
 def _unchanged(loop: Loop, place: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,9 @@ import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from harness.torch_objects import adam_update
+
+UNCORRECTED = "the moments are not corrected for their bias"
+DECAY_IN_GRADIENT = "the weight decay is added to the gradient"
 
 
 @dataclass
@@ -35,21 +40,41 @@ def expected_update(optimizer: Optimizer, before: Before) -> torch.Tensor | None
     if before.group.get("maximize") or getattr(optimizer, "grad_scale", None) is not None:
         return None  # the latter divides the gradients itself, as a GradScaler has fused optimizers do
     if isinstance(optimizer, (Adam, AdamW)):
-        decoupled = isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
-        return _adam(before, decoupled)
+        decoupled = _is_decoupled(optimizer, before)
+        return _adam(before, decoupled=decoupled, in_gradient=not decoupled)
     return _sgd(before) if type(optimizer) is SGD else None
 
 
-def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
+def known_faults(optimizer: Optimizer, before: Before) -> Iterator[tuple[str, torch.Tensor]]:
+    """What is known to go wrong in an Adam of one's own, and the parameter after such a step."""
+    if not isinstance(optimizer, (Adam, AdamW)):
+        return
+    decoupled = _is_decoupled(optimizer, before)
+    ways = [(UNCORRECTED, {"decoupled": decoupled, "in_gradient": not decoupled, "corrected": False})]
+    if decoupled and before.group.get("weight_decay"):
+        ways += [(DECAY_IN_GRADIENT, {"decoupled": too, "in_gradient": True}) for too in (False, True)]
+    for fault, way in ways:
+        if (after := _adam(before, **way)) is not None:
+            yield fault, after
+
+
+def _is_decoupled(optimizer: Optimizer, before: Before) -> bool:
+    return isinstance(optimizer, AdamW) or bool(before.group.get("decoupled_weight_decay"))
+
+
+def _adam(
+    before: Before, *, decoupled: bool = False, in_gradient: bool = False, corrected: bool = True
+) -> torch.Tensor | None:
+    """With the weight decay taken from the weights, or added to the gradient, or both."""
     group, state = before.group, before.state
     if group.get("amsgrad") or before.gradient.is_complex():
         return None
     gradient, value = before.gradient.double(), before.value.double()
     lr, decay = float(group["lr"]), float(group.get("weight_decay", 0.0))
+    if in_gradient:
+        gradient = gradient + decay * value
     if decoupled:
         value = value * (1 - lr * decay)
-    else:
-        gradient = gradient + decay * value
     zero = torch.zeros_like(value)
     first: torch.Tensor = state.get("exp_avg", zero).double()
     second: torch.Tensor = state.get("exp_avg_sq", zero).double()
@@ -58,7 +83,7 @@ def _adam(before: Before, decoupled: bool) -> torch.Tensor | None:
         gradient,
         first,
         second,
-        step=float(state.get("step", 0)) + 1,
+        step=float(state.get("step", 0)) + 1 if corrected else math.inf,
         lr=lr,
         betas=(float(group["betas"][0]), float(group["betas"][1])),
         eps=float(group["eps"]),

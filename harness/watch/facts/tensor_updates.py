@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from harness.watch.check import Fact
 from harness.watch.events import Backward, Clip, Step, StepBegins
-from harness.watch.facts.reference_updates import Before, expected_update, state_of
+from harness.watch.facts.reference_updates import Before, expected_update, known_faults, state_of
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -40,7 +40,13 @@ class TensorUpdate:
     """Whether its gradient and learning rate are such that it had to change."""
     changed: bool
     as_defined: bool | None
-    """Whether it is what the optimizer's formula says, but for rounding; None where no formula is known."""
+    """Whether it is what the optimizer's formula says, but for rounding; None where no formula is known.
+
+    A class with a step of its own, or a step that changes its gradients, may have another formula: of those only what
+    is known to go wrong is not as defined.
+    """
+    fault: str | None = None
+    """What is known to go wrong and gives this update."""
     to_change: int = 0
     """Elements that had to change by the formula; counted in low precision only."""
     lost: int = 0
@@ -115,11 +121,26 @@ def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
     low_precision = value.element_size() < 4
     rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
     allowed = MAX_RELATIVE_ERROR * change.abs().max() + rounding + (change.abs() if low_precision else 0)
-    as_defined = not bool(((now.double() - expected).abs() > allowed).any())
+
+    def came_out(after: torch.Tensor) -> bool:
+        return not bool(((now.double() - after).abs() > allowed).any())
+
+    as_defined: bool | None = came_out(expected)
+    fault = None
+    if not as_defined:
+        fault = next((fault for fault, after in known_faults(optimizer, before) if came_out(after)), None)
+        as_defined = None if fault is None and _may_differ(optimizer, before) else False
     if not low_precision:
-        return TensorUpdate(*about, as_defined)
+        return TensorUpdate(*about, as_defined, fault)
     to_change = change != 0
-    return TensorUpdate(*about, as_defined, int(to_change.sum()), int((to_change & (now == value)).sum()))
+    lost = to_change & (now == value)
+    return TensorUpdate(*about, as_defined, fault, int(to_change.sum()), int(lost.sum()))
+
+
+def _may_differ(optimizer: Optimizer, before: Before) -> bool:
+    """Whether the step is the user's own, or has changed the gradient, so that its formula is not known."""
+    own, after = not type(optimizer).step.__module__.startswith("torch.optim."), before.parameter.grad
+    return own or (after is not None and not torch.equal(after, before.gradient))
 
 
 def _is_due(optimizer: Optimizer, before: Before, expected: torch.Tensor | None) -> bool:

@@ -18,9 +18,10 @@ class NotAsDefined(Check):
     Look at what replaces or wraps optimizer.step(), and what changes gradients or state within it.
 
     ## When it is right
-    Looked at are AdamW, Adam and SGD of torch and what is derived from the first two. Other optimizers are not
-    reported, whatever their formula is; nor are steps that call a closure, and values that change from update to
-    update. A class with a formula of its own is better derived from `torch.optim.Optimizer`.
+    Looked at are AdamW, Adam and SGD of torch. A class that is derived from the first two and has a step of its own may
+    change the gradients or have another formula: it is reported only where its updates are those of AdamW or Adam
+    with moments that are not corrected, or with the decay in the gradient. Other optimizers are not reported, whatever
+    their formula is; nor are steps that call a closure, and values that change from update to update.
 
     ## References
     - https://arxiv.org/abs/1711.05101
@@ -41,9 +42,11 @@ class NotAsDefined(Check):
         self.looked |= bool(known)
         if not known or any(each.as_defined for each in known) or self.updates.rounded_away is not None:
             return
+        faults = {each.fault for each in known}
+        fault = f": {faults.pop()}" if len(faults) == 1 and None not in faults else ""
         self.found(
             expected=f"the update of {type(event.optimizer).__name__} with the values in its parameter groups",
-            observed=f"all {len(known)} tensors that were looked at came out otherwise",
+            observed=f"all {len(known)} tensors that were looked at came out otherwise{fault}",
             where=event.where,
             update=event.update,
         )
