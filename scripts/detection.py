@@ -1,8 +1,9 @@
 """Watch the whole corpus of ``harness check``, and write down what was found.
 
-    python -m scripts.detection
+    python -m scripts.detection [NAME]...
 
-writes ``baselines/detection.json`` and ``docs/detection.md``. It takes a few minutes on two cores.
+writes ``baselines/detection.json`` and ``docs/detection.md``. It takes a few minutes on two cores; with names only
+those scripts are watched, and what is written of the others stays.
 """
 
 from __future__ import annotations
@@ -98,15 +99,22 @@ def _when(mutant: dict[str, Any]) -> str:
     return "evaluation" if updates[0] is None else str(updates[0])
 
 
-def main() -> None:
-    cases = [case for case in all_cases() if case.kind in KINDS]
+def main(names: Sequence[str]) -> None:
+    cases = {case.name: case for case in all_cases() if case.kind in KINDS}
+    if unknown := set(names) - cases.keys():
+        sys.exit(f"no such script: {', '.join(sorted(unknown))}")
     detection: dict[str, Any] = {"schema": 1, "mutants": [], "variants": [], "unseen": []}
-    for case, verdict in watch_all(cases):
-        detection[KINDS[case.kind]].append(recorded(case, verdict))
+    written = json.loads(DETECTION.read_text()) if names else {}
+    entries = {each["name"]: each for kind in set(KINDS.values()) for each in written.get(kind, [])}
+    for case, verdict in watch_all([cases[name] for name in names or cases]):
+        entries[case.name] = recorded(case, verdict)
         print(f"{case.name}: {', '.join(verdict.checks) or '-'} {verdict.crashed or ''}", file=sys.stderr)
+    for name, case in cases.items():
+        if name in entries:
+            detection[KINDS[case.kind]].append(entries[name])
     write_atomically(DETECTION, json.dumps(detection, indent=1) + "\n")
     write_atomically(TABLE, "\n".join(table_lines(detection)) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
