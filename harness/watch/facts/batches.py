@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+import xxhash
 
 from harness.torch_objects import is_dense
 
@@ -48,11 +48,8 @@ def rows_in(data: Any, drawn: int) -> Iterator[bytes]:
         return
     columns = [_array(tensor) for _, tensor in named]
     for row in zip(*columns, strict=True):
-        digest = hashlib.blake2b(digest_size=8)
-        for value in map(key_of, row):
-            digest.update(len(value).to_bytes(8))
-            digest.update(value)
-        yield digest.digest()
+        keys = [_key(value) for value in row]
+        yield xxhash.xxh3_64_digest(b"".join([*(len(key).to_bytes(8) for key in keys), *keys]))
 
 
 def key_of(row: Any) -> bytes:
@@ -61,7 +58,10 @@ def key_of(row: Any) -> bytes:
     Raises:
         ValueError: these are no numbers, or no rectangle of them.
     """
-    array = _array(row)
+    return _key(_array(row))
+
+
+def _key(array: np.ndarray[Any, Any]) -> bytes:
     return array.tobytes().rstrip(b"\0") if array.ndim == 1 else array.tobytes()
 
 
@@ -78,30 +78,41 @@ def _array(values: Any) -> np.ndarray[Any, Any]:
 
 
 def content_digest(data: Any) -> bytes:
-    digest = hashlib.blake2b(digest_size=8)
-    for name, tensor in tensors_in(data):
-        digest.update(f"{name}{tuple(tensor.shape)}{tensor.detach().flatten()[:512].tolist()}".encode())
-    return digest.digest()
+    """A digest of the first values of its tensors."""
+    return _digest(part for name, tensor in tensors_in(data) for part in (name.encode(), *_first_values(tensor)))
 
 
 def sample_digest(sample: Any) -> bytes:
     """A digest of what a dataset gave for one row: its tensors' and arrays' first values, and all that is neither."""
-    digest = hashlib.blake2b(digest_size=8)
-    for part in _parts(sample):
-        digest.update(part.encode())
-    return digest.digest()
+    return _digest(_parts(sample))
 
 
-def _parts(value: Any) -> Iterator[str]:
+def _digest(parts: Iterable[bytes]) -> bytes:
+    return xxhash.xxh3_64_digest(b"\0".join(parts))
+
+
+def _parts(value: Any) -> Iterator[bytes]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             if name not in NOT_CONTENT:
-                yield str(name)
+                yield str(name).encode()
                 yield from _parts(each)
+    elif torch.is_tensor(value) and is_dense(value):
+        yield from _first_values(value)
     elif hasattr(value, "tolist") and hasattr(value, "reshape"):
-        yield f"{tuple(value.shape)}{value.reshape(-1)[:512].tolist()}"
+        yield f"{tuple(value.shape)}{value.reshape(-1)[:512].tolist()}".encode()
     elif isinstance(value, (list, tuple)) and not isinstance(next(iter(value), None), (int, float)):
         for each in value:
             yield from _parts(each)
     else:
-        yield repr(value[:512] if isinstance(value, (str, bytes, list, tuple)) else value)
+        yield repr(value[:512] if isinstance(value, (str, bytes, list, tuple)) else value).encode()
+
+
+def _first_values(tensor: torch.Tensor) -> tuple[bytes, bytes]:
+    """Its shape, and the bytes of its first values."""
+    first = tensor if tensor.device.type == "cpu" else tensor.detach().reshape(-1)[:512]
+    try:
+        values = first.numpy(force=True)
+    except TypeError:  # NumPy has no such type, as bfloat16
+        values = first.float().numpy(force=True)
+    return str(tuple(tensor.shape)).encode(), values.reshape(-1)[:512].tobytes()
