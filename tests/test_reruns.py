@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 def written(path: Path, slowdown: float, limit: float, *, taken: float = 0.0) -> None:
     """What a process of its own leaves."""
-    ratio = 0.97 / (1 + slowdown)
+    ratio = 1.04 * limit / (1 + slowdown)
     interval = Interval(low=ratio - 0.005, high=ratio + 0.005, blocks=24)
     one = measured(reruns.BENCHMARK, {RELATIVE: ratio}, {"cpu_taken": taken}, {RELATIVE: interval})
     kept = {"started": "now", "commit": None, "dirty": None, "command": "", "fingerprint": fingerprint("cpu")}
@@ -33,11 +33,13 @@ def test_the_table_and_that_nothing_is_measured_twice(tmp_path: Path, monkeypatc
     monkeypatch.setattr(reruns, "fingerprint", lambda: {"device": "cpu", "device_name": None})
     shutil.copy(baseline_path(ROOT / "baselines", "throughput-cpu"), tmp_path)
     made: list[Path] = []
+    limits: list[float] = []
 
     def at_once(target: Any, path: Path, slowdown: float, limit: float) -> None:
         assert target is reruns.measure
         written(path, slowdown, limit, taken=0.5 if path.stem.endswith("0.1-01") else 0.0)
         made.append(path)
+        limits.append(limit)
 
     monkeypatch.setattr(reruns, "in_its_own_process", at_once)
     options = ["--clean", "3", "--slowed", "2", "--baselines", str(tmp_path), "--output", str(tmp_path / "reruns")]
@@ -51,7 +53,8 @@ def test_the_table_and_that_nothing_is_measured_twice(tmp_path: Path, monkeypatc
         ["5%", "2", "2", "0", "0"],
         ["10%", "2", "1", "1", "0"],
     ]
-    assert table[3][5:8] == ["0.882 (0.882 to 0.882)", "24", "1"], "a busy one is not called slower"
+    ratio = f"{1.04 * limits[0] / 1.1:.3f}"
+    assert table[3][5:8] == [f"{ratio} ({ratio} to {ratio})", "24", "1"], "a busy one is not called slower"
     assert float(table[1][8].rstrip("%")) < float(table[3][8].rstrip("%")) == 100
     made[0].unlink()
     again = CliRunner().invoke(reruns.main, options)
