@@ -41,6 +41,8 @@ def variant(name: str, model: torch.nn.Module) -> Iterator[Any]:
         yield {"bf16": lambda: in_bf16, "compile": compiled}.get(name, lambda: model)()
     finally:
         torch.set_float32_matmul_precision(before)
+        if name == "compile":
+            torch._dynamo.reset()  # where anything was compiled, nothing is watched in windows
 
 
 def loss_of(name: str, subject: Subject) -> float:
