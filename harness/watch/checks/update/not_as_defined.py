@@ -38,11 +38,14 @@ class NotAsDefined(Check):
         self.updates = monitor.fact(TensorUpdates)
 
     def on_step(self, event: Step) -> None:
-        known = [each for each in self.updates.seen if each.as_defined is not None]
+        seen = self.updates.seen
+        known = [each for each in seen if each.as_defined is not None]
         self.looked |= bool(known)
         if not known or any(each.as_defined for each in known) or self.updates.rounded_away is not None:
             return
-        faults = {each.fault for each in known}
+        faults = {each.fault for each in seen}
+        if len(faults) > 1 and len(known) < len(seen):
+            return  # a formula of its own, by which one tensor comes out as a fault would have it
         fault = f": {faults.pop()}" if len(faults) == 1 and None not in faults else ""
         self.found(
             expected=f"the update of {type(event.optimizer).__name__} with the values in its parameter groups",
