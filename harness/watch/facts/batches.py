@@ -114,5 +114,5 @@ def _first_values(tensor: torch.Tensor) -> tuple[bytes, bytes]:
     try:
         values = first.numpy(force=True)
     except TypeError:  # NumPy has no such type, as bfloat16
-        values = first.float().numpy(force=True)
+        values = first.detach().reshape(-1)[:512].float().numpy(force=True)
     return str(tuple(tensor.shape)).encode(), values.reshape(-1)[:512].tobytes()
