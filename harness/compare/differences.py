@@ -197,7 +197,7 @@ def _trained(a: Journal, b: Journal) -> Iterator[Difference]:
             {name for name in each.trained if name in {*one.weights} & {*other.weights}} for each in (one, other)
         ]
         only = trained[0] ^ trained[1]
-        if any(only & set(differing(*after)) for after in _weights_after(a, b, one.at)):
+        if only and any(only & set(differing(*after)) for after in _weights_after(a, b, one.at)):
             counts = f"{len(trained[0])} tensors", f"{len(trained[1])} tensors"
             yield Difference(OTHER, "model", one.at, "what is trained", counts, tuple(sorted(only)))
             return
@@ -205,8 +205,8 @@ def _trained(a: Journal, b: Journal) -> Iterator[Difference]:
 
 def _weights_after(a: Journal, b: Journal, update: int) -> Iterator[tuple[Digests, Digests]]:
     """The weights of both sides after that update, after the one that follows, and so on."""
-    for one, other in zip(a.updates[update:], b.updates[update:], strict=False):
-        yield one.weights, other.weights
+    for following in range(update, min(len(a.updates), len(b.updates))):
+        yield a.updates[following].weights, b.updates[following].weights
     if a.end is not None and b.end is not None and len(a.updates) == len(b.updates):
         yield a.end.weights, b.end.weights
 
@@ -312,7 +312,8 @@ def parting(a: Journal, b: Journal, most: int) -> int | None:
 def afterwards(a: Journal, b: Journal, update: int) -> list[str]:
     """The trained tensors that are not the same after an update."""
     one, other = a.updates[update - 1], b.updates[update - 1]
-    return [name for after in [*_weights_after(a, b, update)][:1] for name in _apart(one, other, *after)]
+    after = next(_weights_after(a, b, update), None)
+    return _apart(one, other, *after) if after is not None else []
 
 
 def _apart(one: Update, other: Update, weights: Digests, others: Digests) -> list[str]:
