@@ -75,13 +75,9 @@ def code_frame(where: str | None, around: int = 1) -> list[str]:
 
     Nor where it is a file's first line, which stands for the file where no line is at fault.
     """
-    if cell := CELL.fullmatch(where or ""):
-        at, lines = int(cell["line"]), _lines_of_cell(int(cell["cell"]))
-    else:
-        place = PLACE.fullmatch(where or "")
-        if place is None or (at := int(place["line"])) < 2:
-            return []
-        lines = _lines_of_file(place["file"])
+    lines, at = lines_at(where)
+    if at < 2 and not CELL.fullmatch(where or ""):
+        return []
     if at > len(lines) or not lines[at - 1].strip():
         return []
     numbers = range(max(1, at - around), min(at + around, len(lines)) + 1)
@@ -91,6 +87,14 @@ def code_frame(where: str | None, around: int = 1) -> list[str]:
         f"{'>' if number == at else ' '} {number:{width}} | {shortened(line, LONGEST_LINE)}".rstrip()
         for number, line in zip(numbers, source, strict=True)
     ]
+
+
+def lines_at(where: str | None) -> tuple[list[str], int]:
+    """All lines of the file or cell of a place, and the number of its own; none and 0 where they cannot be read."""
+    if cell := CELL.fullmatch(where or ""):
+        return _lines_of_cell(int(cell["cell"])), int(cell["line"])
+    place = PLACE.fullmatch(where or "")
+    return (_lines_of_file(place["file"]), int(place["line"])) if place is not None else ([], 0)
 
 
 def _lines_of_file(file: str) -> list[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import inspect
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from torch.utils.data import dataloader
 
+from harness.findings import lines_at
 from harness.watch.locate import Locator
 
 STOPS_AT_THE_END = ("transformers", "lightning", "pytorch_lightning")
@@ -90,4 +93,29 @@ def _may_leave(code: CodeType, at: int) -> bool:
         each.opname.startswith("RETURN_") or (each.opcode in dis.hasjrel and not at <= each.argval <= end)
         for each in instructions
         if at < each.offset < end and each.opname != "RETURN_GENERATOR"
+    )
+
+
+def leaves_after_one(where: str | None) -> bool:
+    """Whether the for statement at a place always leaves after it has done something for one batch.
+
+    A break or return that depends on something is a limit that is meant. A loop that only leaves takes a batch out.
+    """
+    lines, line = lines_at(where)
+    try:
+        tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
+    except (SyntaxError, ValueError):
+        return False
+    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For)]
+    return any(
+        loop.lineno <= line <= (loop.iter.end_lineno or 0)
+        and _leaves(loop.body[1:])
+        and not any(isinstance(each, ast.Continue) for each in ast.walk(loop))
+        for loop in loops
+    )
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return any(
+        isinstance(each, ast.Break | ast.Return) or (isinstance(each, ast.With) and _leaves(each.body)) for each in body
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch.utils.data import RandomSampler, SequentialSampler
 
+from harness.watch.asking import leaves_after_one
 from harness.watch.check import Check
 from harness.watch.events import End, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length
@@ -27,9 +28,9 @@ class EvaluationIncomplete(Check):
 
     ## When it is right
     Looking at a batch is no evaluation unless something is computed from it as a loss or an accuracy is, and rows that
-    are trained on, too, are not looked at. Nor is an estimate from several batches, or from one that is drawn anew each
-    time: where the evaluation during the training is on a part of the rows for speed, draw it at random, or select it
-    once (`torch.utils.data.Subset`) and go through all of it.
+    are trained on, too, are not looked at. Nor is an estimate: several batches, one that is drawn anew each time, or as
+    many as a condition lets the loop take. Where the evaluation during the training is on a part of the rows for speed,
+    draw it at random, or select it once (`torch.utils.data.Subset`) and go through all of it.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader
@@ -90,7 +91,7 @@ class EvaluationIncomplete(Check):
         self.found(expected="each row of the evaluation once", observed=observed, hint=hint, where=of.where)
 
     def _left_early(self) -> None:
-        """Evaluations that never get beyond their first batch; those of a few batches are meant to be estimates."""
+        """Evaluations that cannot get beyond their first batch; those that could are meant to be estimates."""
         trained = [each.first.dataset for each in self.passes.training()]
         loaders: dict[int, list[Alike]] = {}
         for each in self.passes.evaluating():
@@ -100,7 +101,7 @@ class EvaluationIncomplete(Check):
             whole = any(each.first.exhausted or each.first.shortened for each in evaluations)
             if whole or not last.updates_before or not self._is_evaluation(last, trained):
                 continue
-            if last.planned and last.forwards == 1 < last.planned:
+            if last.planned and last.forwards == 1 < last.planned and leaves_after_one(last.where):
                 self.found(
                     expected=f"an evaluation of all {last.planned} batches",
                     observed="it is left after the first",
