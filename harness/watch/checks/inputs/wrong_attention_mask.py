@@ -59,6 +59,7 @@ class WrongAttentionMask(Check):
 
     def _look_at(self, event: Forward) -> None:
         pad = self.tokens.special("pad_token_id")
+        may_end = pad is None or pad == self.tokens.special("eos_token_id")
         if pad is None and self.tokens.ids is not None:
             pad = getattr(getattr(event.model, "config", None), "pad_token_id", None)
             if pad is None or (_padding(self.tokens.ids, pad).sum(1) > 1).float().mean() < MIN_PADDED:
@@ -66,7 +67,7 @@ class WrongAttentionMask(Check):
         if self.tokens.ids is None or pad is None:
             return
         self.looked = True
-        observed = self._wrong(event, self.tokens.ids, pad)
+        observed = self._wrong(event, self.tokens.ids, pad, may_end)
         if observed is not None:
             self.found(
                 expected="an attention mask that is 1 for tokens and 0 for padding",
@@ -75,7 +76,7 @@ class WrongAttentionMask(Check):
                 update=self.monitor.update,
             )
 
-    def _wrong(self, event: Forward, ids: torch.Tensor, pad: int) -> str | None:
+    def _wrong(self, event: Forward, ids: torch.Tensor, pad: int, may_end: bool) -> str | None:
         padding, mask = _padding(ids, pad), event.tensors.get("attention_mask")
         if mask is None:
             decoder = any(word in type(event.model).__name__ for word in DECODERS)
@@ -84,8 +85,8 @@ class WrongAttentionMask(Check):
         if mask.shape != ids.shape:
             return None
         shown = padding & (mask != 0)
-        if self.tokens.special("eos_token_id") == pad:
-            shown &= (padding.cumsum(1) > 1) & ~_first_pads(padding)  # one of them may be the text's end
+        if may_end:
+            shown &= ~_beside_text(padding)
         hidden, text = int((~padding & (mask == 0)).sum()), int((~padding).sum())
         if shown.any():
             return f"{int(shown.sum())} tokens of padding are attended to"
@@ -105,5 +106,9 @@ def _padding(ids: torch.Tensor, pad: int) -> torch.Tensor:
     return (trailing | leading) & ~is_pad.all(1, keepdim=True)
 
 
-def _first_pads(padding: torch.Tensor) -> torch.Tensor:
-    return padding & (padding.cumsum(1) == 1)
+def _beside_text(padding: torch.Tensor) -> torch.Tensor:
+    """(rows, tokens): padding that may be the text's own end or beginning."""
+    beside, text = torch.zeros_like(padding), ~padding
+    beside[:, 1:] |= text[:, :-1]
+    beside[:, :-1] |= text[:, 1:]
+    return beside & padding
