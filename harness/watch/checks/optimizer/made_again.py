@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -19,7 +19,11 @@ KEPT = 64
 """Optimizers made before that are remembered: a loop that makes them again shows in three. A guess."""
 
 
-@dataclass(frozen=True)
+FEW = 10
+"""Updates by hand-made batches that are no stage of a training yet, after which another begins. A guess."""
+
+
+@dataclass(eq=False)
 class Made:
     """An optimizer that made steps, which may be gone."""
 
@@ -30,6 +34,14 @@ class Made:
     """Its class, and the defaults that are plain values."""
     dataset: Callable[[], Any]
     """A weak reference to what its first batch came from; gives None where that is not known."""
+    updates: int = 0
+    passes: set[int] = field(default_factory=set)
+    """Over DataLoaders, that it made updates in, by the updates made when each began."""
+
+    @property
+    def was_short(self) -> bool:
+        """Whether that is too little for a stage: one pass, or a few hand-made batches."""
+        return len(self.passes) == 1 or (not self.passes and self.updates <= FEW)
 
     def held_the_same(self, tensors: list[torch.Tensor]) -> bool:
         return len(self.held) == len(tensors) and all(mine() is p for mine, p in zip(self.held, tensors, strict=True))
@@ -48,10 +60,11 @@ class MadeAgain(Check):
 
     ## When it is right
     Another optimizer made in another line, over other tensors, for another dataset (the next task of several), or once
-    with another learning rate at the same line (a second stage of the training) is not reported, nor a whole training
-    that is called twice, nor one that begins with a state that was loaded into the model, as each client's does. Plain
-    SGD without momentum has nothing to lose. Where each batch gives gradients to other parameters, as the heads of
-    several tasks, their counts may differ.
+    with another learning rate at the same line (a second stage of the training) is not reported, nor one that follows
+    after more than one pass over the rows (a cycle with a schedule of its own, another round of pruning), nor a whole
+    training that is called twice, nor one that begins with a state that was loaded into the model, as each client's
+    does. Plain SGD without momentum has nothing to lose. Where each batch gives gradients to other parameters, as the
+    heads of several tasks, their counts may differ.
     """
 
     id = "optimizer::made-again"
@@ -70,6 +83,7 @@ class MadeAgain(Check):
         self.made: deque[Made] = deque(maxlen=KEPT)
         self.steps: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
         """How many steps each optimizer's state had counted when it was last looked at."""
+        self.going: WeakKeyDictionary[Optimizer, Made] = WeakKeyDictionary()
 
     def on_step_begins(self, event: StepBegins) -> None:
         self.looked |= self.monitor.updates_made > 0
@@ -79,6 +93,11 @@ class MadeAgain(Check):
     def on_step(self, event: Step) -> None:
         if event.number == 1 and any(event.optimizer.state.values()):
             self._compare(event)
+        made = self.going.get(event.optimizer)
+        if made is not None:
+            made.updates += 1
+            if event.batch is not None:
+                made.passes.add(event.batch.of.updates_before)
 
     def _compare(self, event: Step) -> None:
         """With the optimizers that were made at the same line before."""
@@ -93,8 +112,9 @@ class MadeAgain(Check):
             for earlier in self.made
             if earlier.stack == seen.stack and earlier.held_the_same(held) and earlier.dataset() is dataset()
         ]
+        short = bool(alike) and alike[-1].was_short
         # Another learning rate may be another stage of the training; a third one is a loop's.
-        if len(alike) > 1 or any(earlier.defaults == defaults for earlier in alike):
+        if short and (len(alike) > 1 or any(earlier.defaults == defaults for earlier in alike)):
             self.found(
                 expected="one optimizer for the whole training",
                 observed=f"another {type(optimizer).__name__} is made over the same parameters, at the same line: "
@@ -102,7 +122,8 @@ class MadeAgain(Check):
                 where=seen.made,
                 update=event.update,
             )
-        self.made.append(Made(seen.stack, [ref(p) for p in held], defaults, dataset))
+        self.going[optimizer] = Made(seen.stack, [ref(p) for p in held], defaults, dataset)
+        self.made.append(self.going[optimizer])
 
     def _look_at_state(self, event: StepBegins) -> None:
         states = [event.optimizer.state.get(p, {}) for p in held_by(event.optimizer)]
