@@ -175,7 +175,8 @@ class GradientLedger(Fact):
     def _begin(self, optimizer: Optimizer) -> Ledger | None:
         """The ledger of an optimizer, which begins with the first gradients that it can use."""
         known = self._ledgers.get(optimizer)
-        if known is not None and all(probe.requires_grad for probe in known.probes):
+        goes_on = known is not None and all(probe.requires_grad for probe in known.probes)
+        if known is not None and goes_on and not known.empty:
             return known
         with_gradients = [p for p in held_by(optimizer) if not is_zero(p.grad)]
         if not with_gradients:
@@ -183,6 +184,10 @@ class GradientLedger(Fact):
         small = sorted(with_gradients, key=lambda p: p.numel())[:PROBES]
         last = [p for p in with_gradients[-2:] if p.numel() <= LARGE]
         probes = list({id(p): p for p in [*small, *last]}.values())
+        if known is not None and goes_on:  # a part of the model that no backward pass had reached before
+            known.probes += probes
+            known.after += [None] * len(probes)
+            return known
         self._ledgers[optimizer] = Ledger(probes, [None] * len(probes))
         return self._ledgers[optimizer]
 
@@ -280,11 +285,13 @@ class GradientLedger(Fact):
         if ledger is None:
             return
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
-        self.window = Window(ledger, fresh, stale, ledger.empty, ledger.clipped, ledger.clipped_without)
+        # Where only a part of a model is called, the others have a gradient.
+        empty = ledger.empty and all(is_zero(p.grad) for p in held_by(event.optimizer))
+        self.window = Window(ledger, fresh, stale, empty, ledger.clipped, ledger.clipped_without)
         for entry in fresh:
             entry.used = event.update
             entry.fate.waiting -= 1
-            entry.fate.used = entry.fate.used or not ledger.empty
+            entry.fate.used = entry.fate.used or not empty
         ledger.entries = ledger.entries[-KEPT:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
 
