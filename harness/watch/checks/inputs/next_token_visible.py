@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
@@ -82,7 +83,7 @@ class NextTokenVisible(Check):
 def _sees_next(taught: Taught) -> bool | None:
     """Whether a place has other logits when the token behind it is another; None where that says nothing."""
     if taught.tokens.shape[0] == taught.tokens.shape[1]:
-        return None  # rows and places cannot be told apart
+        taught = _without_last_row(taught)  # else what has places could not be told from what has rows
     model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
     states = _Placeless(model, taught.tokens, taught.time)
     places = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
@@ -98,6 +99,21 @@ def _sees_next(taught: Taught) -> bool | None:
     return bool((before - after).abs().max() > DIFFERENT * before.abs().max())
 
 
+def _without_last_row(taught: Taught) -> Taught:
+    shape, rows = taught.tokens.shape, 1 - taught.time
+
+    def cut(value: torch.Tensor) -> torch.Tensor:
+        return value.detach().narrow(rows, 0, shape[rows] - 1) if value.shape == shape else value.detach()
+
+    tokens, forward = cut(taught.tokens), taught.forward
+    args, kwargs = (
+        _mapped(given, lambda value: tokens if value is taught.tokens else cut(value))
+        for given in (forward.args, forward.kwargs)
+    )
+    forward = replace(forward, args=args, kwargs=kwargs)
+    return replace(taught, forward=forward, tokens=tokens, counted=cut(taught.counted))
+
+
 def _with_another(taught: Taught, place: int) -> torch.Tensor:
     """The tokens, with another one in each row at that place."""
     tokens = taught.tokens.clone()
@@ -108,17 +124,21 @@ def _with_another(taught: Taught, place: int) -> torch.Tensor:
 
 
 def _logits(model: nn.Module, taught: Taught, tokens: torch.Tensor) -> torch.Tensor | None:
-    args, kwargs = (_replaced(given, taught.tokens, tokens) for given in (taught.forward.args, taught.forward.kwargs))
+    args, kwargs = (
+        _mapped(given, lambda value: tokens if value is taught.tokens else value.detach())
+        for given in (taught.forward.args, taught.forward.kwargs)
+    )
     return Forward(0, model, args, kwargs, model(*args, **kwargs)).logits
 
 
-def _replaced(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+def _mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """What a model is given, with other tensors."""
     if torch.is_tensor(value):
-        return new if value is old else value.detach()
+        return new(value)
     if isinstance(value, Mapping):
-        return {name: _replaced(each, old, new) for name, each in value.items()}
+        return {name: _mapped(each, new) for name, each in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_replaced(each, old, new) for each in value)
+        return type(value)(_mapped(each, new) for each in value)
     return value
 
 
