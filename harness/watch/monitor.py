@@ -364,6 +364,7 @@ class Monitor:
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
+        self.first_batch = self.first_batch or time.perf_counter()  # of a script that makes its batches itself
         self._stepped = False
         begins = BackwardBegins(
             number=self._next_number("backward"),
