@@ -467,3 +467,37 @@ def test_what_a_script_defined_is_kept_as_python_does(end: str, tmp_path: Path) 
     run_as_main(str(script), script, Locator(script))
     gc.collect()
     assert not (tmp_path / "gone").exists()
+
+
+BY_HAND = """
+import torch
+
+torch.manual_seed(0)
+inputs = torch.randn(160, 4)
+labels = (inputs[:, 0] > 0).long()
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=3)
+for epoch in range(3):
+    for rows in torch.randperm(160).split(16):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs[rows]), labels[rows]).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "checks"),
+    [
+        ("", "", ["schedule::stepped-in-wrong-unit"]),
+        ("range(3)", "range(1)", []),
+        ("CosineAnnealingLR(optimizer, T_max=3)", "ConstantLR(optimizer, factor=1)", []),
+        ("        optimizer.step()\n", "        optimizer.step()\n    schedule.step()\n", []),
+        ("        optimizer.step()\n", "        optimizer.step()\n    if epoch > 9:\n        schedule.step()\n", []),
+    ],
+    ids=["never", "a trial", "constant", "each epoch", "later"],
+)
+def test_a_schedule_that_is_never_stepped_shows_in_a_loop_over_hand_made_batches(
+    check, old: str, new: str, checks: list[str]
+) -> None:
+    assert check(BY_HAND.replace(old, new) if old else BY_HAND, "--json", "found.json").checks == checks

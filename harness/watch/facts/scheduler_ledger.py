@@ -40,6 +40,9 @@ planning of steps is below it."""
 MAKES_A_DIFFERENCE = 0.05
 """Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. A guess."""
 
+FEWEST_UPDATES = 20
+"""Updates by hand-made batches that are more than a trial, after which a schedule should have made a step. A guess."""
+
 FEWEST_STEPS = 8
 """Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A guess: a
 shorter training may be a trial of a long one's warmup. As many updates without its optimizer show that the training
@@ -331,7 +334,8 @@ class SchedulerLedger(Fact):
         if seen.name == "ReduceLROnPlateau":
             return None
         if not seen.steps:
-            missing = self._epochs and self._known and not self._is_flat(seen) and not self._may_step_later(seen)
+            trained = self._epochs or seen.updates >= FEWEST_UPDATES
+            missing = trained and self._known and not self._is_flat(seen) and not self._may_step_later(seen)
             return Verdict(Fault.NEVER_STEPPED, seen, 1) if missing else None
         return self._rises_only(seen) or (self._negligible(seen) if seen.end is None else self._length(seen, seen.end))
 
@@ -357,7 +361,8 @@ class SchedulerLedger(Fact):
     def _is_flat(self, seen: SchedulerSeen) -> bool:
         if seen.rate is None:
             return False
-        return math.isclose(seen.rate(1), seen.rate(max(2, round(self._planned_updates))), rel_tol=1e-6)
+        last = max(2, seen.updates, round(self._planned_updates))
+        return math.isclose(seen.rate(1), seen.rate(last), rel_tol=1e-6)
 
     def _rises_only(self, seen: SchedulerSeen) -> Verdict | None:
         """Whether the training is over before the warmup is."""
