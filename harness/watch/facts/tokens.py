@@ -125,3 +125,8 @@ def _segments(rows: list[list[int]], separator: int) -> Segments:
 def _first(tokens: list[int], end: int, separator: int) -> list[int]:
     """The first segment, without the token that begins the row and a second separator."""
     return tokens[1 : end - 1] if tokens[end - 1] == separator else tokens[1:end]
+
+
+def trailing(ids: torch.Tensor, token: int) -> torch.Tensor:
+    """(rows, tokens): where a row has nothing but this token from there on."""
+    return (ids == token).flip(1).cumprod(1).flip(1).bool()

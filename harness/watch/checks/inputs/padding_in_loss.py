@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, Forward, LossCall
-from harness.watch.facts.next_tokens import IGNORED, NextTokens
-from harness.watch.facts.tokens import Tokens
+from harness.watch.facts.next_tokens import IGNORED, NextTokens, Taught
+from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.monitor import Monitor
 
 MIN_IN_ROW = 2
@@ -24,11 +25,13 @@ class PaddingInLoss(Check):
 
     ## What to do
     Set the labels of the padding to -100: labels.masked_fill(attention_mask == 0, -100), or let a collator of
-    transformers make them (DataCollatorForSeq2Seq, DataCollatorForTokenClassification).
+    transformers make them (DataCollatorForSeq2Seq, DataCollatorForTokenClassification). In a loop of your own:
+    CrossEntropyLoss(ignore_index=PADDING).
 
     ## When it is right
     Ignore the warning where the model is to learn to fill a row up. One padding token at the end of a text, where it is
-    the same as the end token, is not reported, nor is a loss of each place that the script masks itself.
+    the same as the end token, is not reported, nor is a loss of each place that the script masks itself. What padding
+    is, an attention_mask says, a tokenizer, or the padding_idx of torch.nn.Embedding.
 
     ## References
     - https://huggingface.co/docs/transformers/model_doc/t5#training
@@ -48,10 +51,9 @@ class PaddingInLoss(Check):
         if not self.monitor.is_sampled():
             return
         for taught in self.next_tokens.taught:
-            mask = taught.forward.tensors.get("attention_mask")
-            if mask is not None and mask.shape == taught.tokens.shape and taught.ahead and taught.time:
-                padded = (mask == 0).roll(-taught.ahead, 1)
-                self._look_at(taught.counted & padded, taught.counted, taught.call)
+            padding = _padding(taught) if taught.ahead and taught.time else None
+            if padding is not None:
+                self._look_at(taught.counted & padding.roll(-taught.ahead, 1), taught.counted, taught.call)
         for forward in event.forwards:
             labels = forward.tensors.get("labels")
             calls = [call for call in event.losses if call.function == "cross_entropy" and _same(call, labels)]
@@ -66,8 +68,7 @@ class PaddingInLoss(Check):
             return counted & (mask == 0), counted
         if pad is None or mask is None:
             return torch.zeros_like(counted), counted
-        trailing = (labels == pad).flip(1).cumprod(1).flip(1).bool()
-        return counted & trailing, counted
+        return counted & trailing(labels, pad), counted
 
     def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall) -> None:
         if call.options.get("reduction", "mean") == "none" or call.options.get("weight") is not None:
@@ -81,6 +82,16 @@ class PaddingInLoss(Check):
                 where=call.where,
                 update=self.monitor.update,
             )
+
+
+def _padding(taught: Taught) -> torch.Tensor | None:
+    """(rows, tokens): the padding, by the mask or by what the model's embedding calls so; None where neither says."""
+    mask = taught.forward.tensors.get("attention_mask")
+    if mask is not None and mask.shape == taught.tokens.shape:
+        return mask == 0
+    embeddings = [each for each in taught.forward.model.modules() if isinstance(each, nn.Embedding)]
+    named = {each.padding_idx for each in embeddings if each.padding_idx is not None}
+    return trailing(taught.tokens, named.pop()) if len(named) == 1 else None
 
 
 def _same(call: LossCall, labels: torch.Tensor | None) -> bool:

@@ -7,7 +7,7 @@ from torch import nn
 
 from harness.watch.check import Check
 from harness.watch.events import Forward, InnerForward, positional
-from harness.watch.facts.tokens import Tokens
+from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.monitor import Monitor
 
 MASKED = 0.05
@@ -101,9 +101,8 @@ class WrongAttentionMask(Check):
 def _padding(ids: torch.Tensor, pad: int) -> torch.Tensor:
     """(rows, tokens): where the padding is, at either end of a row."""
     is_pad = ids == pad
-    trailing = is_pad.flip(1).cumprod(1).flip(1).bool()
     leading = is_pad.cumprod(1).bool()
-    return (trailing | leading) & ~is_pad.all(1, keepdim=True)
+    return (trailing(ids, pad) | leading) & ~is_pad.all(1, keepdim=True)
 
 
 def _beside_text(padding: torch.Tensor) -> torch.Tensor:
