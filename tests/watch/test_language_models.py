@@ -27,8 +27,12 @@ class LanguageModel(nn.Module):
 
 
 @pytest.mark.parametrize("rows", [5, PLACES], ids=["oblong", "square"])
-@pytest.mark.parametrize("causal", [True, False])
-def test_a_place_that_sees_its_target_is_named(rows: int, causal: bool) -> None:
+@pytest.mark.parametrize(
+    ("causal", "ahead", "visible"),
+    [(True, 1, False), (False, 1, True), (True, 0, True), (False, 0, False)],
+    ids=["right", "no mask", "labels not shifted", "an autoencoder"],
+)
+def test_a_place_that_sees_its_target_is_named(rows: int, causal: bool, ahead: int, visible: bool) -> None:
     torch.manual_seed(0)
     model = LanguageModel(causal)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -37,9 +41,9 @@ def test_a_place_that_sees_its_target_is_named(rows: int, causal: bool) -> None:
             text = torch.randint(WORDS, (rows, PLACES + 1))
             logits = model(text[:, :-1], torch.ones(rows, PLACES, dtype=torch.bool))
             optimizer.zero_grad()
-            nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()).backward()
+            nn.functional.cross_entropy(logits.flatten(0, 1), text[:, ahead : ahead + PLACES].flatten()).backward()
             optimizer.step()
-    assert set(watched.findings) == (set() if causal else {"inputs::next-token-visible"})
+    assert set(watched.findings) == ({"inputs::next-token-visible"} if visible else set())
 
 
 class Recurrent(nn.Module):

@@ -68,32 +68,38 @@ class NextTokens(Fact):
         self.taught = []
 
 
-def _given_tokens(forward: Forward, targets: torch.Tensor) -> torch.Tensor | None:
-    """The tokens that a model was given; a decoder's where it has one, None where it is not clear which they are."""
-    found = {
+def _given_tokens(forward: Forward, targets: torch.Tensor) -> tuple[torch.Tensor | None, bool]:
+    """The tokens that a model was given, and whether they are the targets; None where it is not clear which they are.
+
+    A decoder's where it has one. Who gives the targets as well gives them by a name that says so.
+    """
+    given = {
         name: tensor
         for name, tensor in forward.tensors.items()
         if tensor.dim() == 2 and tensor.dtype in (torch.int32, torch.int64)
-        if not any(word in name for word in NOT_TOKENS) and not _are_these(tensor, targets)
+        if not any(word in name for word in NOT_TOKENS)
     }
-    if len(found) > 1:
+    found = {name: tensor for name, tensor in given.items() if not _are_these(tensor, targets)}
+    are_targets = bool(given) and not found
+    if are_targets:
+        found = {name: tensor for name, tensor in given.items() if not any(word in name for word in DECODED)}
+    elif len(found) > 1:
         found = {name: tensor for name, tensor in found.items() if any(word in name for word in DECODED)}
-    return next(iter(found.values())) if len(found) == 1 else None
+    return next(iter(found.values())) if len(found) == 1 else None, are_targets
 
 
 def _are_these(given: torch.Tensor, targets: torch.Tensor) -> bool:
-    """Whether the model was given the targets as well."""
     return given.numel() == targets.numel() and torch.equal(given.flatten(), targets.flatten())
 
 
 def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[Taught]:
     ignored = call.options.get("ignore_index", IGNORED)
-    tokens = _given_tokens(forward, call.target)
+    tokens, are_targets = _given_tokens(forward, call.target)
     if tokens is None or tokens.shape != logits.shape[:2] or call.target.is_floating_point():
         return
     for time in (1, 0):
         targets, first = _placed(logits.detach(), call, time) or (None, 0)
-        for ahead in range(MAX_AHEAD + 1) if targets is not None else ():
+        for ahead in range(1 if are_targets else MAX_AHEAD + 1) if targets is not None else ():
             agree = _agree(tokens, targets, time, first + ahead, ignored)
             if agree is not None:
                 counted = torch.zeros_like(tokens, dtype=torch.bool)

@@ -74,8 +74,8 @@ class CutOff(Check):
                 f"{self.parameters.shown(dead)}",
                 where=self._where(held),
                 update=1,
-                hint="Look for two factors that both start at 0, and for rounding, sign or argmax between these "
-                "parameters and the loss.",
+                hint="Look for an output that is left out (of two directions hidden[-1] is one), for two factors that "
+                "both start at 0, and for rounding, sign or argmax between these parameters and the loss.",
             )
 
     def _where(self, held: OptimizerTensors) -> str | None:

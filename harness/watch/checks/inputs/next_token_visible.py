@@ -25,19 +25,22 @@ they are the same up to rounding, a thousandth of that."""
 
 
 class NextTokenVisible(Check):
-    """A language model sees the token that it must predict: a causal mask is missing.
+    """A language model sees the token that it must predict: a causal mask is missing, or its labels are not shifted.
 
     ## Why is this a bug?
-    With all places attending to all others, the next token is in plain sight, and the model learns to copy it. The loss
-    falls quickly, to nearly 0. Nothing of that is left when the model generates, where there is no next token to see.
+    With all places attending to all others, the next token is in plain sight, and the model learns to copy it. So it is
+    where the label of a place is the token in that place. The loss falls quickly, to nearly 0. Nothing of that is left
+    when the model generates, where there is no next token to see.
 
     ## What to do
     Give the layers a causal mask: torch.nn.Transformer.generate_square_subsequent_mask, is_causal=True, or
-    is_decoder=True in the configuration of a BERT.
+    is_decoder=True in the configuration of a BERT. A loss of your own compares text[:, 1:] with what the model says of
+    text[:, :-1]; models of transformers that are given labels shift them themselves.
 
     ## When it is right
-    Models that are taught the tokens in their own places (masked language models, autoencoders) are not reported, nor
-    are those in which the tokens pass through a state without places, such as the code of a variational autoencoder.
+    Models that are taught the tokens in their own places (masked language models, autoencoders) are not reported where
+    a place sees later ones, nor are those in which the tokens pass through a state without places, such as the code of
+    a variational autoencoder.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html
@@ -54,7 +57,7 @@ class NextTokenVisible(Check):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         for taught in self.tokens.taught:
             model = taught.forward.model
-            if taught.ahead != 1 or model in self.probed:
+            if taught.ahead > 1 or model in self.probed:
                 continue
             self.probed.add(model)
             if can_be_copied(model) and taught.forward.kwargs.get("past_key_values") is None:
@@ -63,7 +66,7 @@ class NextTokenVisible(Check):
     def _probe(self, taught: Taught) -> None:
         with unchanged_random_state(), torch.no_grad():
             try:
-                visible = _sees_next(taught)
+                visible = _sees_next(taught) if taught.ahead else _repeats(taught)
             except Exception as error:
                 if from_signal_handler(error):
                     raise
@@ -71,32 +74,71 @@ class NextTokenVisible(Check):
                 self.monitor.note(f"whether {name} sees the tokens that it predicts is not known: {error}")
                 return
         self.looked = self.looked or visible is not None
-        if visible:
-            self.found(
-                expected="logits that depend on no token behind them",
-                observed="with another next token the logits of a place change: it sees its own target",
-                where=taught.forward.where,
-                update=self.monitor.update,
+        if visible and taught.ahead:
+            self._found("with another next token the logits of a place change: it sees its own target", taught)
+        elif visible:
+            self._found(
+                "the label of each place is the token in it, on which its logits depend, though on none behind it",
+                taught,
+                "Shift the labels: those of text[:, :-1] are text[:, 1:].",
             )
+
+    def _found(self, observed: str, taught: Taught, hint: str | None = None) -> None:
+        self.found(
+            expected="logits that depend on no token that is still to be said",
+            observed=observed,
+            where=taught.forward.where,
+            update=self.monitor.update,
+            hint=hint,
+        )
 
 
 def _sees_next(taught: Taught) -> bool | None:
     """Whether a place has other logits when the token behind it is another; None where that says nothing."""
-    if taught.tokens.shape[0] == taught.tokens.shape[1]:
-        taught = _without_last_row(taught)  # else what has places could not be told from what has rows
-    model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
-    states = _Placeless(model, taught.tokens, taught.time)
-    places = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
-    place = places[len(places) // 2]
-    tokens = taught.tokens, taught.tokens, _with_another(taught, place + 1)
-    (first, codes), (again, _), (other, others) = [(_logits(model, taught, each), states.taken()) for each in tokens]
-    if first is None or again is None or other is None or not torch.equal(first, again):
-        return None
-    if not all_equal(codes, others):
-        return None  # an autoencoder's decoder is told of the token that way
-    rows = taught.counted.select(taught.time, place)
-    before, after = (logits.select(taught.time, place)[rows].float() for logits in (first, other))
-    return bool((before - after).abs().max() > DIFFERENT * before.abs().max())
+    asked = _Asked(taught)
+    sees = asked.sees(1)
+    return None if asked.codes_changed else sees  # an autoencoder's decoder is told of the token that way
+
+
+def _repeats(taught: Taught) -> bool | None:
+    """Whether a place sees its own token and the one before, and none behind; None where that says nothing."""
+    asked = _Asked(taught)
+    own, before, behind = (asked.sees(offset) for offset in (0, -1, 1))
+    return None if behind is None else bool(own and before and not behind)
+
+
+class _Asked:
+    """A copy of a model, which is asked what the logits of a place in the middle depend on."""
+
+    def __init__(self, taught: Taught) -> None:
+        if taught.tokens.shape[0] == taught.tokens.shape[1]:
+            taught = _without_last_row(taught)  # else what has places could not be told from what has rows
+        self._taught = taught
+        self._model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
+        self._states = _Placeless(self._model, taught.tokens, taught.time)
+        places = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
+        self._place = places[len(places) // 2]
+        first, self._codes = self._given(taught.tokens)
+        again, _ = self._given(taught.tokens)
+        self._logits = first if first is not None and again is not None and torch.equal(first, again) else None
+        self.codes_changed = False
+        """Whether another token changed what the model keeps of a whole row."""
+
+    def _given(self, tokens: torch.Tensor) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+        return _logits(self._model, self._taught, tokens), self._states.taken()
+
+    def sees(self, offset: int) -> bool | None:
+        """Whether its logits are others when the token so far behind it is another; None where they never repeat."""
+        taught, at = self._taught, self._place
+        if self._logits is None or not 0 <= at + offset < taught.tokens.shape[taught.time]:
+            return None
+        logits, codes = self._given(_with_another(taught, at + offset))
+        self.codes_changed |= not all_equal(self._codes, codes)
+        if logits is None:
+            return None
+        rows = taught.counted.select(taught.time, at)
+        before, after = (each.select(taught.time, at)[rows].float() for each in (self._logits, logits))
+        return bool((before - after).abs().max() > DIFFERENT * before.abs().max())
 
 
 def _without_last_row(taught: Taught) -> Taught:
