@@ -6,7 +6,7 @@ import ast
 import dis
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -106,16 +106,18 @@ def leaves_after_one(where: str | None) -> bool:
         tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
     except (SyntaxError, ValueError):
         return False
-    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For)]
     return any(
-        loop.lineno <= line <= (loop.iter.end_lineno or 0)
-        and _leaves(loop.body[1:])
+        isinstance(loop, ast.For)
+        and loop.lineno <= line <= (loop.iter.end_lineno or 0)
+        and any(isinstance(each, ast.Break | ast.Return) for each in [*_always_come_to(loop.body)][1:])
         and not any(isinstance(each, ast.Continue) for each in ast.walk(loop))
-        for loop in loops
+        for loop in ast.walk(tree)
     )
 
 
-def _leaves(body: Sequence[ast.stmt]) -> bool:
-    return any(
-        isinstance(each, ast.Break | ast.Return) or (isinstance(each, ast.With) and _leaves(each.body)) for each in body
-    )
+def _always_come_to(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for each in body:
+        if isinstance(each, ast.With):
+            yield from _always_come_to(each.body)
+        else:
+            yield each

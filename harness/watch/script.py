@@ -78,7 +78,7 @@ class CheckReport:
     crashed: str | None = None
     """The script's own traceback, or how it ended itself."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Until the first batch, and in all."""
+    """Until the first batch or backward pass, and in all."""
     patches: list[Patch] = field(default_factory=list)
     """For each finding, where they were asked for."""
 
