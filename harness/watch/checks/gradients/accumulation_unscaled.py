@@ -65,7 +65,10 @@ class AccumulationUnscaled(Check):
             observed=f"{how}, so the gradients are {total:.4g} times the mean's",
             where=window.fresh[-1].where,
             update=event.update,
-            hint=f"Divide each micro-batch's loss by {size} before its backward pass"
+            hint=f"Divide each micro-batch's loss by {size} only once: accelerator.backward does it by itself, by its "
+            "gradient_accumulation_steps."
+            if round(whole) == size * size
+            else f"Divide each micro-batch's loss by {size} before its backward pass"
             " (Accelerate: gradient_accumulation_steps and accelerator.backward do it).",
         )
 

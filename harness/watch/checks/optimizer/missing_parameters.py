@@ -15,7 +15,8 @@ class MissingParameters(Check):
     to the end: what comes before it has to learn around it.
 
     ## What to do
-    Give the optimizer model.parameters(), or freeze what is not to be trained with requires_grad_(False).
+    Give the optimizer model.parameters(), or freeze what is not to be trained with requires_grad_(False). What is
+    unfrozen later comes to it with optimizer.add_param_group.
 
     Modules in a plain list or dict, and tensors that are no attributes of a module, are not among `parameters()`: keep
     them in nn.ModuleList, nn.ModuleDict or as attributes.

@@ -104,7 +104,8 @@ class StateNotLoaded(Check):
                 observed="the state shares its memory with the model: it went along with every update",
                 where=event.where,
                 update=self.monitor.updates_made,
-                hint="Keep copy.deepcopy(model.state_dict()), or save it to a file.",
+                hint="Keep copy.deepcopy(model.state_dict()), or save it to a file; where two networks are meant, "
+                "make the second one with copy.deepcopy(model).",
             )
 
     def _is_written(self, event: LoadBegins) -> bool:
