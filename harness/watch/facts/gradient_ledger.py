@@ -283,6 +283,7 @@ class GradientLedger(Fact):
         self.window = None
         ledger = self._ledgers.get(event.optimizer)
         if ledger is None:
+            self._may_be_used()
             return
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
@@ -294,6 +295,12 @@ class GradientLedger(Fact):
             entry.fate.used = entry.fate.used or not empty
         ledger.entries = ledger.entries[-KEPT:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
+
+    def _may_be_used(self) -> None:
+        """By an optimizer that was not known when the backward passes were made."""
+        for ledger in self.ledgers:
+            for entry in ledger.unused:
+                entry.fate.used = True
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.shortened:
