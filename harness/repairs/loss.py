@@ -51,6 +51,17 @@ def not_raw_logits(fault: Fault) -> Iterator[cst.Module]:
         yield from _model_without_softmax(source)
 
 
+@repairs("loss::axes-mixed")
+def axes_mixed(fault: Fault) -> Iterator[cst.Module]:
+    """Move the axis of the classes, where a view gave them another place."""
+    source = fault.source
+    for node in (fault.statement, fault.scope):
+        for call in [*source.calls(node, "view"), *source.calls(node, "reshape")]:
+            of = receiver(call)
+            if of is not None and len(call.args) > 2:
+                yield source.replaced(call, f"{source.code(of)}.movedim(-1, 1)")
+
+
 def _softmaxes(source: Source, node: cst.CSTNode) -> list[cst.Call]:
     return [each for each in source.calls(node, "softmax") if receiver(each) is not None or each.args]
 

@@ -68,7 +68,7 @@ class Machine:
         """``of`` is the folder that is copied, where that is not the working directory but a copy of it."""
         self._left_behind = left_behind
         self._home = root / f"{number}"
-        self.folder = self._home / Path.cwd().name
+        self.folder = self._home / "copy" / Path.cwd().name  # which may be called as what lies beside it
         self.command = command
         self._starts = 0
         self._home.mkdir(parents=True)

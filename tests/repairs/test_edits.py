@@ -274,6 +274,16 @@ EDITS = [
         "the cross-entropy has one class only",
     ),
     Edit(
+        "loss::axes-mixed",
+        "criterion(",
+        """
+        loss = criterion(logits.view(8, 5, -1), y)
+        """,
+        """
+        loss = criterion(logits.movedim(-1, 1), y)
+        """,
+    ),
+    Edit(
         "loss::not-raw-logits",
         "criterion(",
         """
