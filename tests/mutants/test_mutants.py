@@ -151,7 +151,7 @@ def test_mutant_is_caught(mutant: Mutant, small: Recipe, request: pytest.Fixture
 def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.FixtureRequest) -> None:
     if mutant.processes > 1:
         result = request.getfixturevalue("of_the_ranks")[mutant.check, mutant.name][1]
-        assert result.outcome == "holds", result
+        assert result.outcome == "holds", "\n".join(map(str, result.findings)) or result.reason
         return
     if mutant.real:
         data: Path = request.getfixturevalue("mrpc")
@@ -159,4 +159,4 @@ def test_clean_twin_passes(mutant: Mutant, small: Recipe, request: pytest.Fixtur
     else:
         recipe = mutant.clean_recipe(small)
     result = clean_result(mutant.check, recipe, mutant.clean)
-    assert result.outcome == "holds", result
+    assert result.outcome == "holds", "\n".join(map(str, result.findings)) or result.reason

@@ -87,6 +87,15 @@ def test_a_fix_is_written_with_the_line_ends_that_are_there(check, tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_a_folder_may_be_called_as_one_of_ours(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """The patch is tried in a copy, which lies beside a ``tmp``."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    path = write(folder, NOT_CLEARED)
+    done = server_of(pytestconfig).run(folder, "check", "--fix", "train.py", program="tests.repairs.forked")
+    assert path.read_text() == RIGHT, done.stderr
+
+
 def test_patches_are_proved_on_top_of_each_other(check, tmp_path: Path) -> None:
     path = write(tmp_path, LOOP.format(shuffle="", clear=""))
     done, found = check("--fix", "--diff", "train.py")
