@@ -6,6 +6,7 @@ something of the installation and nothing of the run: it is done where it is ask
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -123,8 +124,13 @@ def _free_port() -> str:
     """Below those that a system gives to whoever asks for any: seconds pass until the processes meet there."""
     while True:
         port = 10_000 + secrets.randbelow(19_000)  # whatever seed was set: two runs side by side want two ports
-        with socket.socket() as asked:
-            if asked.connect_ex(("localhost", port)):  # nobody answers
+        with socket.socket() as tried:
+            try:
+                tried.bind(("", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
                 return str(port)
 
 
