@@ -29,6 +29,8 @@ class Locator:
         self._folder = os.getcwd()
         self._shown: dict[str, str] = {}
         """How a file is shown, by its name; empty for those that are not the user's."""
+        self._places: dict[tuple[str, int], str] = {}
+        """How a line is shown."""
         paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         paths.add(str(Path(__file__).parents[1]))
         self._not_the_users = {os.path.realpath(path) + os.sep for path in paths}
@@ -40,7 +42,15 @@ class Locator:
 
     def where(self) -> str | None:
         """FILE:LINE of the innermost line that is the user's own."""
-        return next((self.shown(place) for place in self._lines(sys._getframe())), None)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not self.is_users(frame):
+            frame = frame.f_back
+        if frame is None:
+            return None
+        place = frame.f_code.co_filename, frame.f_lineno
+        if place not in self._places:
+            self._places[place] = self.shown(place)
+        return self._places[place]
 
     def stack(self, frame: FrameType | None = None) -> tuple[tuple[str, int], ...]:
         """All of the user's own lines that are being executed, the innermost first; of another thread by its frame."""
@@ -60,9 +70,15 @@ class Locator:
     def is_users(self, frame: FrameType) -> bool:
         """Whether the code of a frame is the user's own."""
         name = frame.f_code.co_filename
-        if name not in self._shown:
-            self._shown[name] = self._relative(name) if self._is_users(name) else ""
-        return bool(self._shown[name])
+        shown = self._shown.get(name)
+        if shown is None:
+            shown = self._shown[name] = self._relative(name) if self._is_users(name) else ""
+        return bool(shown)
+
+    def users_files(self) -> set[str]:
+        """The files of all modules that are loaded and the user's own, as they are shown."""
+        files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        return {self._relative(file) for file in files if isinstance(file, str) and self._is_users(file)}
 
     def _relative(self, name: str) -> str:
         """Relative to the working directory where it lies below it, and the script has not gone to another."""

@@ -28,9 +28,11 @@ def install(threads: Threads, patches: Patches) -> None:
     call = nn.Module.__call__
 
     def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
-        if torch.compiler.is_compiling() or is_traced():
+        if torch.compiler.is_compiling():  # asked first: what is compiled must not see the depth
             return call(module, *args, **kwargs)
         if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
+            return call(module, *args, **kwargs)
+        if is_traced():
             return call(module, *args, **kwargs)
         if not depth.calls:
             depth.within_own = not hasattr(module, "config")
