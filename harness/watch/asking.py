@@ -1,4 +1,7 @@
-"""Asking: who asks a DataLoader for its next batch, a loop that waits for the end or a script that counts."""
+"""Asking: who asks a DataLoader for its next batch, a loop that waits for the end or a script that counts.
+
+Of the frame at hand the instructions tell it; of a loop that is over, whose frame is gone, its source.
+"""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ class Monitor:
         """The optimizer step at hand."""
         self._step_thread = 0
         """The thread that makes it: another may fetch batches meanwhile."""
-        self.first_batch: float | None = None
-        """When the script got its first batch."""
+        self.loaded: float | None = None
+        """When the script had loaded what it needs: it got its first batch, or made a backward pass without one."""
         self.stepped = False
         """Whether any optimizer stepped."""
         self.updated_by_hand = False
@@ -215,9 +215,10 @@ class Monitor:
         listeners = self._listeners.get(event.handler)
         if not listeners or self.over:
             return
+        left_out = self._left_out
         with self.suspended():
-            for listener, handle in list(listeners):
-                if listener in self._left_out:
+            for listener, handle in listeners:
+                if left_out and listener in left_out:
                     continue  # since this very event
                 try:
                     handle(event)
@@ -236,8 +237,8 @@ class Monitor:
             left = len(gone)
             gone |= {each for each, facts in self._needs.items() if gone.intersection(facts)}
         self._left_out |= gone
-        for listeners in self._listeners.values():
-            listeners[:] = [each for each in listeners if each[0] not in gone]
+        for handler, listeners in self._listeners.items():
+            self._listeners[handler] = [each for each in listeners if each[0] not in gone]
         for each in self.checks:
             if each in gone:
                 self.crashed.setdefault(each.id, f"it failed itself: {_said(error, self.update)}")
@@ -317,7 +318,7 @@ class Monitor:
             self.batch = None  # what comes now is of no pass
 
     def give(self, of: Pass, indices: Any, samples: Any, data: Any) -> None:
-        self.first_batch = self.first_batch or time.perf_counter()
+        self.loaded = self.loaded or time.perf_counter()
         self._stepped = False
         if self._step_thread == threading.get_ident():
             self.in_step = None  # one that is still there has raised
@@ -364,7 +365,7 @@ class Monitor:
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
-        self.first_batch = self.first_batch or time.perf_counter()  # of a script that makes its batches itself
+        self.loaded = self.loaded or time.perf_counter()
         self._stepped = False
         begins = BackwardBegins(
             number=self._next_number("backward"),

@@ -170,7 +170,7 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
     findings = found.findings
     ignored = {*ignored, *(check for check, finding in findings.items() if is_ignored_by_comment(finding))}
     silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*findings, *found.crashed}]
-    first = min((monitor.first_batch for monitor in threads.monitors if monitor.first_batch), default=None)
+    first = min((monitor.loaded for monitor in threads.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
     report = CheckReport(
         script,

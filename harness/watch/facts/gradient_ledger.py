@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 PROBES = 3
-"""Parameters of an optimizer whose gradients are followed: the smallest."""
+"""Parameters of an optimizer whose gradients are followed: the smallest of those that a backward pass reaches."""
+
+MOST_PROBES = 32
+"""Parameters that are followed where other backward passes reach others: as many as some heads have. A guess."""
+
+MOST_IN_VAIN = 8
+"""Backward passes without any gradient for an optimizer after which none is looked for beyond what is followed: all of
+its parameters are gone through for that. A guess."""
 
 LARGE = 160_000
 """Elements up to which the last parameter, a head's, is followed too: copying it costs nothing that is noticed."""
@@ -89,10 +96,17 @@ class Ledger:
     """Whether the gradients still carry a GradScaler's factor."""
     zeroed: str | None = None
     """Where gradients were last cleared by a call."""
+    in_vain: int = 0
+    """Backward passes that gave its optimizer no gradient at all."""
 
     @property
     def unused(self) -> list[Contribution]:
         return [entry for entry in self.entries if not entry.used]
+
+    @property
+    def frozen(self) -> bool:
+        """Whether a part of what is looked at is trained no more."""
+        return not all(probe.requires_grad for probe in self.probes)
 
     @property
     def empty(self) -> bool:
@@ -173,23 +187,26 @@ class GradientLedger(Fact):
         return [ledger for optimizer, ledger in self._ledgers.items() if optimizer in self.monitor.optimizers]
 
     def _begin(self, optimizer: Optimizer) -> Ledger | None:
-        """The ledger of an optimizer, which begins with the first gradients that it can use."""
+        """The ledger of an optimizer, which begins with the first gradients that it can use; None without any.
+
+        Gradients that other parameters get, as those of another task's head, are looked at from then on, too.
+        """
         known = self._ledgers.get(optimizer)
-        goes_on = known is not None and all(probe.requires_grad for probe in known.probes)
-        if known is not None and goes_on and not known.empty:
-            return known
-        with_gradients = [p for p in held_by(optimizer) if not is_zero(p.grad)]
+        searched = known is None or known.frozen or (known.in_vain < MOST_IN_VAIN and len(known.probes) < MOST_PROBES)
+        with_gradients = [p for p in held_by(optimizer) if p.requires_grad and not is_zero(p.grad)] if searched else []
         if not with_gradients:
-            return known
-        small = sorted(with_gradients, key=lambda p: p.numel())[:PROBES]
-        last = [p for p in with_gradients[-2:] if p.numel() <= LARGE]
-        probes = list({id(p): p for p in [*small, *last]}.values())
-        if known is not None and goes_on:  # a part of the model that no backward pass had reached before
-            known.probes += probes
-            known.after += [None] * len(probes)
-            return known
-        self._ledgers[optimizer] = Ledger(probes, [None] * len(probes))
-        return self._ledgers[optimizer]
+            if known is not None:
+                known.in_vain += 1
+                known.after = [_copy(p.grad) for p in known.probes]
+            return None
+        small = sorted(with_gradients, key=lambda p: p.numel())
+        more = [p for p in (*small[1:PROBES], *with_gradients[-2:]) if p.numel() <= LARGE]
+        probes = list({id(p): p for p in (small[0], *more)}.values())
+        if known is None or known.frozen:
+            known = self._ledgers[optimizer] = Ledger([], [])
+        known.probes += probes
+        known.after += [None] * len(probes)
+        return known
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self.cleared = []
@@ -220,12 +237,17 @@ class GradientLedger(Fact):
         of = None if event.batch is None else event.batch.of
         models = frozenset(self.monitor.number_of(f.model) for f in event.forwards if f.number in event.reached)
         stack = self.monitor.locator.stack()
-        for ledger in filter(None, [self._begin(optimizer) for optimizer in list(self.monitor.optimizers)]):
+        for optimizer in list(self.monitor.optimizers):
+            ledger = self._ledgers.get(optimizer)
+            if ledger is None or ledger.frozen or ledger.empty:
+                ledger = self._begin(optimizer)
+            if ledger is None:
+                continue  # the backward pass added nothing: all of its rows are ignored
             after = [_copy(p.grad) for p in ledger.probes]
             unchanged = all(_same(a, b) for a, b in zip(after, ledger.after, strict=True))
             ledger.after = after
-            if unchanged or all(is_zero(gradient) for gradient in after):
-                continue  # it went to another optimizer's parameters, or added nothing: all of its rows are ignored
+            if unchanged:
+                continue  # it went to another optimizer's parameters, or added nothing
             fate.waiting += 1
             entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack, event.scaled)
             self.added.append(Added(ledger, entry, ledger.entries[-1] if ledger.entries else None, ledger.clipped))
@@ -283,7 +305,8 @@ class GradientLedger(Fact):
         self.window = None
         ledger = self._ledgers.get(event.optimizer)
         if ledger is None:
-            self._may_be_used()
+            if any(not is_zero(p.grad) for p in held_by(event.optimizer)):
+                self._use_all()
             return
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
@@ -296,8 +319,8 @@ class GradientLedger(Fact):
         ledger.entries = ledger.entries[-KEPT:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
 
-    def _may_be_used(self) -> None:
-        """By an optimizer that was not known when the backward passes were made."""
+    def _use_all(self) -> None:
+        """What is waiting may be in the gradients of an optimizer that was not known at the backward passes."""
         for ledger in self.ledgers:
             for entry in ledger.unused:
                 entry.fate.used = True
@@ -323,7 +346,7 @@ def rows_of(event: Backward) -> Hashable:
     for forward in event.forwards:
         if forward.number in event.reached and (tensors := list(forward.tensors.values())):
             largest = max(tensors, key=lambda tensor: tensor.numel())
-            return tuple(largest.shape), float(real(largest).double().sum())
+            return tuple(largest.shape), float(real(largest).sum(dtype=torch.float64))
     return None if event.batch is None else event.batch.number
 
 

@@ -99,9 +99,11 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
         return
     for time in (1, 0):
         targets, first = _placed(logits.detach(), call, time) or (None, 0)
-        for ahead in range(1 if are_targets else MAX_AHEAD + 1) if targets is not None else ():
-            agree = _agree(tokens, targets, time, first + ahead, ignored)
-            if agree is not None:
+        if targets is None:
+            continue
+        agrees = [_agree(tokens, targets, time, first + ahead, ignored) for ahead in range(MAX_AHEAD + 1)]
+        for ahead, agree in enumerate(agrees[:1] if are_targets else agrees):
+            if agree is not None and (ahead or agrees[1] is None):  # rows of one token each agree with all shifts
                 counted = torch.zeros_like(tokens, dtype=torch.bool)
                 counted.narrow(time, first, agree.shape[time]).copy_(agree)
                 yield Taught(forward, call, tokens, time, ahead, counted)

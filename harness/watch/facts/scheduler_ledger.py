@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -39,6 +40,9 @@ planning of steps is below it."""
 
 MAKES_A_DIFFERENCE = 0.05
 """Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. A guess."""
+
+A_STEP = re.compile(r"\.step\(|[^\w\s.].*\.step\b")
+"""A line that calls a step(), or hands it on to be called; not one that only names it and lacks the parentheses."""
 
 FEWEST_UPDATES = 20
 """Updates by hand-made batches that are more than a trial, after which a schedule should have made a step. A guess."""
@@ -346,8 +350,10 @@ class SchedulerLedger(Fact):
         len(): ``if i + 1 == len(loader): scheduler.step()``.
         """
         files = {place.rpartition(":")[0] for place in {*self._stepped_at, seen.made or ""}}
+        if not self._epochs:  # how long its epochs are is not known
+            files |= self.monitor.locator.users_files()
         lines = ((f"{file}:{n}", line) for file in files for n, line in enumerate(linecache.getlines(file), start=1))
-        return any(".step(" in line.partition("#")[0] and place not in self._stepped_at for place, line in lines)
+        return any(A_STEP.search(line.partition("#")[0]) and place not in self._stepped_at for place, line in lines)
 
     def _two_on_one(self) -> list[Verdict]:
         """Two alike on one optimizer while another has none were meant for one each; others are chained."""

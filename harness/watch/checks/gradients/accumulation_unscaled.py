@@ -65,8 +65,8 @@ class AccumulationUnscaled(Check):
             observed=f"{how}, so the gradients are {total:.4g} times the mean's",
             where=window.fresh[-1].where,
             update=event.update,
-            hint=f"Divide each micro-batch's loss by {size} only once: accelerator.backward does it by itself, by its "
-            "gradient_accumulation_steps."
+            hint=f"Divide each micro-batch's loss by {size} only once, by hand or by accelerator.backward, which "
+            "does it where gradient_accumulation_steps is given."
             if round(whole) == size * size
             else f"Divide each micro-batch's loss by {size} before its backward pass"
             " (Accelerate: gradient_accumulation_steps and accelerator.backward do it).",

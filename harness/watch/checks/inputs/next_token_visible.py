@@ -23,6 +23,10 @@ DIFFERENT = 1e-3
 """Smallest difference of logits, as a share of the largest, that another token behind them makes. A guess: without it
 they are the same up to rounding, a thousandth of that."""
 
+PLACES = 4
+"""Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what
+it was not shown, a part of the tokens large enough to be among these is hidden."""
+
 
 class NextTokenVisible(Check):
     """A language model sees the token that it must predict: a causal mask is missing, or its labels are not shifted.
@@ -39,8 +43,9 @@ class NextTokenVisible(Check):
 
     ## When it is right
     Models that are taught the tokens in their own places (masked language models, autoencoders) are not reported where
-    a place sees later ones, nor are those in which the tokens pass through a state without places, such as the code of
-    a variational autoencoder.
+    a place sees later ones, or where the training hides tokens from the model (word dropout), nor are those in which
+    the tokens pass through a state without places, such as the code of a variational autoencoder. A model that sees
+    only what is before it, and is to say each token as it is shown, is reported: it can copy.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html
@@ -75,49 +80,68 @@ class NextTokenVisible(Check):
                 return
         self.looked = self.looked or visible is not None
         if visible and taught.ahead:
-            self._found("with another next token the logits of a place change: it sees its own target", taught)
-        elif visible:
-            self._found(
-                "the label of each place is the token in it, on which its logits depend, though on none behind it",
-                taught,
-                "Shift the labels: those of text[:, :-1] are text[:, 1:].",
+            self.found(
+                expected="logits that depend on no token that is still to be said",
+                observed="with another next token the logits of a place change: it sees its own target",
+                where=taught.forward.where,
+                update=self.monitor.update,
             )
-
-    def _found(self, observed: str, taught: Taught, hint: str | None = None) -> None:
-        self.found(
-            expected="logits that depend on no token that is still to be said",
-            observed=observed,
-            where=taught.forward.where,
-            update=self.monitor.update,
-            hint=hint,
-        )
+        elif visible:
+            self.found(
+                expected="logits that depend on no token that is still to be said",
+                observed="the labels are not shifted: that of a place is the token in it, on which its logits depend, "
+                "and on none behind it",
+                where=taught.call.where,
+                update=self.monitor.update,
+                hint="Shift the labels: those of text[:, :-1] are text[:, 1:].",
+            )
 
 
 def _sees_next(taught: Taught) -> bool | None:
     """Whether a place has other logits when the token behind it is another; None where that says nothing."""
-    asked = _Asked(taught)
-    sees = asked.sees(1)
-    return None if asked.codes_changed else sees  # an autoencoder's decoder is told of the token that way
+    asked = _asked(taught)
+    sees = None if asked is None else asked.sees(1)
+    # An autoencoder's decoder is told of the token by the code.
+    return None if asked is None or asked.codes_changed else sees
 
 
 def _repeats(taught: Taught) -> bool | None:
-    """Whether a place sees its own token and the one before, and none behind; None where that says nothing."""
-    asked = _Asked(taught)
+    """Whether what a model is to say at a place is what it is shown there; None where that says nothing.
+
+    It is where a place sees its own token and the one before, and none behind, and where the training hides no token
+    from the model, as that of a denoiser does.
+    """
+    asked, in_training = _asked(taught), _asked(taught, training=True)
+    if asked is None or in_training is None:
+        return None
     own, before, behind = (asked.sees(offset) for offset in (0, -1, 1))
-    return None if behind is None else bool(own and before and not behind)
+    shown = in_training.sees_everywhere()
+    return None if behind is None or shown is None else bool(own and before and not behind and shown)
+
+
+def _asked(taught: Taught, *, training: bool = False) -> _Asked | None:
+    """A copy that can be asked, in eval mode or as it trains; None where its rows cannot be told from its places."""
+    if taught.tokens.shape[0] != taught.tokens.shape[1]:
+        return _Asked(taught, training)
+    for masks in (True, False):  # what has a number for each row and place may be one for each two places
+        try:
+            return _Asked(_without_last_row(taught, masks), training)
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+    return None
 
 
 class _Asked:
-    """A copy of a model, which is asked what the logits of a place in the middle depend on."""
+    """A copy of a model, which is asked what the logits of a place depend on."""
 
-    def __init__(self, taught: Taught) -> None:
-        if taught.tokens.shape[0] == taught.tokens.shape[1]:
-            taught = _without_last_row(taught)  # else what has places could not be told from what has rows
+    def __init__(self, taught: Taught, training: bool) -> None:
         self._taught = taught
-        self._model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model)).eval()
+        self._model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model))
+        self._model.train(self._model.training and training)
+        self._draws = training
         self._states = _Placeless(self._model, taught.tokens, taught.time)
-        places = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
-        self._place = places[len(places) // 2]
+        self._places: list[int] = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
         first, self._codes = self._given(taught.tokens)
         again, _ = self._given(taught.tokens)
         self._logits = first if first is not None and again is not None and torch.equal(first, again) else None
@@ -125,11 +149,24 @@ class _Asked:
         """Whether another token changed what the model keeps of a whole row."""
 
     def _given(self, tokens: torch.Tensor) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+        if self._draws:
+            torch.manual_seed(0)
         return _logits(self._model, self._taught, tokens), self._states.taken()
 
     def sees(self, offset: int) -> bool | None:
-        """Whether its logits are others when the token so far behind it is another; None where they never repeat."""
-        taught, at = self._taught, self._place
+        """Whether a place in the middle has other logits in a row when the token so far behind it is another."""
+        sees = self._sees(self._places[len(self._places) // 2], offset) if self._places else None
+        return None if sees is None else bool(sees.any())
+
+    def sees_everywhere(self) -> bool | None:
+        """Whether each of a few places has other logits in all rows when its own token is another."""
+        places = self._places[:: max(1, len(self._places) // PLACES)][:PLACES]
+        sees = [each for place in places if (each := self._sees(place, 0)) is not None]
+        return all(bool(each.all()) for each in sees) if sees else None
+
+    def _sees(self, at: int, offset: int) -> torch.Tensor | None:
+        """(rows with a target,): whether the logits are others; None where they never repeat."""
+        taught = self._taught
         if self._logits is None or not 0 <= at + offset < taught.tokens.shape[taught.time]:
             return None
         logits, codes = self._given(_with_another(taught, at + offset))
@@ -138,14 +175,16 @@ class _Asked:
             return None
         rows = taught.counted.select(taught.time, at)
         before, after = (each.select(taught.time, at)[rows].float() for each in (self._logits, logits))
-        return bool((before - after).abs().max() > DIFFERENT * before.abs().max())
+        return (before - after).abs().amax(-1) > DIFFERENT * before.abs().max()
 
 
-def _without_last_row(taught: Taught) -> Taught:
+def _without_last_row(taught: Taught, masks: bool) -> Taught:
+    """``masks`` says whether what is no whole number has rows, too."""
     shape, rows = taught.tokens.shape, 1 - taught.time
 
     def cut(value: torch.Tensor) -> torch.Tensor:
-        return value.detach().narrow(rows, 0, shape[rows] - 1) if value.shape == shape else value.detach()
+        has_rows = value.shape == shape and (masks or value.dtype in (torch.int32, torch.int64))
+        return value.detach().narrow(rows, 0, shape[rows] - 1) if has_rows else value.detach()
 
     tokens, forward = cut(taught.tokens), taught.forward
     args, kwargs = (
@@ -153,7 +192,8 @@ def _without_last_row(taught: Taught) -> Taught:
         for given in (forward.args, forward.kwargs)
     )
     forward = replace(forward, args=args, kwargs=kwargs)
-    return replace(taught, forward=forward, tokens=tokens, counted=cut(taught.counted))
+    counted = taught.counted.narrow(rows, 0, shape[rows] - 1)
+    return replace(taught, forward=forward, tokens=tokens, counted=counted)
 
 
 def _with_another(taught: Taught, place: int) -> torch.Tensor:

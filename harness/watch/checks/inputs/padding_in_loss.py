@@ -89,9 +89,10 @@ def _padding(taught: Taught) -> torch.Tensor | None:
     mask = taught.forward.tensors.get("attention_mask")
     if mask is not None and mask.shape == taught.tokens.shape:
         return mask == 0
+    classes = None if taught.forward.logits is None else taught.forward.logits.shape[-1]
     embeddings = [each for each in taught.forward.model.modules() if isinstance(each, nn.Embedding)]
-    named = {each.padding_idx for each in embeddings if each.padding_idx is not None}
-    return trailing(taught.tokens, named.pop()) if len(named) == 1 else None
+    named = {each.padding_idx for each in embeddings if each.num_embeddings == classes}  # others are no words
+    return trailing(taught.tokens, padding) if len(named) == 1 and (padding := named.pop()) is not None else None
 
 
 def _same(call: LossCall, labels: torch.Tensor | None) -> bool:

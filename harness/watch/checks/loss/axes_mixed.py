@@ -26,7 +26,7 @@ class AxesMixed(Check):
 
     ## When it is right
     A layer that gives all numbers of a row at once has no axes to be mixed: its output may be viewed in any shape, and
-    is not reported.
+    is not reported. Nor is what anything else but a linear layer gave: whether it has the classes last is not known.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
@@ -34,18 +34,21 @@ class AxesMixed(Check):
     """
 
     id = "loss::axes-mixed"
-    needs = "loss function that takes logits"
+    needs = "cross_entropy with a label for each place"
     in_windows = "first"
 
     def on_loss(self, event: LossCall) -> None:
         if event.function != "cross_entropy" or event.input.dim() < 3 or not self.monitor.is_sampled():
             return
         self.looked = True
-        before, *earlier = _shapes_before(event.input) or [event.input.shape]
+        shapes = _shapes_before(event.input)
+        if len(shapes) < 2 or len(shapes[0]) < 3:
+            return  # what gave the logits is not known: a linear layer views rows with places as one list of rows
+        before, *earlier = shapes
         rows, *places, classes = before
         if event.input.shape != (rows, classes, *places) or before == event.input.shape:
             return
-        if min(classes, math.prod(places)) > 1 and all(shape[-1] == classes for shape in earlier):
+        if min(classes, math.prod(places)) > 1 and all(shape[-1:] == (classes,) for shape in earlier):
             self.found(
                 expected=f"logits of shape {tuple(event.input.shape)} whose axes were moved, as by movedim(-1, 1)",
                 observed=f"those of shape {tuple(before)} are viewed so: places and classes are mixed",
@@ -60,6 +63,15 @@ def _shapes_before(tensor: torch.Tensor) -> list[torch.Size]:
 
 
 def _views(node: Any) -> Iterator[Any]:
-    while node is not None and node.name() in VIEWS and hasattr(node, "_saved_self_sym_sizes"):
-        yield node
+    while node is not None:
+        if node.name() in VIEWS and hasattr(node, "_saved_self_sym_sizes"):
+            yield node
+        elif not _adds_bias(node):
+            return
         node = node.next_functions[0][0]
+
+
+def _adds_bias(node: Any) -> bool:
+    """Whether it is the last part of a linear layer, which leaves the shape as it is."""
+    added = node.next_functions[1][0] if node.name() == "AddBackward0" else None
+    return torch.is_tensor(bias := getattr(added, "variable", None)) and bias.dim() == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -12,14 +12,13 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
 from harness.watch.check import Check
-from harness.watch.events import Load, Step, StepBegins
+from harness.watch.events import Batch, Load, Step, StepBegins
 from harness.watch.monitor import Monitor
 
 KEPT = 64
 """Optimizers made before that are remembered: a loop that makes them again shows in three. A guess."""
 
-
-FEW = 10
+NO_STAGE = 10
 """Updates by hand-made batches that are no stage of a training yet, after which another begins. A guess."""
 
 
@@ -35,13 +34,26 @@ class Made:
     dataset: Callable[[], Any]
     """A weak reference to what its first batch came from; gives None where that is not known."""
     updates: int = 0
-    passes: set[int] = field(default_factory=set)
-    """Over DataLoaders, that it made updates in, by the updates made when each began."""
+    of_loaders: int = 0
+    """Updates by a batch that a DataLoader had given for them."""
+    passes: int = 0
+    """Over DataLoaders, that these batches came from."""
+    latest: tuple[int, int] = (-1, -1)
+    """The latest of these batches: the updates that were made when its pass began, and its number."""
+
+    def count(self, batch: Batch | None) -> None:
+        """An update more."""
+        self.updates += 1
+        if batch is None or batch.number == self.latest[1]:
+            return  # made by hand, if of one that was taken out before
+        self.of_loaders += 1
+        self.passes += batch.of.updates_before != self.latest[0]
+        self.latest = batch.of.updates_before, batch.number
 
     @property
     def was_short(self) -> bool:
         """Whether that is too little for a stage: one pass, or a few hand-made batches."""
-        return len(self.passes) == 1 or (not self.passes and self.updates <= FEW)
+        return self.passes == 1 if 2 * self.of_loaders > self.updates else self.updates <= NO_STAGE
 
     def held_the_same(self, tensors: list[torch.Tensor]) -> bool:
         return len(self.held) == len(tensors) and all(mine() is p for mine, p in zip(self.held, tensors, strict=True))
@@ -95,9 +107,7 @@ class MadeAgain(Check):
             self._compare(event)
         made = self.going.get(event.optimizer)
         if made is not None:
-            made.updates += 1
-            if event.batch is not None:
-                made.passes.add(event.batch.of.updates_before)
+            made.count(event.batch)
 
     def _compare(self, event: Step) -> None:
         """With the optimizers that were made at the same line before."""
