@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -57,11 +58,15 @@ class SeedRun(StrictModel):
     started: str
     curve: list[Finite]
     """The loss of every update."""
+    grad_norm: list[Finite] | None = None
+    """The norm of all gradients at every update, to be looked at; None in files of before it was kept."""
 
     @model_serializer(mode="wrap")
     def _as_ever(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The documented metrics stand beside the other values: schema 1 is older than the others."""
         values: dict[str, Any] = serialize(self)
+        if self.grad_norm is None:
+            del values["grad_norm"]
         if set(self.metrics) != set(DOCUMENTED_METRICS):
             return values
         of_each = ({name: value} if name != "metrics" else value for name, value in values.items())
@@ -103,8 +108,11 @@ class Baseline(Stored):
             raise ValueError("the curves are empty, or not equally long")
         if len({frozenset(run.metrics) for run in self.runs}) != 1:
             raise ValueError("the runs have different metrics")
-        if self.lr is not None and len(self.lr) != len(self.runs[0].curve):
-            raise ValueError(f"lr has {len(self.lr)} values for {len(self.runs[0].curve)} updates")
+        updates = len(self.runs[0].curve)
+        if self.lr is not None and len(self.lr) != updates:
+            raise ValueError(f"lr has {len(self.lr)} values for {updates} updates")
+        if norms := [run.grad_norm for run in self.runs if run.grad_norm and len(run.grad_norm) != updates]:
+            raise ValueError(f"grad_norm has {len(norms[0])} values for {updates} updates")
         return self
 
     @property
@@ -201,9 +209,16 @@ def seed_run(record: RunRecord) -> SeedRun:
             command=record.provenance.command,
             started=record.started,
             curve=record.curves.loss,
+            grad_norm=_shown(record.curves.grad_norm, record.updates),
         )
     except ValidationError as error:
         raise CannotTry(f"{what}: {first_error(error)}") from error
+
+
+def _shown(norms: Sequence[float], updates: int) -> list[float] | None:
+    """As many digits as a chart shows; None where a norm is missing, or infinite as before a scaler leaves it out."""
+    whole = len(norms) == updates and all(map(math.isfinite, norms))
+    return [float(f"{norm:.4g}") for norm in norms] if whole else None
 
 
 def of_records(records: Sequence[RunRecord]) -> Baseline:

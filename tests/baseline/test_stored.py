@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from harness.baseline.sessions import OF_ANY_MACHINE
 from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.record import Provenance
-from tests.baseline.conftest import FINGERPRINT, make_record
+from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
 
 FILE = "tiny-plain-cpu.json"
 
@@ -28,6 +29,30 @@ def test_round_trip_keeps_every_bit(folder: Path) -> None:
     before = (folder / FILE).read_bytes()
     baseline.write(folder / FILE)
     assert (folder / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("norms", "kept"),
+    [
+        ([1.234567, 0.000123456] * (UPDATES // 2), [1.235, 0.0001235] * (UPDATES // 2)),
+        ([1.0] * (UPDATES - 1) + [math.inf], None),
+        ([1.0], None),
+    ],
+    ids=["as many digits as a chart shows", "infinite", "too few"],
+)
+def test_gradient_norms_are_kept_where_there_are_all(tmp_path: Path, norms: list[float], kept: Any) -> None:
+    curves = make_record().curves.model_copy(update={"grad_norm": norms})
+    path = stored.add(tmp_path, make_record(curves=curves))
+    assert Baseline.read(path).runs[0].grad_norm == kept
+    assert ("grad_norm" in path.read_text()) == (kept is not None), "files of before stay as they are"
+
+
+def test_gradient_norms_of_other_updates_are_refused(folder: Path) -> None:
+    values = json.loads((folder / FILE).read_text())
+    values["runs"][3]["grad_norm"].append(1.0)
+    (folder / FILE).write_text(json.dumps(values))
+    with pytest.raises(CannotTry, match=f"grad_norm has {UPDATES + 1} values for {UPDATES} updates"):
+        Baseline.read(folder / FILE)
 
 
 def test_recording_writes_candidates_only(folder: Path) -> None:

@@ -259,12 +259,11 @@ def charts_of(view: RunView) -> list[Chart]:
     lr = [Series("this run", record.curves.lr, "run-0")]
     if baseline is not None and baseline.lr is not None:
         lr = [Series("recorded, of all seeds", baseline.lr[: record.updates], "recorded"), *lr]
+    losses, norms = _bands(baseline, window)
     drawn = [
-        curves.chart(
-            "Loss", "of each batch", _noisy(record.curves.loss, window), band=_band(baseline, window), marks=marks
-        ),
+        curves.chart("Loss", "of each batch", _noisy(record.curves.loss, window), band=losses, marks=marks),
         curves.chart("Learning rate", "", lr),
-        curves.chart("Gradient norm", "of all parameters", _noisy(record.curves.grad_norm, window)),
+        curves.chart("Gradient norm", "of all parameters", _noisy(record.curves.grad_norm, window), band=norms),
     ]
     return [each for each in drawn if each is not None]
 
@@ -278,11 +277,17 @@ def _noisy(values: Sequence[float], window: int) -> list[Series]:
     ]
 
 
-def _band(baseline: Baseline | None, window: int) -> Band | None:
-    """From the least to the greatest recorded seed, of the same means as the run's."""
-    if baseline is None:
+def _bands(baseline: Baseline | None, window: int) -> tuple[Band | None, Band | None]:
+    """Of the losses and of the gradient norms, which not every file has."""
+    seeds = baseline.runs if baseline is not None else []
+    return _band([run.curve for run in seeds], window), _band([run.grad_norm for run in seeds], window)
+
+
+def _band(recorded: Sequence[Sequence[float] | None], window: int) -> Band | None:
+    """From the least to the greatest recorded seed, of the same means as the run's; None where one is not known."""
+    means = [curves.running_means(values, window) for values in recorded if values is not None]
+    if not means or len(means) < len(recorded):
         return None
-    means = [curves.running_means(run.curve, window) for run in baseline.runs]
     seeds = f"{len(means)} recorded seeds" if len(means) > 1 else "the recorded seed"
     label = f"least to greatest of {seeds}" + (f", means of {window} updates" if window > 1 else "")
     return Band(
@@ -346,10 +351,11 @@ def side_by_side(views: Sequence[RunView]) -> Runs:
         ]
 
     means = f"means of {window} updates" if window > 1 else "each update"
+    losses, norms = _bands(shared, window)
     drawn = [
-        curves.chart("Loss", means, overlaid("loss", window), band=_band(shared, window), marks=marks),
+        curves.chart("Loss", means, overlaid("loss", window), band=losses, marks=marks),
         curves.chart("Learning rate", "", overlaid("lr", 1)),
-        curves.chart("Gradient norm", f"of all parameters, {means}", overlaid("grad_norm", window)),
+        curves.chart("Gradient norm", f"of all parameters, {means}", overlaid("grad_norm", window), band=norms),
     ]
     return Runs(tuple(views), labels, compared, tuple(each for each in drawn if each is not None))
 
