@@ -28,9 +28,13 @@ def broadcast(fault: Fault) -> Iterator[cst.Module]:
 def squeezed(source: Source, sides: list[cst.BaseExpression]) -> Iterator[cst.Module]:
     """One of the two sides without a last dimension of size 1."""
     for side in sides:
-        simple = isinstance(side, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or side.lpar
-        code = source.code(side) if simple else f"({source.code(side)})"
-        yield source.replaced(side, f"{code}.squeeze(-1)")
+        yield source.replaced(side, f"{_of(source, side)}.squeeze(-1)")
+
+
+def _of(source: Source, node: cst.BaseExpression) -> str:
+    """Code of which a method can be called."""
+    simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or node.lpar
+    return source.code(node) if simple else f"({source.code(node)})"
 
 
 @repairs("loss::not-raw-logits")
@@ -55,11 +59,15 @@ def not_raw_logits(fault: Fault) -> Iterator[cst.Module]:
 def axes_mixed(fault: Fault) -> Iterator[cst.Module]:
     """Move the axis of the classes, where a view gave them another place."""
     source = fault.source
-    for node in (fault.statement, fault.scope):
-        for call in [*source.calls(node, "view"), *source.calls(node, "reshape")]:
-            of = receiver(call)
-            if of is not None and len(call.args) > 2:
-                yield source.replaced(call, f"{source.code(of)}.movedim(-1, 1)")
+    calls = [call for node in (fault.statement, fault.scope) for call in source.calls(node, "view", "reshape")]
+    for call in dict.fromkeys(calls):
+        of, sizes = receiver(call), call.args
+        if dotted(of) == "torch" and sizes:
+            of, sizes = sizes[0].value, sizes[1:]
+        alone = sizes[0].value if len(sizes) == 1 else None
+        axes = alone.elements if isinstance(alone, cst.Tuple | cst.List) else sizes
+        if of is not None and len(axes) > 2:
+            yield source.replaced(call, f"{_of(source, of)}.movedim(-1, 1)")
 
 
 def _softmaxes(source: Source, node: cst.CSTNode) -> list[cst.Call]:

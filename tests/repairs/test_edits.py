@@ -284,6 +284,28 @@ EDITS = [
         """,
     ),
     Edit(
+        "loss::axes-mixed",
+        "criterion(",
+        """
+        sizes = (8, 5, 7)
+        loss = criterion((a + b).reshape((8, 5, 7)), y.view(8, 7))
+        """,
+        """
+        sizes = (8, 5, 7)
+        loss = criterion((a + b).movedim(-1, 1), y.view(8, 7))
+        """,
+    ),
+    Edit(
+        "loss::axes-mixed",
+        "criterion(",
+        """
+        loss = criterion(torch.reshape(a + b, [8, 5, 7]), y)
+        """,
+        """
+        loss = criterion((a + b).movedim(-1, 1), y)
+        """,
+    ),
+    Edit(
         "loss::not-raw-logits",
         "criterion(",
         """
