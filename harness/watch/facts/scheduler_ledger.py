@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 
 from harness.torch_objects import share_groups
 from harness.watch.check import Fact
@@ -40,6 +41,12 @@ planning of steps is below it."""
 
 MAKES_A_DIFFERENCE = 0.05
 """Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. A guess."""
+
+RATE = 0.1
+"""Learning rates below which no factor is chosen by chance that is the same. A guess: a factor of 0.1 is one."""
+
+AS_GIVEN = 1e-3
+"""Largest difference between such a factor and the rate, as a share: a warmup may end between two steps."""
 
 A_STEP = re.compile(r"\.step\(|[^\w\s.].*\.step\b")
 """A line that calls a step(), or hands it on to be called; not one that only names it and lacks the parentheses."""
@@ -73,6 +80,8 @@ class Fault(Enum):
     """The training stops before it ends, as it does where it is stopped early."""
     NEGLIGIBLE_TOO_SOON = auto()
     """It has no end, and comes to nothing long before the training is over."""
+    SQUARED = auto()
+    """Its factors are learning rates themselves, by which the optimizer's is multiplied."""
 
 
 @dataclass(eq=False)
@@ -101,6 +110,8 @@ class SchedulerSeen:
     """Steps of its optimizer."""
     latest: int = 0
     """The update in which the latest of them was made."""
+    base: float | None = None
+    """The learning rate that a function's factors are multiplied with."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What it was made with and where it stood, as far as these are plain values, and after how many updates."""
     optimizer: int | None = None
@@ -244,6 +255,8 @@ class SchedulerLedger(Fact):
             seen.settings = plain | {"class": name, "updates": self.monitor.updates_made}
             if schedule.problem is not None:
                 self._cannot_compute(seen, schedule.problem)
+            if isinstance(scheduler, LambdaLR):
+                seen.base = float(scheduler.base_lrs[0])
             self._seen[scheduler] = seen
             self._all.append(seen)
         return seen
@@ -341,6 +354,8 @@ class SchedulerLedger(Fact):
             trained = self._epochs or seen.updates >= FEWEST_UPDATES
             missing = trained and self._known and not self._is_flat(seen) and not self._may_step_later(seen)
             return Verdict(Fault.NEVER_STEPPED, seen, 1) if missing else None
+        if (squared := self._squared(seen)) is not None:
+            return squared
         return self._rises_only(seen) or (self._negligible(seen) if seen.end is None else self._length(seen, seen.end))
 
     def _may_step_later(self, seen: SchedulerSeen) -> bool:
@@ -467,6 +482,17 @@ class SchedulerLedger(Fact):
             return math.nan
         peak = max(seen.rate(step) for step in range(1 + min(1000, round(seen.planned))))
         return seen.rate(round(seen.planned)) / peak if peak else 0.0
+
+    def _squared(self, seen: SchedulerSeen) -> Verdict | None:
+        """The greatest factor of a function must not be the very rate that it is multiplied with."""
+        if seen.rate is None or seen.base is None or not 0 < seen.base < RATE:
+            return None
+        steps = range(min(max(seen.steps, round(seen.planned)), MOST_STEPS) + 1)
+        factor = max(map(seen.rate, steps)) / seen.base
+        if not math.isclose(factor, seen.base, rel_tol=AS_GIVEN):
+            return None
+        observed = f"{seen.name} multiplies it with up to {factor:.3g}: it is at most {factor * seen.base:.3g}"
+        return Verdict(Fault.SQUARED, seen, 1, observed)
 
     def _negligible(self, seen: SchedulerSeen) -> Verdict | None:
         """A schedule without an end must not come to nothing long before the training is over."""
