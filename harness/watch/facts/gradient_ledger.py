@@ -110,6 +110,7 @@ class Ledger:
 
     @property
     def empty(self) -> bool:
+        """Whether what is looked at has no gradient; parameters beside it may have."""
         return all(is_zero(p.grad) for p in self.probes)
 
     @property

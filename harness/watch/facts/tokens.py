@@ -1,4 +1,5 @@
-"""Tokens: the ids that a model is given, the tokenizer's special ones, and the segments between its separators."""
+"""Tokens: the ids that a model is given, the tokenizer's special ones, the segments between its separators, and the
+runs of one token at the end of rows."""
 
 from __future__ import annotations
 
