@@ -278,15 +278,15 @@ def _noisy(values: Sequence[float], window: int) -> list[Series]:
 
 
 def _bands(baseline: Baseline | None, window: int) -> tuple[Band | None, Band | None]:
-    """Of the losses and of the gradient norms, which not every file has."""
+    """Of the losses, and of the gradient norms, which were not always kept."""
     seeds = baseline.runs if baseline is not None else []
     return _band([run.curve for run in seeds], window), _band([run.grad_norm for run in seeds], window)
 
 
 def _band(recorded: Sequence[Sequence[float] | None], window: int) -> Band | None:
-    """From the least to the greatest recorded seed, of the same means as the run's; None where one is not known."""
+    """From the least to the greatest recorded seed of those that have it, of the same means as the run's."""
     means = [curves.running_means(values, window) for values in recorded if values is not None]
-    if not means or len(means) < len(recorded):
+    if not means:
         return None
     seeds = f"{len(means)} recorded seeds" if len(means) > 1 else "the recorded seed"
     label = f"least to greatest of {seeds}" + (f", means of {window} updates" if window > 1 else "")
