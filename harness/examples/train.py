@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, get_scheduler
 
-from harness.launch import fewer_than_asked
+from harness.launch import fewer_than_asked, in_process_group
 from harness.metrics import load_metric
 from harness.recipe import DEFAULT_RECIPE, load_recipe
 from harness.sources import find_checkpoint, load_raw_datasets
@@ -104,7 +104,9 @@ def training_function(
         "lr": lr_scheduler.get_last_lr()[0],
     }
     accelerator.print(json.dumps(counted | scores))
-    accelerator.end_training()
+    if in_process_group():
+        # Not accelerator.end_training(), which fails without trackers in Accelerate 0.20.
+        torch.distributed.destroy_process_group()
     return scores
 
 

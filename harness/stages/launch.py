@@ -61,6 +61,10 @@ MOST_ANSWERS = 40
 CONFIGURATION = "accelerate/default_config.yaml"
 """Where Accelerate keeps its configuration in ``HF_HOME``."""
 
+_ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b")
+_OF_A_LAUNCHER = re.compile(r"CalledProcessError|ChildFailedError")
+_BAR = re.compile(r"\d+%\|")
+
 _ACCELERATE = (sys.executable, "-m", "accelerate.commands.accelerate_cli")  # the command accelerate
 _TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # the command torchrun
 
@@ -182,7 +186,7 @@ def started(command: Sequence[str], home: Path, *, on_cpus: bool = False, timeou
         for file in (stdout, stderr):
             file.seek(0)
         printed, errors = stdout.read(), stderr.read()
-    return Launched(status, _last_line(errors) or _last_line(printed), counts(printed), "--num_processes" in errors)
+    return Launched(status, _says(errors) or _last_line(printed), counts(printed), "--num_processes" in errors)
 
 
 def counts(printed: str) -> dict[str, float] | None:
@@ -194,9 +198,19 @@ def counts(printed: str) -> dict[str, float] | None:
     return found if isinstance(found, dict) else None
 
 
+def _says(errors: str) -> str:
+    """The error that began it, and not that of a launcher whose process failed, nor what a bar shows at its end."""
+    raised = [line for line in _lines(errors) if _ERROR.match(line)]
+    others = [line for line in _lines(errors) if not _BAR.search(line)]
+    return next((line for line in raised if not _OF_A_LAUNCHER.search(line)), "") or (others[-1] if others else "")
+
+
 def _last_line(text: str) -> str:
-    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-    return lines[-1] if lines else ""
+    return next(reversed(_lines(text)), "")
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
 def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:

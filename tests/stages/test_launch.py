@@ -53,6 +53,25 @@ def test_a_hung_start_is_ended(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+@pytest.mark.parametrize(
+    ("errors", "says"),
+    [
+        ("Traceback:\n  in main\nValueError: no rows\n\r 50%|##  | 1/2\r100%|####| 2/2\n", "ValueError: no rows"),
+        (
+            "[rank1]: KeyError: 'labels'\ntorch.distributed.elastic.ChildFailedError: \n=====\n",
+            "[rank1]: KeyError: 'labels'",
+        ),
+        ("KeyError: 'lr'\nsubprocess.CalledProcessError: Command '['python']'\n", "KeyError: 'lr'"),
+        ("subprocess.CalledProcessError: died\n", "subprocess.CalledProcessError: died"),
+        ("usage: train.py\nno such option\n\r100%|####| 2/2", "no such option"),
+        ("\r100%|####| 2/2", ""),
+    ],
+    ids=["a bar behind it", "of a rank", "of a launcher's process", "a launcher's own", "no error", "a bar alone"],
+)
+def test_what_began_it_is_said(errors: str, says: str) -> None:
+    assert launch._says(errors) == says
+
+
 def test_a_failed_start_says_why(tmp_path: Path) -> None:
     found = launch.started([sys.executable, "-c", "raise SystemExit('no such option')"], tmp_path)
     assert (found.status, found.says, found.counted) == (1, "no such option", None)
