@@ -1,7 +1,7 @@
 """How far rounding takes the losses of recorded seeds apart: the grounds of the band in ``harness/baseline/curve.py``.
 
-``python -m scripts.rounding intel=runs/tiny-plain-42-… threads=…`` lays whole runs that were made on other machines,
-with other kernels, threads or versions beside the baseline, and writes them to
+``python -m scripts.rounding intel=runs/tiny-plain-42-… amd=FOLDER/candidates/tiny-plain-cpu.json`` lays whole runs that
+were made on other machines, with other kernels, threads or versions beside the baseline, and adds them to
 ``tests/baseline/curves_elsewhere.json``, which the tests hold the band to. On one machine the environment variables
 ATEN_CPU_CAPABILITY, MKL_CBWR and ONEDNN_MAX_CPU_ISA choose other kernels.
 """
@@ -18,6 +18,7 @@ import numpy as np
 
 from harness.baseline.compare import baseline_of, comparable
 from harness.baseline.curve import band_of, relative, same_draws
+from harness.baseline.files import CANDIDATES
 from harness.baseline.stored import Baseline, SeedRun, seed_run
 from harness.errors import CannotTry
 from harness.files import write_atomically
@@ -52,32 +53,49 @@ def lines(baseline: Baseline, recorded: SeedRun, run: SeedRun) -> Iterator[str]:
         yield f"  at most {max(band.taken(recorded.curve, run.curve)):.1%} of the band"
 
 
-def read(path: Path) -> tuple[Baseline, SeedRun, SeedRun]:
-    """The baseline of a run, the recorded seed, and the run.
+def read(path: Path) -> tuple[Baseline, list[SeedRun]]:
+    """The baseline of a run or of a candidate's runs, and they.
 
     Raises:
-        CannotTry: it is of another recipe or seed than the recorded ones, or draws other masks.
+        CannotTry: it is of another recipe than the recorded ones.
     """
+    if path.parent.name == CANDIDATES:
+        candidate = Baseline.read(path)
+        baseline = Baseline.read(ROOT / "baselines" / path.name)
+        if (candidate.recipe, candidate.inputs, candidate.lr) != (baseline.recipe, baseline.inputs, baseline.lr):
+            raise CannotTry(f"{path} is of another recipe, other inputs or learning rates than the baseline")
+        return baseline, candidate.runs
     record = RunRecord.read(path)
     baseline = Baseline.read(baseline_of(ROOT / "baselines", record))
     comparable(baseline, record)
-    run, recorded = seed_run(record), baseline.run(record.recipe["seed"])
+    return baseline, [seed_run(record)]
+
+
+def recorded_seed(baseline: Baseline, run: SeedRun) -> SeedRun:
+    """What was recorded of the run's seed.
+
+    Raises:
+        CannotTry: nothing was, or the run's machine draws other masks.
+    """
+    recorded = baseline.run(run.seed)
     if recorded is None or not same_draws(recorded.fingerprint, run.fingerprint):
-        raise CannotTry(f"{path}: seed {run.seed} was not recorded, or this machine draws other masks")
-    return baseline, recorded, run
+        raise CannotTry(f"seed {run.seed} was not recorded, or the run's machine draws other masks")
+    return recorded
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="NAME=RUN…")
 def main(runs: tuple[str, ...]) -> None:
-    """Print how far each run is from the recorded one, and keep them for the tests."""
-    kept = {}
-    for name, _, path in (each.partition("=") for each in runs):
-        baseline, recorded, run = read(Path(path))
-        click.echo(name)
-        for line in lines(baseline, recorded, run):
-            click.echo(line)
-        kept[name] = measured(recorded, run)
+    """Print how far each run is from the recorded one, and keep them for the tests, beside those that are there."""
+    kept = json.loads(FILE.read_text())["runs"]
+    for given, _, path in (each.partition("=") for each in runs):
+        baseline, made = read(Path(path))
+        for run in made:
+            name, recorded = given if len(made) == 1 else f"{given}-{run.seed}", recorded_seed(baseline, run)
+            click.echo(name)
+            for line in lines(baseline, recorded, run):
+                click.echo(line)
+            kept[name] = measured(recorded, run)
     # One run a line: the steps are read by no one.
     listed = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in kept.items())
     write_atomically(FILE, f'{{"runs": {{\n{listed}\n}}}}\n')
