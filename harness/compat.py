@@ -132,7 +132,7 @@ def told_of_weights(messages: Iterable[str]) -> tuple[set[str], set[str]]:
     new: set[str] = set()
     unused: set[str] = set()
     for message in messages:
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
+        plain = without_colours(message)
         for told, row, sentence in (
             (new, r"^(\S.*?) *\| *MISSING", r"newly initialized: *[\[{](.*?)[\]}]"),
             (unused, r"^(\S.*?) *\| *UNEXPECTED", r"not used when initializing \w+: *[\[{](.*?)[\]}]"),
@@ -140,6 +140,11 @@ def told_of_weights(messages: Iterable[str]) -> tuple[set[str], set[str]]:
             told |= set(re.findall(row, plain, re.MULTILINE))
             told |= {name for names in re.findall(sentence, plain, re.DOTALL) for name in re.findall(r"'(.*?)'", names)}
     return set(map(without_numbers, new)), set(map(without_numbers, unused))
+
+
+def without_colours(message: str) -> str:
+    """What a library says, without the codes by which a terminal shows it in colour or bold."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", message)
 
 
 def without_numbers(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from harness.compat import FACTS
+from harness.compat import FACTS, without_colours
 from harness.errors import CannotTry
 from harness.files import StrictModel, read_model, write_atomically
 from harness.findings import CheckOutcome
@@ -315,7 +315,7 @@ def _loop(record: RunRecord) -> str:
 def _of_check(check: CheckOutcome, record: RunRecord) -> Cell:
     if check.outcome != "fails":
         return Cell(outcome=check.outcome)
-    found = {each.check: each.observed for each in record.findings}
+    found = {each.check: without_colours(each.observed) for each in record.findings}
     return Cell(outcome="fails", value=found[check.check])
 
 

@@ -189,6 +189,11 @@ def test_what_was_not_reached_is_not_tried() -> None:
     assert cells(found, "check", "train::b", "trainer") == [("holds", None), ("not tried", None)]
 
 
+def test_what_a_library_wrote_in_bold_is_plain() -> None:
+    found = matrix_of([run(OLD, {"load::a": "\x1b[1mdo not\x1b[0m load"})])
+    assert cells(found, "check", "load::a") == [("fails", "do not load")]
+
+
 def test_a_difference_that_is_not_listed_is_none() -> None:
     listed, not_listed = run(NEW, {}), run(OLD, {})
     not_listed.differences[0] = replace(not_listed.differences[0], what="clipping")

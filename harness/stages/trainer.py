@@ -17,7 +17,7 @@ from datasets import Dataset, DatasetDict
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
 from harness.claims import PREPARING, TRAINER_API, TRAINER_EVALUATION, WITH_TRAINER, Citation, Claim, Invariant
-from harness.compat import evaluation_strategy, processing_class
+from harness.compat import evaluation_strategy, processing_class, without_colours
 from harness.findings import Finding, NotApplicable
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -324,7 +324,7 @@ def _resumed(resumed: Trainer, checkpoint: Path, whole: Trainer) -> str | None:
     try:
         resumed.train(resume_from_checkpoint=str(checkpoint))
     except Exception as error:  # noqa: BLE001 - of whatever the library cannot read back
-        return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return f"{type(error).__name__}: {without_colours(str(error).partition(chr(10))[0])}"
     pairs = zip(resumed.model.parameters(), whole.model.parameters(), strict=True)
     apart = max(float((one - other).abs().max()) for one, other in pairs)
     return f"weights up to {apart:.1e} apart" if apart > 0 else None
