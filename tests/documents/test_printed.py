@@ -21,6 +21,11 @@ from harness.documents.printed import comparable, prints_otherwise
         ("device(type='cuda')", "device(type='cpu')"),
         ("['a']\n['a']\n[0, 1]", "['a']"),
         ("DatasetDict({\n train: 1\n test: 2\n})", "DatasetDict({\n test: 2\n train: 1\n})"),
+        (
+            "{'rows': 2}",
+            "Downloading and preparing dataset parquet/glue to home...\nDataset parquet downloaded and prepared to home. "
+            "Calls reuse it.\n{'rows': 2}",
+        ),
     ],
 )
 def test_as_documented(expected: str, observed: str) -> None:
