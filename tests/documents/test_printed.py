@@ -23,8 +23,8 @@ from harness.documents.printed import comparable, prints_otherwise
         ("DatasetDict({\n train: 1\n test: 2\n})", "DatasetDict({\n test: 2\n train: 1\n})"),
         (
             "{'rows': 2}",
-            "Downloading and preparing dataset parquet/glue to home...\nDataset parquet downloaded and prepared to home. "
-            "Calls reuse it.\n{'rows': 2}",
+            "Downloading and preparing dataset glue to home...\n"
+            "Dataset glue downloaded and prepared to home. Calls reuse it.\n{'rows': 2}",
         ),
     ],
 )
