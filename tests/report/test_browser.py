@@ -23,6 +23,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 WIDTHS, SCHEMES = (360, 1400), ("light", "dark")
+ROWS = ".matrix tbody tr"
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +101,13 @@ def test_the_keyboard_comes_everywhere(page: Page) -> None:
     order = list(dict.fromkeys(seen))
     assert order.index(("A", "")) < order.index(("SUMMARY", "")) < order.index(("INPUT", "search"))
     assert ("INPUT", "range") in order
-    shown = page.locator(".matrix tbody tr:visible")
+    shown = page.locator(f"{ROWS}:visible")
     before = shown.count()
     page.keyboard.type("adamw package")
     assert 0 < shown.count() < before
-    assert page.locator(".filter [role=status]").text_content() == f"{shown.count()} of 270 rows"
+    assert (
+        page.locator(".filter [role=status]").text_content() == f"{shown.count()} of {page.locator(ROWS).count()} rows"
+    )
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert not page.locator(".filter input[type=checkbox]").is_checked()
@@ -132,7 +135,7 @@ def test_it_is_whole_without_a_script(browser: Browser, file: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())
-    assert page.locator(".matrix tbody tr:visible").count() == 270
+    assert page.locator(f"{ROWS}:visible").count() == page.locator(ROWS).count() > 200
     assert not page.locator(".filter").is_visible()
     context.close()
 
