@@ -488,8 +488,10 @@ class SchedulerLedger(Fact):
         if seen.rate is None or seen.base is None or not 0 < seen.base < RATE:
             return None
         steps = range(min(max(seen.steps, round(seen.planned)), MOST_STEPS) + 1)
-        factor = max(map(seen.rate, steps)) / seen.base
-        if not math.isclose(factor, seen.base, rel_tol=AS_GIVEN):
+        rates = [seen.rate(step) for step in steps]
+        factor = max(rates) / seen.base
+        still_rises = rates[0] < rates[-1] == max(rates)  # a trial within a warmup, whose peak is not known
+        if still_rises or not math.isclose(factor, seen.base, rel_tol=AS_GIVEN):
             return None
         observed = f"{seen.name} multiplies it with up to {factor:.3g}: it is at most {factor * seen.base:.3g}"
         return Verdict(Fault.SQUARED, seen, 1, observed)

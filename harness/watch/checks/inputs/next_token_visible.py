@@ -111,12 +111,14 @@ def _repeats(taught: Taught) -> bool | None:
     It is where a place sees its own token and the one before, and none behind, and where the training hides no token
     from the model, as that of a denoiser does.
     """
-    asked, in_training = _asked(taught), _asked(taught, training=True)
-    if asked is None or in_training is None:
+    asked = _asked(taught)
+    if asked is None:
         return None
     own, before, behind = (asked.sees(offset) for offset in (0, -1, 1))
-    shown = in_training.sees_everywhere()
-    return None if behind is None or shown is None else bool(own and before and not behind and shown)
+    if behind is None or not (own and before and not behind):
+        return None if behind is None else False
+    in_training = _asked(taught, training=True)
+    return None if in_training is None else in_training.sees_everywhere()
 
 
 def _asked(taught: Taught, *, training: bool = False) -> _Asked | None:
