@@ -68,7 +68,7 @@ class Look(Onlooker):
 
     def _is_called(self, module: nn.Module, args: Any) -> None:
         self._depth += 1
-        if self._depth > 1 or not torch.is_grad_enabled() or self.monitor.is_suspended:
+        if self._depth > 1 or not torch.is_grad_enabled() or self.monitor.suspended.depth:
             return
         for tensor in named_tensors([module]).values():
             if id(tensor) not in self._before:
@@ -116,7 +116,7 @@ class Look(Onlooker):
         if any(weights[name].shape != own[name].shape for name in own):
             return None
         before, self._calls = self._calls, []
-        with self.monitor.suspended(), unchanged_random_state():
+        with self.monitor.suspended, unchanged_random_state():
             _set_random_states(other["random"])
             try:
                 torch.func.functional_call(model, weights, tuple(other["args"]), other["kwargs"])

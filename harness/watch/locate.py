@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
@@ -18,6 +18,18 @@ LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqd
 """Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
 
 
+class _Computed(dict[str, str]):
+    """What a function gives for each key, asked once: to look one up costs no call of a Python function."""
+
+    def __init__(self, of: Callable[[str], str]) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, key: str) -> str:
+        self[key] = found = self._of(key)
+        return found
+
+
 class Locator:
     """Finds the user's own lines on the stack of the thread that asks.
 
@@ -27,7 +39,7 @@ class Locator:
     def __init__(self, script: Path | None = None) -> None:
         self.script = None if script is None else os.path.realpath(script)
         self._folder = os.getcwd()
-        self._shown: dict[str, str] = {}
+        self._shown = _Computed(self._as_shown)
         """How a file is shown, by its name; empty for those that are not the user's."""
         self._places: dict[tuple[str, int], str] = {}
         """How a line is shown."""
@@ -43,7 +55,7 @@ class Locator:
     def where(self) -> str | None:
         """FILE:LINE of the innermost line that is the user's own."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not self.is_users(frame):
+        while frame is not None and not self._shown[frame.f_code.co_filename]:
             frame = frame.f_back
         if frame is None:
             return None
@@ -63,22 +75,21 @@ class Locator:
 
     def _lines(self, frame: FrameType | None) -> Iterator[tuple[str, int]]:
         while frame is not None:
-            if self.is_users(frame):
-                yield frame.f_code.co_filename, frame.f_lineno
+            if self._shown[name := frame.f_code.co_filename]:
+                yield name, frame.f_lineno
             frame = frame.f_back
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether the code of a frame is the user's own."""
-        name = frame.f_code.co_filename
-        shown = self._shown.get(name)
-        if shown is None:
-            shown = self._shown[name] = self._relative(name) if self._is_users(name) else ""
-        return bool(shown)
+        return bool(self._shown[frame.f_code.co_filename])
 
     def users_files(self) -> set[str]:
         """The files of all modules that are loaded and the user's own, as they are shown."""
         files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         return {self._relative(file) for file in files if isinstance(file, str) and self._is_users(file)}
+
+    def _as_shown(self, name: str) -> str:
+        return self._relative(name) if self._is_users(name) else ""
 
     def _relative(self, name: str) -> str:
         """Relative to the working directory where it lies below it, and the script has not gone to another."""

@@ -106,6 +106,18 @@ class OptimizerSeen:
     """The thread that made it."""
 
 
+class _Suspended(threading.local):
+    """Entered for each event: a context manager by contextlib takes more calls than most listeners make."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
 class Monitor:
     """One training loop: what it is at, and the facts and checks that are told of it."""
 
@@ -162,7 +174,8 @@ class Monitor:
         """A number for each module that was called."""
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
         self._searched = False
-        self._suspended = threading.local()
+        self.suspended = _Suspended()
+        """What happens within it in this thread is not the script's doing, and nobody is told."""
         self._listeners: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {}
         self._facts: dict[type[Listener], Listener] = {}
         self._needs: dict[Any, list[Listener]] = {}
@@ -216,7 +229,7 @@ class Monitor:
         if not listeners or self.over:
             return
         left_out = self._left_out
-        with self.suspended():
+        with self.suspended:
             for listener, handle in listeners:
                 if left_out and listener in left_out:
                     continue  # since this very event
@@ -242,19 +255,6 @@ class Monitor:
         for each in self.checks:
             if each in gone:
                 self.crashed.setdefault(each.id, f"it failed itself: {_said(error, self.update)}")
-
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """What happens meanwhile in this thread is not the script's doing, and nobody is told."""
-        self._suspended.depth = getattr(self._suspended, "depth", 0) + 1
-        try:
-            yield
-        finally:
-            self._suspended.depth -= 1
-
-    @property
-    def is_suspended(self) -> bool:
-        return getattr(self._suspended, "depth", 0) > 0
 
     # Where the loop is
 
@@ -518,7 +518,7 @@ class Threads:
         """The monitor of this thread; None where nobody is to be told what happens."""
         monitor: Monitor = getattr(self._own, "monitor", self.first)
         over = self.closed or self.broken is not None or monitor.over
-        return None if over or monitor.is_suspended or is_transformed() else monitor
+        return None if over or monitor.suspended.depth or is_transformed() else monitor
 
     def calling_a_model(self) -> Monitor | None:
         """The monitor of this thread, which shows by its call that it may be a loop of its own."""

@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import torch
 import torch._dynamo  # imported by the first optimizer that is made
@@ -22,6 +21,7 @@ from harness import catalogue
 from harness.fingerprint import fingerprint
 from harness.stages.trace import Trace
 from harness.watch import watch
+from harness.watch.events import Event
 from harness.watch.monitor import Monitor
 from harness.watch.script import check_script
 from tests.benchmarks import counted_loop
@@ -59,14 +59,14 @@ WAYS: dict[str, Callable[[], None]] = {"unwatched": unwatched, "watch": watched,
 
 def made_dearer(turns: int) -> None:
     """Count to ``turns`` before each event is told."""
-    suspended = Monitor.suspended
+    emit = Monitor.emit
 
-    def dearer(monitor: Monitor) -> AbstractContextManager[None]:
+    def dearer(monitor: Monitor, event: Event) -> None:
         for _ in range(turns):
             pass
-        return suspended(monitor)
+        emit(monitor, event)
 
-    Monitor.suspended = dearer  # type: ignore[method-assign]
+    Monitor.emit = dearer  # type: ignore[method-assign]
 
 
 def fork(order: str) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count, islice
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,10 +13,11 @@ from harness import catalogue
 from harness.baseline.paired import LOOKS
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
+from harness.stages import Run
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import ALWAYS_SAMPLED, Monitor, Options, Threads
-from tests.benchmarks.benchmark_loops import Document, prepared
+from harness.watch.monitor import ALWAYS_SAMPLED, Options, Threads
+from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared
 from tests.benchmarks.conftest import Stopwatch, Subject
 from tests.benchmarks.measure import TorchDevice
 from tests.benchmarks.test_throughput import FEW_LOOKS
@@ -31,26 +36,36 @@ def watched_subject(request: pytest.FixtureRequest) -> Subject:
         recipe = recipe.with_(data=str(request.getfixturevalue("mrpc")))
     quiet_libraries()
     run = prepared(recipe)
-    return Subject(run, Document(run), TorchDevice(run.device), "built in")
+    return Subject(run, Epochs(run), TorchDevice(run.device), "built in")
 
 
-def in_a_long_epoch(monitor: Monitor) -> bool:
-    """Rounds are passes of a few updates: the first ones of each are looked at, which is nothing in a long epoch."""
-    return monitor.update <= ALWAYS_SAMPLED or monitor.update % monitor.options.every == 0
+class Epochs(Document):
+    """Rounds are the next updates of epochs that go on: what is looked at when one begins is a part of all of it.
+
+    Two of them go through the same batches in turns, which are of very different lengths.
+    """
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.train_dataloader.sampler.generator = torch.Generator().manual_seed(self.seed)  # type: ignore[attr-defined]
+        self.model.train()
+        self.going_on = (batch for _ in count() for batch in self.train_dataloader)
+
+    def batches(self) -> Iterator[Any]:
+        return islice(self.going_on, UPDATES)
 
 
-def test_watching(stopwatch: Stopwatch, watched_subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching(stopwatch: Stopwatch, watched_subject: Subject) -> None:
     """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
     subject, name = watched_subject, watched_subject.run.recipe.name
-    unwatched = Document(subject.run)
-    monkeypatch.setattr(Monitor, "is_sampled", in_a_long_epoch)
+    unwatched = Epochs(subject.run)
     threads = Threads(Options(tuple(catalogue.checks().values())), Locator())
 
     def watched() -> None:
         with instrumented(threads):
             subject.document.train()
 
-    for _ in range(2):
+    for _ in range(1 + ALWAYS_SAMPLED // UPDATES):
         watched()
         unwatched.train()
     limit = 1 / MOST[name]

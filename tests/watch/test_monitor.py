@@ -595,7 +595,7 @@ def test_what_a_signal_handler_raises_goes_through_to_the_script(handle: Any) ->
         signal.signal(signal.SIGUSR1, before)
     assert threads.crashed == {}
     assert threads.first.updates_made == 1
-    assert not threads.first.is_suspended
+    assert not threads.first.suspended.depth
 
 
 def test_other_errors_are_of_no_signal_handler() -> None:

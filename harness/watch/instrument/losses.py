@@ -27,7 +27,7 @@ LOSSES = (
 
 
 def install(threads: Threads, patches: Patches) -> None:
-    signatures = {name: inspect.signature(getattr(functional, name)) for name in LOSSES}
+    parameters = {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in LOSSES}
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
@@ -36,7 +36,7 @@ def install(threads: Threads, patches: Patches) -> None:
             return value
         if value.requires_grad:
             name = original.__name__
-            given = signatures[name].bind(*args, **kwargs).arguments
+            given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
             inputs, target = given.pop("input"), given.pop("target")
             monitor.loss(LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where()))
         else:

@@ -34,7 +34,7 @@ def install_evaluate(threads: Threads, patches: Patches, module: ModuleType) -> 
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        with monitor.suspended():
+        with monitor.suspended:
             value = original(*args, **kwargs)
         given = kwargs.get("predictions"), kwargs.get("references")
         _emit(monitor, args[0].name, *given, whole=True, source=id(args[0]))
@@ -49,7 +49,7 @@ def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> N
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        with monitor.suspended():
+        with monitor.suspended:
             value = original(*args, **kwargs)
         given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
         options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}

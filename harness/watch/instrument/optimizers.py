@@ -163,7 +163,7 @@ def install(threads: Threads, patches: Patches) -> None:
             given = [parameters] if torch.is_tensor(parameters) else list(parameters)
         monitor.emit(Clip(given, monitor.locator.where(), used_up))
         others = {name: value for name, value in kwargs.items() if name != "parameters"}
-        with monitor.suspended():
+        with monitor.suspended:
             return original(parameters, *args[1:], **others)
 
     patches.wrap(Optimizer, "__init__", made)

@@ -47,7 +47,7 @@ def install(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        with monitor.suspended():
+        with monitor.suspended:
             found = original(*args, **kwargs)
         state = args[1] if len(args) > 1 else kwargs["state_dict"]
         monitor.emit(Load(args[0], state, where=monitor.locator.where()))

@@ -22,7 +22,7 @@ def install(threads: Threads, patches: Patches) -> None:
         strict = kwargs.get("strict", args[2] if len(args) > 2 else True)
         begins = LoadBegins(args[0], _state(args, kwargs), strict, monitor.locator.where())
         monitor.emit(begins)
-        with monitor.suspended():
+        with monitor.suspended:
             keys = original(*args, **kwargs)
         monitor.emit(Load(**vars(begins), unexpected=list(getattr(keys, "unexpected_keys", ()))))
         return keys
@@ -43,7 +43,7 @@ def install(threads: Threads, patches: Patches) -> None:
         if monitor is None:
             return original(*args, **kwargs)
         where = monitor.locator.where()
-        with monitor.suspended():
+        with monitor.suspended:
             state = original(*args, **kwargs)
         monitor.emit(StateAsked(args[0], where, state))
         return state

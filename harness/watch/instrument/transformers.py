@@ -22,7 +22,7 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
         if monitor is None:
             return original(*args, **kwargs)
         where = monitor.locator.where()
-        with monitor.suspended():
+        with monitor.suspended:
             model, info = original(*args, **{**kwargs, "output_loading_info": True})
         monitor.emit(FromPretrained(model, info, where))
         return (model, info) if kwargs.get("output_loading_info", False) else model
@@ -34,7 +34,7 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
         where = monitor.locator.where()
         monitor.emit(Save(args[0], where))
         monitor.emit(StateAsked(args[0], where))
-        with monitor.suspended():
+        with monitor.suspended:
             return original(*args, **kwargs)
 
     patches.wrap(module.PreTrainedModel, "__init__", made)
