@@ -40,12 +40,12 @@ def summary_line(report: CheckReport) -> str:
     counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
         counted.append(f"{_number(len(report.not_looked_at), 'check')} could not look")
-    nothing = "nothing found" if report.crashed is None else "nothing found until it ended"
     passes = " of shortened passes" if report.shortened else ""
+    early = "" if report.crashed is None else ", after which it ended early"
     before, in_all = report.seconds.values()
     return (
-        f"{report.script}: {', '.join(counted) or nothing} in {_number(report.updates, 'update')}{passes}; "
-        f"{in_all:.1f} s, of which {before:.1f} s of importing and loading"
+        f"{report.script}: {', '.join(counted) or 'nothing found'} in {_number(report.updates, 'update')}"
+        f"{passes}{early}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
     )
 
 
