@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from itertools import repeat
 
 import torch
 import torch._dynamo  # imported by the first optimizer that is made
@@ -62,7 +63,7 @@ def made_dearer(turns: int) -> None:
     emit = Monitor.emit
 
     def dearer(monitor: Monitor, event: Event) -> None:
-        for _ in range(turns):
+        for _ in repeat(None, turns):  # a range makes numbers, of which the small ones cost less
             pass
         emit(monitor, event)
 
