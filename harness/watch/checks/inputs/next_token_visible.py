@@ -100,9 +100,10 @@ class NextTokenVisible(Check):
 def _sees_next(taught: Taught) -> bool | None:
     """Whether a place has other logits when the token behind it is another; None where that says nothing."""
     asked = _asked(taught)
-    sees = None if asked is None else asked.sees(1)
-    # An autoencoder's decoder is told of the token by the code.
-    return None if asked is None or asked.codes_changed else sees
+    if asked is None:
+        return None
+    sees = asked.sees(1)
+    return None if asked.codes_changed else sees  # an autoencoder's decoder is told of the token by the code
 
 
 def _repeats(taught: Taught) -> bool | None:
