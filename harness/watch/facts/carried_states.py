@@ -24,6 +24,8 @@ class CarriedStates(Fact):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.seen = False
+        self.given: torch.Size | None = None
+        """The shape of what the forward at hand was given and the model had said of another batch, the first time."""
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""
         self._before: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], set[bytes], set[bytes]]] = WeakKeyDictionary()
@@ -34,13 +36,17 @@ class CarriedStates(Fact):
             self._backward = event.number
 
     def on_forward(self, event: Forward) -> None:
+        self.given = None
         if self.seen or event.batch is None or not event.gradients or self.monitor.update > ALWAYS_SAMPLED:
             return
         batch, kept = (event.batch.number, self._backward), set(map(content_digest, _kept_by(event.model)))
         before, said, kept_before = self._before.get(event.model, (batch, set(), kept))
         if before != batch:
-            given = {content_digest(t) for _, t in tensors_in([event.args, event.kwargs]) if t.is_floating_point()}
-            self.seen = bool(given & said) or (bool(kept - kept_before) and bool(kept_before - kept))
+            tensors = [each for _, each in tensors_in([event.args, event.kwargs]) if each.is_floating_point()]
+            carried = [each.shape for each in tensors if content_digest(each) in said]
+            if carried and before[0] != batch[0]:
+                self.given = carried[0]
+            self.seen = bool(carried) or (bool(kept - kept_before) and bool(kept_before - kept))
         said = {content_digest(t) for _, t in tensors_in(event.output) if t.is_floating_point() and t.requires_grad}
         self._before[event.model] = batch, said, kept
 

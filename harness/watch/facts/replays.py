@@ -119,11 +119,8 @@ class Replays(Fact):
             self._tries[model] = TRIES
             return
         with unchanged_random_state(), torch.no_grad():
-            try:
-                twin = copy.deepcopy(model)
-            except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
-                if from_signal_handler(error):
-                    raise
+            twin = copied(model)
+            if twin is None:
                 self.monitor.note(f"{type(model).__name__} cannot be copied, so no evaluation was repeated with it")
                 self._tries[model] = TRIES
                 return
@@ -142,6 +139,16 @@ def can_be_copied(model: nn.Module) -> bool:
     if size > LARGEST or type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
         return False
     return not any(_is_of_the_script(hook) for hook in _hooks(model))
+
+
+def copied(model: nn.Module) -> nn.Module | None:
+    """A deep copy; None where its class has none, or it holds a tensor of a graph."""
+    try:
+        return copy.deepcopy(model)
+    except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+        if from_signal_handler(error):
+            raise
+        return None
 
 
 def _hooks(model: nn.Module) -> Iterator[Any]:
@@ -209,7 +216,7 @@ class _Twin:
 
     def __init__(self, model: nn.Module, event: Forward, found: torch.Tensor, rows: int | None) -> None:
         self.model, self.found, self.rows = model, found, rows
-        self.args, self.kwargs = _detached(event.args), dict(_detached(event.kwargs))
+        self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
         self.precise = all(p.element_size() >= 4 for p in model.parameters())
         self.called: set[str] = set()
         """With what it could be called."""
@@ -372,13 +379,14 @@ def _is_like(value: Any, ids: torch.Tensor) -> bool:
     return torch.is_tensor(value) and value.shape == ids.shape
 
 
-def _detached(value: Any) -> Any:
+def detached(value: Any) -> Any:
+    """What a model is given, without the graph that it came from."""
     if torch.is_tensor(value):
         return value.detach()
     if isinstance(value, Mapping):
-        return {name: _detached(each) for name, each in value.items()}
+        return {name: detached(each) for name, each in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_detached(each) for each in value)
+        return type(value)(detached(each) for each in value)
     return value
 
 
