@@ -46,6 +46,62 @@ def test_a_place_that_sees_its_target_is_named(rows: int, causal: bool, ahead: i
     assert set(watched.findings) == ({"inputs::next-token-visible"} if visible else set())
 
 
+class Convolution(nn.Module):
+    """Each place sees all before it, by Fourier transforms: what it does not see reaches it by rounding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.filter, self.out = nn.Embedding(WORDS, 16), nn.Linear(1, 16), nn.Linear(16, WORDS)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        length = tokens.shape[1]
+        taps = self.filter(torch.arange(float(length)).unsqueeze(1).sin())
+        spectrum = torch.fft.rfft(self.words(tokens), 2 * length, dim=1) * torch.fft.rfft(taps, 2 * length, dim=0)
+        logits: torch.Tensor = self.out(torch.fft.irfft(spectrum, 2 * length, dim=1)[:, :length])
+        return logits
+
+
+def found_in(model: nn.Module, length: int) -> set[str]:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with watch(raise_errors=False) as watched:
+        for _ in range(6):
+            text = torch.randint(WORDS, (4, length + 1))
+            logits = model(text[:, :-1])
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()).backward()
+            optimizer.step()
+    return set(watched.findings)
+
+
+def test_what_reaches_a_place_by_rounding_is_not_seen() -> None:
+    torch.manual_seed(0)
+    model, length = Convolution(), 1024
+    with torch.no_grad():
+        text = torch.randint(WORDS, (4, length))
+        logits = model(text)
+        text[:, length // 2] = (text[:, length // 2] + 1) % WORDS
+        assert not torch.equal(model(text)[:, : length // 2], logits[:, : length // 2]), "there is some rounding"
+    assert found_in(model, length) == set()
+
+
+class FaintWords(LanguageModel):
+    """Words that are hardly heard beside their places, as they are at first where they are drawn small."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__(causal)
+        self.places = nn.Embedding(24, 16)
+        self.words.weight.data *= 0.01
+
+    def forward(self, tokens: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
+        return super().forward(tokens, torch.ones_like(tokens))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_target_that_is_hardly_heard_is_seen(causal: bool) -> None:
+    torch.manual_seed(0)
+    assert found_in(FaintWords(causal), 24) == (set() if causal else {"inputs::next-token-visible"})
+
+
 class Recurrent(nn.Module):
     def __init__(self, padding: int | None) -> None:
         super().__init__()
