@@ -106,6 +106,7 @@ def test_curves_lie_over_the_recorded_seeds(tmp_path: Path) -> None:
     assert {line.attributes["class"] for line in lr.all("polyline")} == {"recorded", "run-0"}
     assert "least to greatest of 6 recorded seeds, means of 27 updates" in norm.text, "those whose norms were kept"
     assert len(norm.all("polygon", class_="band")) == 1
+    assert any("the gradient norms of 6 of 20 seeds" in each.text for each in found.all("p", class_="note"))
     (raw,) = loss.all("polyline", class_="raw")
     points = [tuple(map(float, point.split(","))) for point in raw.attributes["points"].split()]
     assert len(points) == WHOLE
