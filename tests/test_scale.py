@@ -16,7 +16,11 @@ SIDES = ("unwatched", "watched")
 
 def point(size: float, more: float, memory: float = 0.0) -> dict[str, Any]:
     """An update takes a second, and ``more`` where it is watched and looked at."""
-    unwatched = dict.fromkeys(("ordinary", "looked_at", "updates", "processor"), 1.0) | {"peak": 1e8, "growth": 0.0}
+    unwatched = dict.fromkeys(("ordinary", "looked_at", "updates", "processor"), 1.0) | {
+        "peak": 1e8,
+        "growth": 0.0,
+        "spread": 0.1,
+    }
     watched = unwatched | {"looked_at": 1 + more, "peak": 1e8 + memory}
     return {"size": size, "unwatched": unwatched, "watched": watched, "seconds": {"OneFact": 3.0}, "listeners": 4.0}
 
@@ -29,6 +33,20 @@ def test_slope_and_power() -> None:
     squared = [point(size, 1e-9 * size**2) for size in (1e3, 1e4)]
     assert scale.exponent(squared, "looked_at") == pytest.approx(2)
     assert scale.slowest(linear[0]) == ["OneFact 75%"]
+
+
+def test_ordinary_updates_that_differ_by_less_than_among_themselves_cannot_be_told() -> None:
+    few = [point(size, 0) for size in (10.0, 1000.0)]
+    few[-1]["watched"]["ordinary"] = 0.95
+    page = scale.page({"axes": dict.fromkeys(scale.AXES, few)})
+    assert not scale.can_tell(few[-1])
+    assert "(-50 ms)" in page
+    assert "nothing that can be told" in page
+    found = {"parameters": 1e6, "modules": 1e3, "seconds": 2.0}
+    assert scale.planned(found, dict.fromkeys(scale.SIZES, few))["ordinary"] == 0
+    few[-1]["watched"]["ordinary"] = 1.2
+    assert scale.can_tell(few[-1])
+    assert scale.planned(found, dict.fromkeys(scale.SIZES, few))["ordinary"] > 0
 
 
 def test_the_documented_run_is_planned_from_the_slopes() -> None:
