@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -50,10 +52,20 @@ class TextLabels(Fact):
         self._tokenizer: ref[Any] | None = None
         self._raw: list[tuple[Any, tuple[str, ...], str]] = []
         """Datasets, with the names of the columns of texts and of labels."""
+        self._tokens: dict[Any, set[tuple[int, ...]]] = {}
+        """What the script's own calls of the tokenizer made of a text or a pair, without padding."""
         self._labels: dict[tuple[int, ...], int] | None = None
 
     def on_tokenizer_made(self, event: TokenizerMade) -> None:
         self._tokenizer = ref(event.tokenizer)
+
+    def on_encode(self, event: Encode) -> None:
+        if self._labels is not None or not self._raw or not event.encodings or event.overflows:
+            return
+        for texts, encoding in zip(texts_given(event), event.encodings, strict=False):
+            if len(self._tokens) >= MOST_ROWS or not all(isinstance(each, (str, NoneType)) for each in texts):
+                return
+            self._tokens.setdefault(texts, set()).add(_without_padding(encoding))
 
     def on_dataset_made(self, event: DatasetMade) -> None:
         dataset = event.dataset
@@ -71,7 +83,7 @@ class TextLabels(Fact):
         """The label of each text, by its tokens; texts with several labels are left out."""
         if self._labels is None:
             self._labels = self._tokenized()
-            self._raw = []
+            self._raw, self._tokens = [], {}
         return self._labels
 
     def _tokenized(self) -> dict[tuple[int, ...], int]:
@@ -80,10 +92,24 @@ class TextLabels(Fact):
         tokenizer: Any = None if self._tokenizer is None else self._tokenizer()
         for dataset, names, label in self._raw if tokenizer is not None else ():
             columns = dataset.with_format(None)[:]
-            if not columns[label]:
-                continue
-            ids = tokenizer(*(columns[name] for name in names), truncation=True)["input_ids"]
-            for row, true in zip(map(tuple, ids), columns[label], strict=True):
-                if labels.setdefault(row, true) != true:
-                    several.add(row)
+            first, *second = (columns[name] for name in names)
+            texts = list(zip(first, second[0] if second else [None] * len(first), strict=True))
+            self._tokenize([each for each in texts if each not in self._tokens], tokenizer)
+            for each, true in zip(texts, columns[label], strict=True):
+                for row in self._tokens[each]:
+                    if labels.setdefault(row, true) != true:
+                        several.add(row)
         return {row: true for row, true in labels.items() if row not in several}
+
+    def _tokenize(self, texts: list[tuple[str, str | None]], tokenizer: Any) -> None:
+        """Add the tokens of texts that the script did not tokenize here: they were cached, or done by workers."""
+        if texts:
+            first, second = ([*each] for each in zip(*texts, strict=True))
+            given = [first] if second[0] is None else [first, second]
+            for each, ids in zip(texts, tokenizer(*given, truncation=True)["input_ids"], strict=True):
+                self._tokens[each] = {tuple(ids)}
+
+
+def _without_padding(encoding: Any) -> tuple[int, ...]:
+    ids, mask = encoding.ids, encoding.attention_mask
+    return tuple(compress(ids, mask) if 0 in mask else ids)
