@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from harness.watch import watch
+from harness.watch.facts import reference_updates, tensor_updates
 
 
 class OfItsOwn(torch.optim.Adam):
@@ -34,6 +35,12 @@ class OfItsOwn(torch.optim.Adam):
                 parameter.addcdiv_(first, second.sqrt() + group["eps"], value=-group["lr"] * share)
 
 
+@pytest.fixture(params=[1_000_000, 5], ids=["whole tensors", "a part of their elements"])
+def most_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_updates, "MOST_ELEMENTS", request.param)
+
+
+@pytest.mark.usefixtures("most_elements")
 @pytest.mark.parametrize(("uncorrected", "checks"), [(0, set()), (1, set()), (4, {"update::not-as-defined"})])
 def test_a_known_fault_is_one_where_all_tensors_have_it(uncorrected: int, checks: set[str]) -> None:
     torch.manual_seed(0)
@@ -48,3 +55,44 @@ def test_a_known_fault_is_one_where_all_tensors_have_it(uncorrected: int, checks
     assert set(watched.findings) == checks
     if checks:
         assert "the moments are not corrected" in watched.findings["update::not-as-defined"].observed
+
+
+@pytest.mark.usefixtures("most_elements")
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (torch.optim.AdamW, {"lr": 1e-3, "weight_decay": 0.1}),
+        (torch.optim.SGD, {"lr": 1e-2, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ],
+)
+def test_the_optimizers_of_torch_are_as_defined(
+    kind: type[torch.optim.Optimizer], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = []
+    formula = tensor_updates.expected_update
+    monkeypatch.setattr(
+        tensor_updates, "expected_update", lambda *given: expected.append(formula(*given)) or expected[-1]
+    )
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+    model[0].weight = nn.Parameter(torch.randn(8, 4).t())  # whose elements lie in another order
+    optimizer = kind(model.parameters(), **options)
+    with watch(raise_errors=False) as watched:
+        for _ in range(8):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(16, 8)), torch.randint(2, (16,))).backward()
+            optimizer.step()
+    assert set(watched.findings) == set()
+    assert len(expected) == 8 * 4
+    assert all(each is not None for each in expected)
+
+
+def test_of_a_large_tensor_few_elements_are_looked_at() -> None:
+    large = nn.Parameter(torch.arange(3_100_000.0).reshape(1000, 3100))
+    found = reference_updates.looked_at(large, large)
+    assert reference_updates.MOST_ELEMENTS / 2 < found.numel() <= reference_updates.MOST_ELEMENTS
+    assert found[0] == 0
+    assert found[-1] > 3_099_000, "of all parts"
+    step = torch.tensor(3.0)
+    assert reference_updates.looked_at(step, large) is not large
+    assert float(reference_updates.looked_at(step, large)) == 3

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from harness.watch.check import Fact
 from harness.watch.events import Backward, Clip, Step, StepBegins
-from harness.watch.facts.reference_updates import Before, expected_update, known_faults, state_of
+from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -91,9 +91,7 @@ class TensorUpdates(Fact):
         for parameter, group in chosen:
             gradient = parameter.grad
             if group.get("lr") is not None and gradient is not None and not gradient.is_sparse:
-                state = state_of(event.optimizer, parameter)
-                value = parameter.detach().clone()
-                self._before.append(Before(parameter, group, gradient.detach().clone(), value, state))
+                self._before.append(Before.of(event.optimizer, parameter, group, gradient))
 
     def on_step(self, event: Step) -> None:
         self.seen = [_looked_at(event.optimizer, before) for before in self._before]
@@ -111,7 +109,7 @@ def with_gradients(optimizer: Optimizer) -> list[tuple[torch.Tensor, dict[str, A
 
 
 def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
-    value, now = before.value, before.parameter.detach()
+    value, now = before.value, looked_at(before.parameter, before.parameter)
     expected = expected_update(optimizer, before)
     due = _is_due(optimizer, before, expected)
     about = (before.parameter, value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
@@ -140,7 +138,7 @@ def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
 def _may_differ(optimizer: Optimizer, before: Before) -> bool:
     """Whether the step is the user's own, or has changed the gradient, so that its formula is not known."""
     own, after = not type(optimizer).step.__module__.startswith("torch.optim."), before.parameter.grad
-    return own or (after is not None and not torch.equal(after, before.gradient))
+    return own or (after is not None and not torch.equal(looked_at(after, before.parameter), before.gradient))
 
 
 def _is_due(optimizer: Optimizer, before: Before, expected: torch.Tensor | None) -> bool:
