@@ -24,8 +24,8 @@ class CarriedStates(Fact):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.seen = False
-        self.given: torch.Size | None = None
-        """The shape of what the forward at hand was given and the model had said of another batch, the first time."""
+        self.given: torch.Tensor | None = None
+        """What the forward at hand was given and the model had said of another batch, the first time."""
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""
         self._before: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], set[bytes], set[bytes]]] = WeakKeyDictionary()
@@ -43,12 +43,21 @@ class CarriedStates(Fact):
         before, said, kept_before = self._before.get(event.model, (batch, set(), kept))
         if before != batch:
             tensors = [each for _, each in tensors_in([event.args, event.kwargs]) if each.is_floating_point()]
-            carried = [each.shape for each in tensors if content_digest(each) in said]
+            carried = [each for each in tensors if content_digest(each) in said]
             if carried and before[0] != batch[0]:
                 self.given = carried[0]
             self.seen = bool(carried) or (bool(kept - kept_before) and bool(kept_before - kept))
-        said = {content_digest(t) for _, t in tensors_in(event.output) if t.is_floating_point() and t.requires_grad}
+        said = {
+            content_digest(t)
+            for _, t in tensors_in(event.output)
+            if t.is_floating_point() and t.requires_grad and _is_varied(t)
+        }
         self._before[event.model] = batch, said, kept
+
+
+def _is_varied(tensor: torch.Tensor) -> bool:
+    """Whether it has several values: another tensor of zeros is no state that was carried."""
+    return tensor.numel() > 0 and bool((tensor != tensor.flatten()[0]).any())
 
 
 def _kept_by(model: nn.Module) -> Iterator[torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Fact
 from harness.watch.events import Forward, positional
+from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.locate import LIBRARIES, from_signal_handler
 
@@ -145,7 +146,7 @@ def copied(model: nn.Module) -> nn.Module | None:
     """A deep copy; None where its class has none, or it holds a tensor of a graph."""
     try:
         return copy.deepcopy(model)
-    except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+    except Exception as error:
         if from_signal_handler(error):
             raise
         return None
@@ -216,6 +217,7 @@ class _Twin:
 
     def __init__(self, model: nn.Module, event: Forward, found: torch.Tensor, rows: int | None) -> None:
         self.model, self.found, self.rows = model, found, rows
+        self._given = [event.args, event.kwargs]
         self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
         self.precise = all(p.element_size() >= 4 for p in model.parameters())
         self.called: set[str] = set()
@@ -229,7 +231,7 @@ class _Twin:
         """Ask for the same rows again, then for single ones, then with other padding."""
         found = self.found
         again = self._logits(SAME_ROWS, self.args, self.kwargs)
-        if again is None or again.shape != found.shape or not bool(found.isfinite().all()):
+        if again is None or again.shape != found.shape or not bool(found.isfinite().all()) or self._writes():
             return Replay()
         self.compared.add(SAME_ROWS)
         if not self._near(again, found):
@@ -248,6 +250,11 @@ class _Twin:
                     return Replay()
                 return Replay(alone=_apart(logits, among))
         return self._padded()
+
+    def _writes(self) -> bool:
+        """Whether the model changed what it was given, so that it was not given now what it was given before."""
+        before, now = ([each for _, each in tensors_in(given)] for given in (self._given, [self.args, self.kwargs]))
+        return not all(map(torch.equal, before, now))
 
     def _repeats_without_dropout(self) -> bool:
         off = _WithoutDropout()
@@ -380,13 +387,18 @@ def _is_like(value: Any, ids: torch.Tensor) -> bool:
 
 
 def detached(value: Any) -> Any:
-    """What a model is given, without the graph that it came from."""
+    """Copies of what a model is given, without the graph that it came from: a forward may write to them."""
+    return mapped(value, lambda tensor: tensor.detach().clone())
+
+
+def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """What a model is given, with other tensors."""
     if torch.is_tensor(value):
-        return value.detach()
+        return new(value)
     if isinstance(value, Mapping):
-        return {name: detached(each) for name, each in value.items()}
+        return {name: mapped(each, new) for name, each in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(detached(each) for each in value)
+        return type(value)(mapped(each, new) for each in value)
     return value
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import default_collate
 
+from harness.torch_objects import real
 from harness.watch.check import Fact
 from harness.watch.events import Batch, Forward
 
@@ -108,7 +109,7 @@ def _is_by_rows(given: torch.Tensor, batch: Batch) -> bool:
 
 def row_bytes(given: torch.Tensor, most: int = MOST_ROWS) -> list[bytes]:
     """The first rows of a tensor of two dimensions or more, each as far as it tells one from another."""
-    values = given.detach()[:most].flatten(1)[:, :MOST_VALUES].cpu()
+    values = real(given)[:most].flatten(1)[:, :MOST_VALUES].cpu()
     return [row.numpy().tobytes() for row in (values.float() if values.is_floating_point() else values)]
 
 
@@ -116,7 +117,7 @@ def _follow(order: _Order, given: torch.Tensor) -> None:
     if order.unclear:
         return
     rows = row_bytes(given)
-    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in given.detach()[:4]):
+    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in real(given)[:4]):
         order.unclear = True
         order.following.clear()
         return

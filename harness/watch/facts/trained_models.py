@@ -109,6 +109,8 @@ class CalledModels(Fact):
     def _origin(self, model: nn.Module, kind: Kind) -> str | None:
         """What the weights of a model are that was not trained; None where they may come from the training."""
         began = self._began.get(kind)
+        if any(p.is_meta for p in model.parameters()):
+            return None
         if began is None or not self.monitor.stepped or any(module in self._loaded for module in model.modules()):
             return None
         mine, others = _beginnings(model), [_beginnings(each) for each in self._alive if _kind(each) == kind]
@@ -133,7 +135,9 @@ def _kind(model: nn.Module) -> Kind:
 
 
 def _beginnings(model: nn.Module) -> list[torch.Tensor]:
-    return [real(p).flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model)]
+    return [
+        real(p).flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model) if not p.is_meta
+    ]
 
 
 def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:

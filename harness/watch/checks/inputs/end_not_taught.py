@@ -23,8 +23,6 @@ class _Ends:
     update: int
     without: int = 0
     """Texts whose end is no target, though the token before it is."""
-    taught: bool = False
-    """Whether the token that ends texts was the target of any place."""
 
 
 class EndNotTaught(Check):
@@ -43,7 +41,8 @@ class EndNotTaught(Check):
     ## When it is right
     A model that shall not learn where texts end: one that continues what is given it for as long as it is asked. What
     ends a text, the model's configuration or the tokenizer says, and the attention mask which of these tokens belongs
-    to the text. Texts that do not end in it are not looked at, nor are prompts that are left out of the loss up to it.
+    to the text. Texts that do not end in it are not looked at, nor are those of which no token or one alone is taught
+    beside it.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/data_collator#transformers.DataCollatorForLanguageModeling
@@ -59,17 +58,19 @@ class EndNotTaught(Check):
         self.tokens = monitor.fact(Tokens)
         self.ends: dict[int, _Ends] = {}
         """By the token that ends texts."""
+        self.taught = False
+        """Whether one of these tokens was the target of any place."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         for taught in self.next_tokens.taught:
             mask = taught.forward.tensors.get("attention_mask")
             if taught.ahead and taught.time and mask is not None and mask.shape == taught.tokens.shape:
                 for end in self._said_to_end(taught.forward):
-                    self._look_at(end, taught, mask != 0)
+                    self._look_at(end, taught, mask.to(taught.tokens.device) != 0)
 
     def _said_to_end(self, forward: Forward) -> Iterator[int]:
-        config = getattr(forward.model, "config", None)
-        said = [getattr(config, "eos_token_id", None), self.tokens.special("eos_token_id")]
+        configs = (getattr(forward.model, name, None) for name in ("config", "generation_config"))
+        said = [*(getattr(each, "eos_token_id", None) for each in configs), self.tokens.special("eos_token_id")]
         ids = [each for ids in said for each in (ids if isinstance(ids, (list, tuple)) else [ids])]
         yield from {each for each in ids if isinstance(each, int)}
 
@@ -80,15 +81,16 @@ class EndNotTaught(Check):
         last = length - 1 - text.int().flip(1).argmax(1)
         rows = torch.arange(len(tokens), device=tokens.device)
         ends = text.any(1) & (last > taught.ahead) & (tokens[rows, last] == end)
-        closed = ends & is_target[rows, last - 1]
-        seen = self.ends.setdefault(end, _Ends(taught.call.where, self.monitor.update))
-        seen.taught |= bool((is_target & (tokens == end)).any())
-        seen.without += int((closed & ~is_target[rows, last]).sum())
+        closed = ends & is_target[rows, last - 1] & (is_target.sum(1) > 1)
+        without = int((closed & ~is_target[rows, last]).sum())
         self.looked |= bool(closed.any())
+        self.taught |= bool((is_target & (tokens == end)).any())
+        if without:
+            self.ends.setdefault(end, _Ends(taught.call.where, self.monitor.update)).without += without
 
     def on_end(self, event: End) -> None:
         for end, seen in self.ends.items():
-            if seen.without >= MIN_TEXTS and not seen.taught:
+            if seen.without >= MIN_TEXTS and not self.taught:
                 padding = " and the tokenizer's padding" if self.tokens.special("pad_token_id") == end else ""
                 self.found(
                     expected="the token that ends a text as the target of the place before it",

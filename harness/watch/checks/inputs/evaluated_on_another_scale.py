@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
+
 from harness.watch.check import Check
 from harness.watch.events import Backward, End, Forward, MetricCall, Scored
 from harness.watch.monitor import Monitor
 
 FACTOR = 20
-"""Times that inputs of an evaluation must be larger, or smaller, than those of training. A guess: pixels of 0 to 255
+"""Times that rows of an evaluation must be larger, or smaller, than any of training. A guess: pixels of 0 to 255
 beside 0 to 1 are 255 times, those that are standardised some 120 times; a test outside the range of training is
 seldom 10 times."""
 
@@ -19,8 +21,8 @@ MIN_ROWS = 8
 MOST_INPUTS = 64
 """Inputs of models that are kept apart, the first ones. A guess at more than a script has."""
 
-Input = tuple[int, str]
-"""The number of a model, and the name of one of its parameters."""
+Input = tuple[int, str, tuple[str, ...]]
+"""The number of a model, the name of one of its parameters, and the switches that it was called with."""
 
 
 @dataclass(eq=False)
@@ -32,6 +34,8 @@ class _Evaluated:
     where: str | None
     update: int
     rows: int = 0
+    forward: int = 0
+    """The number of the latest."""
 
 
 class EvaluatedOnAnotherScale(Check):
@@ -47,9 +51,11 @@ class EvaluatedOnAnotherScale(Check):
     rows, the same division, in one function that both use.
 
     ## When it is right
-    A test of how a model does far outside of what it was trained on, if that is meant. Scales that differ by less than
-    20 times are not reported, nor are models that were scored on inputs of the scale of training too, inputs that are
-    all 0, masks, whole numbers such as ids of tokens, or outputs that nothing was compared with.
+    A test of how a model does far outside of what it was trained on, if that is meant, and a model that normalises
+    whatever it is given. Only scales that differ by 20 times for most rows are reported: pixels of 0 to 1 beside
+    standardised ones are not. Nor are models that were evaluated on inputs of the scale of training too (on the
+    training rows, say), inputs that are all 0, masks, whole numbers such as ids of tokens, or outputs that no loss,
+    metric or comparison of tensors was computed from.
 
     ## References
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
@@ -62,10 +68,10 @@ class EvaluatedOnAnotherScale(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.trained: dict[Input, tuple[float, float]] = {}
-        """The smallest and the largest root mean square of a batch."""
+        """The smallest and the largest root mean square of a row."""
         self.evaluated: dict[Input, _Evaluated] = {}
         self.alike: set[Input] = set()
-        """Inputs that were of the scale of training in some evaluation, or had none in training."""
+        """Inputs that were of the scale of training in some evaluation."""
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step or not self.monitor.is_sampled():
@@ -73,10 +79,11 @@ class EvaluatedOnAnotherScale(Check):
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
-            for key, scale, _ in self._scales(forward):
-                low, high = self.trained.get(key, (scale, scale))
-                if key in self.trained or len(self.trained) < MOST_INPUTS:
-                    self.trained[key] = min(low, scale), max(high, scale)
+            for key, tensor in self._inputs(forward):
+                scales = _scales(tensor) if key in self.trained or len(self.trained) < MOST_INPUTS else None
+                if scales is not None:
+                    low, high = self.trained.get(key, (math.inf, 0.0))
+                    self.trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))
 
     def on_forward(self, event: Forward) -> None:
         if event.loss is not None:
@@ -90,31 +97,49 @@ class EvaluatedOnAnotherScale(Check):
         for forward in self.monitor.forwards[-1:]:
             self._score(forward)
 
-    def _score(self, forward: Forward) -> None:
-        if forward.gradients or not self.trained:
+    def _score(self, scored: Forward) -> None:
+        if scored.gradients or not self.trained:
             return
-        for key, scale, rows in self._scales(forward):
-            low, high = self.trained.get(key, (0.0, 0.0))
-            if not low or not scale:
+        for key, tensor in self._inputs(scored):
+            scales, seen = _scales(tensor), self.evaluated.get(key)
+            if key not in self.trained or scales is None or (seen is not None and seen.forward == scored.number):
                 continue
             self.looked = True
-            if low / FACTOR <= scale <= high * FACTOR:
+            if not self._is_outside(key, scales) or self._was_inside(key):
                 self.alike.add(key)
                 self.evaluated.pop(key, None)
                 continue
-            seen = self.evaluated.setdefault(key, _Evaluated(scale, scale, forward.where, self.monitor.updates_made))
-            seen.smallest, seen.largest = min(seen.smallest, scale), max(seen.largest, scale)
-            seen.rows += rows
+            smallest, largest = float(scales.min()), float(scales.max())
+            if seen is None:
+                seen = self.evaluated[key] = _Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
+            seen.smallest, seen.largest = min(seen.smallest, smallest), max(seen.largest, largest)
+            seen.rows, seen.forward = seen.rows + len(scales), scored.number
 
-    def _scales(self, forward: Forward) -> Iterator[tuple[Input, float, int]]:
+    def _is_outside(self, key: Input, scales: torch.Tensor) -> bool:
+        """Whether most rows are."""
+        low, high = self.trained[key]
+        outside = (scales < low / FACTOR) | (scales > high * FACTOR)
+        return int(outside.sum()) * 2 > len(scales)
+
+    def _was_inside(self, key: Input) -> bool:
+        """Whether the model was called on rows of the scale of training on its way to what is scored.
+
+        One that goes on from what it said itself is scored at the end.
+        """
+        before = [each for each in self.monitor.forwards if not each.gradients]
+        given = [_scales(tensor) for forward in before for other, tensor in self._inputs(forward) if other == key]
+        return any(scales is not None and not self._is_outside(key, scales) for scales in given)
+
+    def _inputs(self, forward: Forward) -> Iterator[tuple[Input, torch.Tensor]]:
         model = self.monitor.number_of(forward.model)
+        given = [*enumerate(forward.args), *forward.kwargs.items()]
+        switches = tuple(f"{name}={value}" for name, value in given if isinstance(value, (bool, str)))
         for name, tensor in forward.tensors.items():
-            key = model, name
+            key = model, name, switches
             if key in self.alike or not tensor.is_floating_point() or tensor.dim() < 2 or "mask" in name:
                 continue
-            scale = float(tensor.detach().float().square().mean().sqrt()) if tensor.numel() else 0.0
-            if math.isfinite(scale):
-                yield key, scale, len(tensor)
+            if len(tensor) and not tensor.is_meta:
+                yield key, tensor
 
     def on_end(self, event: End) -> None:
         for key, seen in self.evaluated.items():
@@ -122,11 +147,18 @@ class EvaluatedOnAnotherScale(Check):
                 continue
             trained = _range(*self.trained[key])
             self.found(
-                expected=f"{key[1]} of the scale of training, where its root mean square was {trained}",
-                observed=f"a root mean square of {_range(seen.smallest, seen.largest)}",
+                expected=f"{key[1]} of the scale of training, where the root mean square of a row was {trained}",
+                observed=f"rows with a root mean square of {_range(seen.smallest, seen.largest)}",
                 where=seen.where,
                 update=seen.update,
             )
+
+
+def _scales(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The root mean square of each row that is not all 0; None where there is none."""
+    scales = tensor.detach().float().flatten(1).square().mean(1).sqrt()
+    scales = scales[scales.isfinite() & (scales > 0)]
+    return scales if len(scales) else None
 
 
 def _range(low: float, high: float) -> str:

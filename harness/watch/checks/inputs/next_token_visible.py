@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -14,7 +13,7 @@ from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.next_tokens import NextTokens, Taught
-from harness.watch.facts.replays import can_be_copied
+from harness.watch.facts.replays import can_be_copied, mapped
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.locate import from_signal_handler
 from harness.watch.monitor import Monitor
@@ -191,7 +190,7 @@ def _without_last_row(taught: Taught, masks: bool) -> Taught:
 
     tokens, forward = cut(taught.tokens), taught.forward
     args, kwargs = (
-        _mapped(given, lambda value: tokens if value is taught.tokens else cut(value))
+        mapped(given, lambda value: tokens if value is taught.tokens else cut(value))
         for given in (forward.args, forward.kwargs)
     )
     forward = replace(forward, args=args, kwargs=kwargs)
@@ -210,21 +209,10 @@ def _with_another(taught: Taught, place: int) -> torch.Tensor:
 
 def _logits(model: nn.Module, taught: Taught, tokens: torch.Tensor) -> torch.Tensor | None:
     args, kwargs = (
-        _mapped(given, lambda value: tokens if value is taught.tokens else value.detach())
+        mapped(given, lambda value: (tokens if value is taught.tokens else value).detach().clone())
         for given in (taught.forward.args, taught.forward.kwargs)
     )
     return Forward(0, model, args, kwargs, model(*args, **kwargs)).logits
-
-
-def _mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """What a model is given, with other tensors."""
-    if torch.is_tensor(value):
-        return new(value)
-    if isinstance(value, Mapping):
-        return {name: _mapped(each, new) for name, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(each, new) for each in value)
-    return value
 
 
 class _Placeless:

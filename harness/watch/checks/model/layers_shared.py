@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ from torch import nn
 from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import Forward
+from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.parameters import names
 from harness.watch.facts.replays import can_be_copied, copied, detached
 from harness.watch.locate import from_signal_handler
@@ -39,30 +40,28 @@ class _Calls:
 
     seen: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any) -> None:
         given, gives = (
-            next((each for each in (value if isinstance(value, tuple) else (value,)) if torch.is_tensor(each)), None)
-            for value in (args, output)
+            next((each for _, each in tensors_in(value) if each.is_floating_point()), None)
+            for value in ([args, kwargs], output)
         )
         if given is not None and gives is not None:
             self.seen.append((given, gives))
 
     @property
     def are_a_chain(self) -> bool:
-        """Whether each call works on what came of the call before, and gives a tensor of the shape it was given."""
-        return all(given.shape == gives.shape for given, gives in self.seen) and all(
-            _comes_from(given, before) for (_, before), (given, _) in pairwise(self.seen)
-        )
+        """Whether each call works on what came of the call before, with no other layer between."""
+        return all(_comes_from(given, before) for (_, before), (given, _) in pairwise(self.seen))
 
 
 class LayersShared(Check):
-    """Several layers of a stack are one and the same module, so it is only as large as one of them.
+    """Several layers of a stack are one and the same module, so that they have the same weights.
 
     ## Why is this a bug?
     `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module four times into the list.
     The model is as deep as it looks, but every layer has the same weights: it has a quarter of the parameters that its
-    code speaks of, learns less, and nothing says so. `parameters()` and a state dict give each tensor once, or the same
-    one under several names.
+    code speaks of, learns less, and nothing says so. `parameters()` gives each tensor once, a state dict under each of
+    its names.
 
     ## What to do
     Make a module for each place: `nn.ModuleList([Layer(width) for _ in range(4)])`, or copies of one that is there:
@@ -70,9 +69,10 @@ class LayersShared(Check):
 
     ## When it is right
     Weights that are shared on purpose between the layers of a stack, as in a Universal Transformer or in ALBERT. Call
-    the module in a loop then, `for _ in range(4): x = self.layer(x)`, which says so, and is not reported. A head that
-    is listed once for each layer whose output it is given, and towers that share their weights, are not either: no call
-    of them works on what another gave.
+    the module in a loop then, `for _ in range(4): x = self.layer(x)`, which says so, and is not reported. Nor are a
+    head that is listed once for each layer whose output it is given and towers that share their weights: no call of
+    them works on what another gave, or other layers are between; nor activations and normalisations, which have no
+    matrix.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html (its layers are copies)
@@ -89,16 +89,18 @@ class LayersShared(Check):
         self.asked: WeakSet[nn.Module] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:
-        model = event.model
+        model = _unwrapped(event.model)
         if not event.gradients or model in self.asked:
             return
         self.asked.add(model)
         stacks = [*_stacks(model)]
-        self.looked |= bool(stacks)
         shared = [each for name, stack in stacks for each in _shared(name, stack)]
-        if not shared or not can_be_copied(model):
+        if not shared:
+            self.looked |= bool(stacks)
             return
-        for each in _in_a_chain(shared, event):
+        if not can_be_copied(model):
+            return
+        for each in self._in_a_chain(shared, model, event):
             stack = f"{type(model).__name__}.{each.container}" if each.container else type(model).__name__
             self.found(
                 expected="a module of its own for each layer",
@@ -107,6 +109,34 @@ class LayersShared(Check):
                 where=event.where,
                 update=self.monitor.update,
             )
+
+    def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> Iterator[Shared]:
+        """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
+        with unchanged_random_state(), torch.enable_grad():
+            twin = copied(model)
+            if twin is None:
+                return
+            calls = [_Calls() for _ in shared]
+            for each, heard in zip(shared, calls, strict=True):
+                twin.get_submodule(each.name).register_forward_hook(heard, with_kwargs=True)
+            try:
+                twin(*detached(event.args), **detached(event.kwargs))
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                return
+        self.looked = True
+        yield from (
+            each
+            for each, heard in zip(shared, calls, strict=True)
+            if len(heard.seen) == len(each.places) and heard.are_a_chain
+        )
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """Without torch.compile and DistributedDataParallel, which a copy needs not."""
+    inner = getattr(model, "_orig_mod", model)
+    return inner.module if isinstance(inner, nn.parallel.DistributedDataParallel) else inner
 
 
 def _stacks(model: nn.Module) -> Iterator[tuple[str, nn.ModuleList | nn.Sequential]]:
@@ -121,41 +151,44 @@ def _shared(name: str, stack: nn.ModuleList | nn.Sequential) -> Iterator[Shared]
         if module is not None:
             places.setdefault(module, []).append(place)
     for module, held in places.items():
-        if len(held) > 1 and any(p.requires_grad for p in module.parameters()):
+        if len(held) > 1 and any(p.requires_grad and p.dim() > 1 for p in module.parameters()):
             yield Shared(name, held, module)
 
 
-def _in_a_chain(shared: list[Shared], event: Forward) -> Iterator[Shared]:
-    """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
-    with unchanged_random_state(), torch.enable_grad():
-        twin = copied(event.model)
-        if twin is None:
-            return
-        calls = [_Calls() for _ in shared]
-        for each, heard in zip(shared, calls, strict=True):
-            twin.get_submodule(each.name).register_forward_hook(heard)
-        try:
-            twin(*detached(event.args), **detached(event.kwargs))
-        except Exception as error:
-            if from_signal_handler(error):
-                raise
-            return
-    yield from (
-        each
-        for each, heard in zip(shared, calls, strict=True)
-        if len(heard.seen) == len(each.places) and heard.are_a_chain
-    )
-
-
 def _comes_from(tensor: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether one tensor was computed from another, by its graph."""
-    waiting, seen = [tensor.grad_fn], set()
+    """Whether one tensor was computed from another, by its graph, and by no layer with weights on the way."""
+    if tensor.grad_fn is None or other.grad_fn is None:
+        return False
+    uses: dict[Any, list[Any]] = {}
+    known, waiting = {other.grad_fn}, [tensor.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
+        if node in known:
             continue
-        if node is other.grad_fn:
-            return True
-        seen.add(node)
-        waiting += [each for each, _ in node.next_functions]
-    return False
+        known.add(node)
+        for each, _ in node.next_functions:
+            if each is not None:
+                uses.setdefault(each, []).append(node)
+                waiting.append(each)
+    on_the_way, waiting = {other.grad_fn}, [other.grad_fn]
+    while waiting:
+        more = set(uses.get(waiting.pop(), ())) - on_the_way
+        on_the_way |= more
+        waiting += more
+    between = on_the_way - {other.grad_fn}
+    return tensor.grad_fn in on_the_way and not any(map(_has_weights, between))
+
+
+def _has_weights(node: Any) -> bool:
+    """Whether it multiplies by a matrix of parameters, or convolves with one."""
+    if not any(kind in node.name() for kind in ("mmBackward", "MmBackward", "LinearBackward", "ConvolutionBackward")):
+        return False
+    return any(_is_parameter(each) for each, _ in node.next_functions)
+
+
+def _is_parameter(node: Any) -> bool:
+    """Whether a node of a graph is a matrix of parameters, transposed perhaps, or in another precision."""
+    while node is not None and node.name() in ("TBackward0", "TransposeBackward0", "ToCopyBackward0"):
+        node = node.next_functions[0][0]
+    variable = getattr(node, "variable", None)
+    return variable is not None and variable.dim() > 1

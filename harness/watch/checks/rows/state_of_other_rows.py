@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import torch
 from torch.utils.data import RandomSampler
 
+from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import Forward
 from harness.watch.facts.carried_states import CarriedStates
+from harness.watch.facts.replays import can_be_copied, copied, mapped
 from harness.watch.facts.samplers import row_sampler
+from harness.watch.locate import from_signal_handler
 from harness.watch.monitor import ALWAYS_SAMPLED, Monitor
 
 
@@ -26,8 +30,8 @@ class StateOfOtherRows(Check):
 
     ## When it is right
     Parts of one batch that are gone through one after the other (truncated backpropagation), batches that come in
-    order, and samplers of the script's own are not reported; nor is a state that has no row for each row of the batch,
-    such as a memory that all rows share.
+    order, and samplers of the script's own are not reported; nor is a state of which no part is about one row alone,
+    such as a memory that all rows share. A state that the model keeps for itself, as an attribute, is not seen.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html (h_0 and c_0 default to zeros)
@@ -48,12 +52,55 @@ class StateOfOtherRows(Check):
         if not isinstance(row_sampler(batch.of.loader), RandomSampler):
             return
         self.looked |= self.monitor.updates_made > 0
-        rows, state = batch.of.loader.batch_size if batch.indices is None else len(batch.indices), self.carried.given
-        if state is not None and rows in state:
+        state = self.carried.given
+        rows = batch.of.loader.batch_size if batch.indices is None else len(batch.indices)
+        if state is not None and rows is not None and rows > 1 and _is_by_row(event, state, rows):
             self.found(
                 expected="batches that begin without a state, or come in their order",
-                observed=f"a state of shape {tuple(state)} that is what the model said of the batch before, whose rows "
-                "were others: the loader shuffles",
+                observed=f"a state of shape {tuple(state.shape)} that is what the model said of the batch before, "
+                "whose rows were others: the loader shuffles",
                 where=event.where,
                 update=self.monitor.update,
             )
+
+
+def _is_by_row(event: Forward, state: torch.Tensor, rows: int) -> bool:
+    """Whether a part of the state concerns one row alone, as a copy of the model says that is given another one."""
+    dims = [dim for dim, length in enumerate(state.shape) if length == rows]
+    if not dims or not can_be_copied(event.model):
+        return False
+    with unchanged_random_state(), torch.no_grad():
+        twin = copied(event.model)
+        if twin is None:
+            return False
+        twin.eval()
+
+        def said(given: torch.Tensor) -> torch.Tensor | None:
+            args, kwargs = (
+                mapped(each, lambda value: (given if value is state else value).detach().clone())
+                for each in (event.args, event.kwargs)
+            )
+            return Forward(0, twin, args, kwargs, twin(*args, **kwargs)).logits
+
+        try:
+            before = said(state)
+            return any(_changes_one(before, said(_with_another_first(state, dim)), rows) for dim in dims)
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+            return False
+
+
+def _with_another_first(state: torch.Tensor, dim: int) -> torch.Tensor:
+    state = state.detach().clone()
+    state.select(dim, 0).add_(1)
+    return state
+
+
+def _changes_one(before: torch.Tensor | None, after: torch.Tensor | None, rows: int) -> bool:
+    """Whether the first of so many rows is another, in whichever dimension they lie, and all others are the same."""
+    if before is None or after is None or before.shape != after.shape:
+        return False
+    differ = before != after
+    by_row = [differ.transpose(0, dim).flatten(1).any(1) for dim, length in enumerate(differ.shape) if length == rows]
+    return any(bool(each[0]) and not bool(each[1:].any()) for each in by_row)

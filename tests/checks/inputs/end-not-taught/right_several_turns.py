@@ -1,4 +1,4 @@
-"""Only the answers count, with their ends; each question has an end, too, which does not."""
+"""Only the answers count, with their ends; questions have ends, too, and the whole another one, which do not."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -10,7 +10,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 for _ in range(6):
     tokens, attention_mask = torch.randint(2, 30, (8, 18)), torch.ones(8, 18, dtype=torch.long)
-    tokens[:, 6], tokens[:, 12], tokens[:, 16], tokens[:, 17] = 1, 1, 1, 2
+    tokens[:, 6], tokens[:, 12], tokens[:, 16], tokens[:, 17] = 1, 1, 1, 0
     labels = tokens.clone()
     labels[:, :7] = labels[:, 17] = -100
     loss = model(input_ids=tokens, attention_mask=attention_mask, labels=labels).loss
