@@ -1,6 +1,7 @@
-"""Turns the plugin on for this checkout, where the package is not installed."""
+"""Turns on how this suite is run, and the plugin where the package is not installed."""
 
 from importlib.metadata import entry_points
 
+pytest_plugins = ["tests.rings", "tests.budget"]
 if not any(entry_point.value == "harness.pytest_plugin" for entry_point in entry_points(group="pytest11")):
-    pytest_plugins = ["harness.pytest_plugin"]
+    pytest_plugins.append("harness.pytest_plugin")

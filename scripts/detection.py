@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.files import write_atomically
 from tests.checks.corpus import Case, all_cases
-from tests.checks.server import Server, Verdict
+from tests.server import Server, Verdict
 
 ROOT = Path(__file__).parents[1]
 DETECTION = ROOT / "baselines" / "detection.json"

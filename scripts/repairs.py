@@ -19,7 +19,7 @@ from typing import Any
 from harness.compat import no_progress_bars
 from harness.files import write_atomically
 from tests.checks.corpus import SCRIPTS, Case, all_cases, edited
-from tests.checks.server import CHECKPOINT, Server, make_data
+from tests.server import CHECKPOINT, Server, make_data
 from tests.repairs.forked import RESULT
 
 ROOT = Path(__file__).parents[1]

@@ -37,7 +37,7 @@ from harness.report.matrix import markdown_table, write_markdown
 from harness.report.terminal import table
 from scripts import adapters
 from scripts.expectations import Answer, Case, Kind, Manifest, Verdict, judged
-from tests.checks.server import ROOT, Done, Server, launched, run_python
+from tests.server import ROOT, Done, Server, launched, run_python
 
 MARKS = ("<!-- scoreboard:begin -->", "<!-- scoreboard:end -->")
 

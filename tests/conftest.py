@@ -25,17 +25,6 @@ LAUNCHERS_VARIABLES = (
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _threads() -> None:
-    """Under pytest-xdist each worker takes its share of the cores: threads without a core of their own wait for it."""
-    import torch
-
-    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
-        share = max(1, torch.get_num_threads() // workers)
-        torch.set_num_threads(share)
-        os.environ.setdefault("OMP_NUM_THREADS", str(share))  # of the processes that tests start
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _environment() -> Iterator[None]:
     """Without what a cluster or a launcher set: this is one process, and computes in float32."""
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ import pytest
 from harness import catalogue
 from scripts.expectations import Case, Manifest
 from scripts.scoreboard import HARNESS, Asker, judge
-from tests.checks.server import Verdict, server_of
+from tests.server import Verdict, server_of
 
 pytestmark = pytest.mark.slow
 

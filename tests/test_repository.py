@@ -19,7 +19,7 @@ from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
-from tests.checks.server import server_of
+from tests.server import server_of
 
 ROOT = Path(__file__).parent.parent
 

@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.recipe import Recipe
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
-from tests.checks.server import run_python
+from tests.server import run_python
 from tests.resume.test_resume import script
 from tests.test_record import RECORD
 

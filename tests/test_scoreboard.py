@@ -16,7 +16,7 @@ from harness.errors import CannotTry
 from scripts import adapters, scoreboard
 from scripts.expectations import Answer, Case, Manifest, judged
 from scripts.scoreboard import HARNESS, MARKS, PREFLIGHT, Asker, Figures, cases_of
-from tests.checks.server import ROOT, server_of
+from tests.server import ROOT, server_of
 
 LOOP = """\
 import torch

@@ -1,4 +1,4 @@
-"""Runs a script in windows, and writes what they found: a program for the corpus's server (tests.checks.server).
+"""Runs a script in windows, and writes what they found: a program for the corpus's server (tests.server).
 
 ``main([OUTPUT, "first" or "later", SCRIPT, ARGUMENT…])``: the script is seen from its beginning, and in windows of 4
 updates that are 2 apart from then on; or in such windows only.

@@ -10,7 +10,7 @@ import pytest
 
 from harness.watch.windows import judging
 from tests.checks.corpus import Case, all_cases
-from tests.checks.server import CHECKPOINT, server_of
+from tests.server import CHECKPOINT, server_of
 
 SCRIPTS = [case for case in all_cases() if case.kind == "as it is"]
 EXAMPLES = [case for case in all_cases() if case.kind in ("bad", "good") and case.check in judging("first", "all")]

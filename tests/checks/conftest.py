@@ -10,7 +10,7 @@ import pytest
 
 from scripts.detection import DETECTION, KINDS
 from tests.checks.corpus import Case, all_cases, cases_of
-from tests.checks.server import Verdict, server_of
+from tests.server import Verdict, server_of
 from tests.versions import installed
 
 

@@ -12,8 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests import forks
 from tests.checks.corpus import SCRIPTS, edited
-from tests.checks.server import CHECKPOINT, import_libraries, in_fork, make_data
+from tests.server import CHECKPOINT, make_data
 
 HOW = ("unwatched", "watched", "in windows")
 
@@ -45,18 +46,18 @@ def checksums(script: Path, data: Path, output: Path, how: str) -> None:
 
 def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
-    import_libraries()
+    forks.warm()
     folder = Path(tempfile.mkdtemp(prefix="same-bits-"))
     found: dict[str, list[Any]] = {}
     try:
-        in_fork(lambda: make_data(folder / "data"))
+        forks.fork(lambda: make_data(folder / "data")).wait()
         for script in sorted(SCRIPTS.glob("*.py")):
             found[script.name] = []
             for how in HOW:
                 output = folder / f"{script.stem}-{how}.json"
                 here = folder / script.name
                 here.write_text(edited(script, ()), encoding="utf-8")
-                in_fork(lambda s=here, o=output, h=how: checksums(s, folder / "data", o, h))  # type: ignore[misc]
+                forks.fork(lambda s=here, o=output, h=how: checksums(s, folder / "data", o, h)).wait()  # type: ignore[misc]
                 found[script.name].append(json.loads(output.read_text()) if output.exists() else [])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

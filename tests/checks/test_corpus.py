@@ -11,7 +11,7 @@ from harness import catalogue
 from scripts.detection import DETECTION, KINDS, TABLE, table_lines
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, all_cases
-from tests.checks.server import server_of
+from tests.server import server_of
 
 CASES = all_cases()
 BY_EXAMPLES = {

@@ -1,30 +1,39 @@
 """The corpus of ``harness compare``, each start a fork of a process that has imported the libraries.
 
-    python -m tests.compare.forked [--plain] [NAMES]
+    python -m tests.compare.forked [NAMES]
 
-A line of JSON for each entry that a name is part of says what the script and the edited one differ in.
+A line of JSON for each entry that a name is part of says what the script and the edited one differ in. Tests ask
+:class:`tests.server.Server` for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from harness.compare.run import compare_scripts
+from harness.compare.run import ComparedMachine, compare_scripts
 from harness.errors import CannotTry
-from harness.resume.starts import Command
+from harness.resume.orders import Keep
+from harness.resume.starts import Command, Start
+from tests import forks
 from tests.checks.corpus import edited
 from tests.resume import forked
 
 CORPUS = Path(__file__).parent / "corpus"
+
+FIRST_SIDES = "TESTS_OF_COMPARE_FIRST_SIDES"
+"""Names a folder that keeps what the starts of the scripts as they are came to: many are compared with each of them."""
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -49,15 +58,38 @@ def result_of(entry: dict[str, Any]) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(names: list[str]) -> None:
-    forked.preload(plain="--plain" in names)
+def keep_first_sides(folder: Path) -> None:
+    """From now on a start of a script as it is, for the same update, is what an earlier one was."""
+    original = ComparedMachine.start
+
+    def start(machine: ComparedMachine, *arguments: Any, keep: Keep, **options: Any) -> Start:
+        if machine.command.script != "a.py":
+            return original(machine, *arguments, keep=keep, **options)
+        asked = (machine.folder / "a.py").read_text(), keep.update, options["most_updates"]
+        kept = folder / hashlib.sha256(repr(asked).encode()).hexdigest()
+        if not kept.with_suffix(".pickle").exists():
+            started = original(machine, *arguments, keep=keep, **options)
+            if Path(keep.file).exists():
+                shutil.copy(keep.file, kept.with_suffix(".pt"))
+            kept.with_suffix(".pickle").write_bytes(pickle.dumps(started))
+        elif kept.with_suffix(".pt").exists():
+            shutil.copy(kept.with_suffix(".pt"), keep.file)
+        found: Start = pickle.loads(kept.with_suffix(".pickle").read_bytes())
+        return found
+
+    ComparedMachine.start = start  # type: ignore[method-assign]
+
+
+def main(arguments: Sequence[str], prog_name: str = "") -> None:
     torch.set_num_threads(1)  # what is compared is computed here, and threads of their own would not be in the forks
     forked.install()
-    names = [each for each in names if each != "--plain"]
+    if FIRST_SIDES in os.environ:
+        keep_first_sides(Path(os.environ[FIRST_SIDES]))
     for name, entry in entries().items():
-        if any(each in name for each in names or [""]):
+        if any(each in name for each in arguments or [""]):
             print(json.dumps(result_of(entry)), flush=True)
 
 
 if __name__ == "__main__":
+    forks.warm()
     main(sys.argv[1:])

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.compare.forked import entries
-from tests.resume.forked import lines_of
+from tests.compare.forked import FIRST_SIDES, entries
+from tests.server import server_of
 
 ENTRIES = entries()
 
 QUICK = ("plain-label-smoothing", "plain-one-more-random-number")
 
 
-def results(*arguments: str) -> dict[str, dict[str, Any]]:
-    return {line["name"]: line for line in lines_of("tests.compare.forked", *arguments)}
+def found_in(name: str, tmp_path: Path, config: pytest.Config) -> dict[str, Any]:
+    server = server_of(config)
+    done = server.run(tmp_path, name, program="tests.compare.forked", environment={FIRST_SIDES: str(server.folder)})
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.status == 0, done.stderr
+    return next(line for line in lines if line["name"] == name)
 
 
 def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
@@ -29,18 +35,10 @@ def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
     assert first["update"] == entry["update"], found
 
 
-def test_a_loss_and_a_random_number() -> None:
-    found = results("--plain", *QUICK)
-    for name in QUICK:
-        check(ENTRIES[name], found[name])
+def marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if name in QUICK else (pytest.mark.slow,)
 
 
-@pytest.fixture(scope="module")
-def all_results() -> dict[str, dict[str, Any]]:
-    return results()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ENTRIES)
-def test_corpus(name: str, all_results: dict[str, dict[str, Any]]) -> None:
-    check(ENTRIES[name], all_results[name])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in ENTRIES])
+def test_corpus(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    check(ENTRIES[name], found_in(name, tmp_path, pytestconfig))

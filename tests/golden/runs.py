@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.checks.corpus import all_cases
-from tests.checks.server import CHECKPOINT, Done, Server, make_data
+from tests.server import CHECKPOINT, Done, Server, make_data
 
 FOLDER = Path(__file__).parent
 

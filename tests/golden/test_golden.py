@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.conftest import FOREIGN
-from tests.checks.server import server_of
+from tests.server import server_of
 from tests.golden.runs import CHECKED, FOLDER, RUNS, golden
 
 

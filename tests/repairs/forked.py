@@ -1,6 +1,6 @@
 """Repairs a script as ``harness check --fix`` does, in forks of a process that has imported the libraries.
 
-:class:`tests.checks.server.Server` runs its ``main``; each start of the script is a fork of a process that has computed
+:class:`tests.server.Server` runs its ``main``; each start of the script is a fork of a process that has computed
 nothing, as in :mod:`tests.resume.forked`.
 """
 

@@ -20,7 +20,7 @@ from harness.repairs.repair import all_repairs
 from harness.watch.script import CheckReport, NotLookedAt
 from scripts.repairs import REPAIRS, TABLE, cases, is_repaired, is_worse, key, repaired, table_lines
 from tests.checks.corpus import Case
-from tests.checks.server import Done, server_of
+from tests.server import Done, server_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import catalogue
-from tests.resume.forked import CORPUS, lines_of, result_of, scripts
+from tests.resume.forked import CORPUS, scripts
+from tests.server import server_of
 
 SCRIPTS = {entry["file"]: entry for entry in scripts()}
-
-IN_TWO_PROCESSES = ("right/ddp_sampler.py", "random-state-lost/rank_0_for_all.py")
-"""The others take another minute each; ``python -m tests.resume.forked --processes`` runs them too."""
 
 QUICK = ("right/epoch_checkpoints.py", "optimizer-state-lost/only_the_weights.py")
 """In one process and of plain PyTorch; the others are slow tests."""
 
 
-def results(*arguments: str) -> dict[str, dict[str, Any]]:
-    """Of the scripts of one process, by their files."""
-    return {line["file"]: line for line in lines_of("tests.resume.forked", *arguments)}
+def found_in(file: str, tmp_path: Path, config: pytest.Config) -> dict[str, Any]:
+    done = server_of(config).run(tmp_path, file, program="tests.resume.forked", limit=600)
+    assert done.status == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
 def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
@@ -47,26 +49,14 @@ def test_the_manifest_names_every_script_and_every_loss() -> None:
         assert file.partition("/")[0] == (entry["expected"].removeprefix("resume::") or "right")
 
 
-def test_a_right_script_and_one_that_forgets_the_optimizer() -> None:
-    found = results("--plain", *QUICK)
-    for file in QUICK:
-        check(SCRIPTS[file], found[file])
-    assert [kill["resumed_from"] is None for kill in found[QUICK[0]]["kills"]] == [False, False]
+def marks(file: str) -> tuple[pytest.MarkDecorator, ...]:
+    several = SCRIPTS[file].get("processes", 1) > 1
+    return (pytest.mark.slow,) * (file not in QUICK) + (pytest.mark.distributed,) * several
 
 
-@pytest.fixture(scope="module")
-def all_results() -> dict[str, dict[str, Any]]:
-    return results()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("file", [file for file, entry in SCRIPTS.items() if entry.get("processes", 1) == 1])
-def test_corpus(file: str, all_results: dict[str, dict[str, Any]]) -> None:
-    check(SCRIPTS[file], all_results[file])
-
-
-@pytest.mark.slow
-@pytest.mark.distributed
-@pytest.mark.parametrize("file", IN_TWO_PROCESSES)
-def test_corpus_in_two_processes(file: str) -> None:
-    check(SCRIPTS[file], result_of(SCRIPTS[file]))
+@pytest.mark.parametrize("file", [pytest.param(file, marks=marks(file)) for file in SCRIPTS])
+def test_corpus(file: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    found = found_in(file, tmp_path, pytestconfig)
+    check(SCRIPTS[file], found)
+    if file == QUICK[0]:
+        assert [kill["resumed_from"] is None for kill in found["kills"]] == [False, False]

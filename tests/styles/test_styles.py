@@ -17,7 +17,7 @@ import pytest
 
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import Case, edited
-from tests.checks.server import server_of
+from tests.server import server_of
 
 FOLDER = Path(__file__).parent
 STYLES = sorted(file.parent.name for file in FOLDER.glob("*/corpus.toml"))

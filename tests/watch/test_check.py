@@ -14,7 +14,7 @@ from harness import catalogue
 from harness.watch.locate import Locator
 from harness.watch.monitor import MOST_STOPS
 from harness.watch.script import run_as_main
-from tests.checks.server import Done, server_of
+from tests.server import Done, server_of
 
 TRAINS = """
 import sys

@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.report.check import script_lines
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptReport, ScriptsReport
-from tests.checks.server import Done, run_python
+from tests.server import Done, run_python
 
 EXAMPLES = Path(__file__).parents[1] / "checks" / "gradients" / "not-cleared"
 SEES = "import sys, os\nprint('mine')\nsys.exit(f'{sys.argv[1:]} in {os.path.basename(os.getcwd())}')\n"

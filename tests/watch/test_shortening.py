@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.checks.server import server_of
+from tests.server import server_of
 
 BEGINS = """
 import math, random, torch

@@ -1,6 +1,6 @@
 """Runs commands in forks of a process that has imported the libraries: a verdict takes as long as its training.
 
-``python -m tests.checks.server`` reads one command a line from standard input, as JSON, and answers with how it ended.
+``python -m tests.server`` reads one command a line from standard input, as JSON, and answers with how it ended.
 """
 
 from __future__ import annotations
@@ -9,30 +9,24 @@ import importlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.checks.corpus import Case
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CHECKPOINT = ROOT / "harness" / "assets" / "tiny-bert"
 ROWS = {"train": 60, "validation": 20, "test": 10}
-LIBRARIES = (
-    *("torch", "datasets", "evaluate", "accelerate", "sklearn.metrics", "transformers"),
-    *("harness.cli", "harness.watch.instrument", "harness.watch.script", "harness.report.check"),
-)
 PATIENCE = 120
 """Seconds after which a script is ended."""
 
@@ -74,14 +68,17 @@ class Verdict:
 
 
 class Server:
-    """A process that runs commands, one after another. A folder with the corpus's data is in ``data``."""
+    """A process that runs commands, one after another.
+
+    ``data`` is a folder with the corpus's rows; ``folder``, which holds it, goes when the server is closed.
+    """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._work = Path(tempfile.mkdtemp(prefix="corpus-"))
-        self.data = self._work / "data"
+        self.folder = Path(tempfile.mkdtemp(prefix="corpus-"))
+        self.data = self.folder / "data"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.checks.server", str(self._work)],
+            [sys.executable, "-m", "tests.server", str(self.folder)],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -89,32 +86,41 @@ class Server:
             text=True,
         )
 
-    def run(self, folder: Path, *arguments: str, program: str = "harness.cli", limit: int = PATIENCE) -> Done:
-        """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder."""
+    def run(
+        self,
+        folder: Path,
+        *arguments: str,
+        program: str = "harness.cli",
+        limit: int = PATIENCE,
+        processes: int = 1,
+        environment: Mapping[str, str] | None = None,
+    ) -> Done:
+        """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder.
+
+        In several processes it is started as torchrun does.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        job = {"folder": str(folder), "arguments": arguments, "program": program, "limit": limit}
+        job = {"folder": str(folder), "arguments": arguments, "program": program}
+        job |= {"limit": limit, "processes": processes, "environment": environment or {}}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Done(**json.loads(self._process.stdout.readline()))
 
     def watch(self, case: Case) -> Verdict:
         """``harness check`` of a case's script."""
-        with tempfile.TemporaryDirectory(dir=self._work) as name:
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
-            if case.processes > 1 or case.environment:
-                command = ("harness", "check", "--json", "found.json", case.script)
-                done = launched(folder, *command, processes=case.processes, environment=case.environment)
-            else:
-                done = self.run(folder, "check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
+            command = ("check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
+            done = self.run(folder, *command, processes=case.processes, environment=case.environment)
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(timeout=PATIENCE)
-        shutil.rmtree(self._work, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _SERVER = pytest.StashKey[Server]()
@@ -164,64 +170,17 @@ def run_python(
     try:
         output, errors = process.communicate(timeout=limit)
     finally:
-        _end_all(process.pid)
+        forks.end_group(process.pid)
     return Done(process.returncode, output, errors, time.perf_counter() - began)
 
 
-def _end_all(group: int) -> None:
-    """End what is left of a process that led a group of its own."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
 # In the server
-
-
-def import_libraries() -> None:
-    from harness import catalogue
-    from harness.compat import no_progress_bars
-
-    for name in LIBRARIES:
-        importlib.import_module(name)
-    catalogue.checks()
-    no_progress_bars()
-    for name in ("AutoModelForSequenceClassification", "AutoTokenizer", "BertForSequenceClassification", "Trainer"):
-        getattr(sys.modules["transformers"], name)  # imports what is behind it
 
 
 def make_data(folder: Path) -> None:
     from harness.sources import builtin
 
     builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
-
-
-def in_fork(
-    work: Callable[[], object], output: Path | None = None, errors: Path | None = None, limit: int = PATIENCE
-) -> int:
-    """Do the work in a fork; its exit status. What it started and left running ends with it."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        _end_all(pid)
-        return status
-    status = 1
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for stream, path in ((1, output), (2, errors)):
-            os.dup2(os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT), stream)
-        signal.alarm(limit)
-        work()
-        status = 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except BaseException:  # noqa: BLE001 - the fork ends here, whatever it was
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
 
 
 def _command(program: str, folder: str, arguments: Sequence[str]) -> None:
@@ -231,14 +190,31 @@ def _command(program: str, folder: str, arguments: Sequence[str]) -> None:
     main(list(arguments), prog_name="harness")
 
 
+def _do(job: dict[str, Any], output: Path, errors: Path) -> int:
+    """The status of a job, whose words go to two files."""
+    limit, processes, environment = (job.pop(name) for name in ("limit", "processes", "environment"))
+
+    def work() -> int | None:
+        forks.set_environment(environment)
+        if processes > 1:
+            return forks.as_ranks(lambda: _command(**job), processes)
+        return _command(**job)  # type: ignore[func-returns-value]
+
+    with output.open("ab") as out, errors.open("ab") as err:
+        each = forks.fork(work, streams=(out.fileno(), err.fileno()), limit=limit)
+    try:
+        return each.wait()
+    finally:
+        forks.end_group(each.pid)
+
+
 def serve(work: Path) -> None:
-    import_libraries()
-    in_fork(lambda: make_data(work / "data"))
+    forks.warm()
+    forks.fork(lambda: make_data(work / "data")).wait()
     output, errors = work / "stdout", work / "stderr"
     for line in sys.stdin:
         job, began = json.loads(line), time.perf_counter()
-        limit = job.pop("limit")
-        status = in_fork(lambda job=job: _command(**job), output, errors, limit)  # type: ignore[misc]
+        status = _do(job, output, errors)
         texts = {name: file.read_text(errors="replace") for name, file in (("stdout", output), ("stderr", errors))}
         print(json.dumps({"status": status, **texts, "seconds": time.perf_counter() - began}), flush=True)
         output.unlink()

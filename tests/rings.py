@@ -1,0 +1,85 @@
+"""How the suite is run: two rings of tests, in as many processes as the machine has cores, with one thread each.
+
+``pytest -m "not gpu"`` is the first ring, which guards every change. What measures rather than guards (others' code, kills
+at random moments, clusters, simulations, further scripts of a kind) is marked ``nightly`` and left out unless ``-m`` names
+the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a tenth of it, which the commit chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import zlib
+from typing import Any
+
+import pytest
+
+MOST_WORKERS = 8
+"""Each has a process that has imported all libraries, and another that forks: a gigabyte and a half."""
+
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""All tests that were collected, those that were left out too."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("rings", "rings of tests").addoption(
+        "--nightly-part", metavar="I/N", type=_part, help="of the nightly tests only the I-th of N parts, from 0 on"
+    )
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and int(number) < int(of)):
+        raise ValueError(f"expected I/N with I below N, as 3/10, found {text}")
+    return int(number), int(of)
+
+
+def part_of(nodeid: str, parts: int) -> int:
+    """Which of so many parts a test is in: by its name, so that others that come or go change nothing."""
+    return zlib.crc32(nodeid.encode()) % parts
+
+
+def is_wanted(item: pytest.Item, markexpr: str, part: tuple[int, int] | None) -> bool:
+    if item.get_closest_marker("nightly") is None:
+        return True
+    if "nightly" not in markexpr:
+        return False
+    return part is None or part_of(item.nodeid, part[1]) == part[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "nightly: measures rather than guards; left out unless -m names it")
+    if not _measures(config):
+        # Threads without a core of their own wait for each other; a benchmark is of the threads that it is asked for.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def _measures(config: pytest.Config) -> bool:
+    return bool(config.getoption("benchmark_only", False)) or bool(re.search(r"(?<!not )gpu", config.option.markexpr))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker for each core; none for a few tests, which would wait for it, nor where something is measured."""
+    few = all("::" in each or each.endswith(".py") for each in config.args)
+    if few or _measures(config) or config.option.collectonly:
+        return 0
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_WORKERS)
+
+
+@pytest.hookimpl(trylast=True)  # after the marks of others have been set
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[COLLECTED] = list(items)
+    if all("::" in each for each in config.args):  # asked for by name
+        return
+    wanted = [each for each in items if is_wanted(each, config.option.markexpr, config.getoption("nightly_part"))]
+    config.hook.pytest_deselected(items=[each for each in items if each not in set(wanted)])
+    items[:] = wanted
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    failed = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]
+    if failed and config.getoption("nightly_part"):
+        names = " ".join(dict.fromkeys(shlex.quote(report.nodeid) for report in failed))
+        terminalreporter.write_line(f"to repeat what failed: pytest {names}")
