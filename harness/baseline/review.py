@@ -19,7 +19,7 @@ from harness.findings import first_line
 from harness.recipe import RECIPES, Recipe
 from harness.record import Verdict
 
-NO_BASELINES = ("documented.json", "detection.json", "matrix.json")
+NO_BASELINES = ("documented.json", "detection.json", "matrix.json", "suite.json")
 """The documents' own figures, and how well silent bugs are told from right loops: read by people, and held against the
 claims and the corpus by tests."""
 

@@ -6,6 +6,7 @@ crashed.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -46,6 +47,19 @@ def main() -> None:
     Exit status: 0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script itself
     crashed.
     """
+    if "torch" not in sys.modules:
+        sleep_while_waiting()
+
+
+def sleep_while_waiting() -> None:
+    """Let threads of OpenMP that wait for each other sleep, here and in every process that is started from here.
+
+    By default they spin: beside other work, a thread that has a core then waits for one that has none, and an update of
+    a small model takes many times as long (docs/decisions.md has the figures). How many there are, and so every bit that is computed, stays as it is. What the
+    user has set counts. It must be known before torch is imported.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 for command in (

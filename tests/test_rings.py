@@ -1,0 +1,107 @@
+"""How the suite is run: no test is in neither ring, the parts of the second are all of it, and its costs are told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from _pytest.mark.expression import Expression
+
+from tests import budget, rings
+from tests.budget import Budget, kind_of
+
+ROOT = Path(__file__).parents[1]
+
+
+def expressions() -> dict[str, str]:
+    """What the commands select: those of the README, of ``tox -e nightly`` and of ``tox -e gpu``."""
+    (first,) = re.findall(r'^ +python3 -m venv .*/pytest -m "(.*?)"', (ROOT / "README.md").read_text(), re.MULTILINE)
+    tox = (ROOT / "tox.ini").read_text()
+    (nightly,) = re.findall(r'^commands = pytest -m "(nightly.*?)"', tox, re.MULTILINE)
+    (gpu,) = re.findall(r"^commands = pytest -m (gpu) ", tox, re.MULTILINE)
+    return {"first": first, "nightly": nightly, "gpu": gpu}
+
+
+def selected(item: pytest.Item, expression: str) -> bool:
+    names = {mark.name for mark in item.iter_markers()}
+    chosen = Expression.compile(expression).evaluate(lambda name, **_: name in names)
+    return chosen and rings.is_wanted(item, expression, None)
+
+
+def test_each_test_is_in_one_ring(pytestconfig: pytest.Config) -> None:
+    commands = expressions()
+    assert commands["first"] == "not gpu"
+    for item in pytestconfig.stash[rings.COLLECTED]:
+        assert sum(selected(item, expression) for expression in commands.values()) == 1, item.nodeid
+
+
+def test_ten_parts_are_the_whole_second_ring(pytestconfig: pytest.Config) -> None:
+    for item in pytestconfig.stash[rings.COLLECTED]:
+        parts = [number for number in range(10) if rings.is_wanted(item, "nightly", (number, 10))]
+        assert len(parts) == (1 if item.get_closest_marker("nightly") else 10)
+
+
+@pytest.mark.parametrize("text", ["3", "10/10", "-1/10", "a/b", "1/"])
+def test_a_part_is_below_the_number_of_parts(text: str) -> None:
+    with pytest.raises(ValueError, match="expected I/N with I below N"):
+        rings._part(text)
+    assert rings._part("3/10") == (3, 10)
+
+
+def configured(*args: str, markexpr: str = "", **options: Any) -> Any:
+    given = {"benchmark_only": False, "collectonly": False} | options
+    return SimpleNamespace(
+        args=list(args), option=SimpleNamespace(markexpr=markexpr, **given), getoption=lambda name, default: given[name]
+    )
+
+
+def test_workers_are_started_for_many_tests_and_for_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(3)), raising=False)
+    workers = rings.pytest_xdist_auto_num_workers
+    assert workers(configured("tests", markexpr="not gpu")) == 3
+    assert workers(configured("tests/checks/rows")) == 3
+    assert workers(configured("tests/test_rings.py")) == 0
+    assert workers(configured("tests/test_rings.py::test_x")) == 0
+    assert workers(configured("tests", markexpr="gpu")) == 0
+    assert workers(configured("tests", benchmark_only=True)) == 0
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    assert workers(configured("tests")) == rings.MOST_WORKERS
+
+
+def test_a_kind_is_a_folder_or_a_file() -> None:
+    assert kind_of("tests/checks/rows/shuffled/corpus.toml::bad.py") == "checks"
+    assert kind_of("tests/test_rings.py::test_x[a/b]") == "test_rings"
+
+
+RECORDED = {"calibration": 0.2, "kinds": {"checks": {"seconds": 100.0}, "test_rings": {"seconds": 1.0}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "calibrated", "grows"),
+    [
+        ("checks", 149.0, 0.2, False),
+        ("checks", 151.0, 0.2, True),
+        ("checks", 151.0, 0.3, False),  # a slower processor
+        ("checks", 80.0, 0.1, True),  # a quicker one
+        ("test_rings", 9.0, 0.2, False),  # a small one, on a busy machine
+        ("test_rings", 12.0, 0.2, True),
+        ("test_new", 12.0, 0.2, True),
+    ],
+)
+def test_a_kind_that_grew_is_named(kind: str, seconds: float, calibrated: float, grows: bool) -> None:
+    spent = Budget()
+    spent.seconds[kind] = seconds
+    assert [line.partition(":")[0] for line in spent.grown(RECORDED, calibrated)] == [kind] * grows
+
+
+def test_seconds_of_what_was_started_count(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    before = budget.seconds_of_the_tree()
+    code = "import time\nwhile time.process_time() < 0.5: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert budget.seconds_of_the_tree() - before >= 0.5
