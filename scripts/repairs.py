@@ -19,8 +19,8 @@ from typing import Any
 from harness.compat import no_progress_bars
 from harness.files import write_atomically
 from tests.checks.corpus import SCRIPTS, Case, all_cases, edited
-from tests.server import CHECKPOINT, Server, make_data
 from tests.repairs.forked import RESULT
+from tests.server import CHECKPOINT, Server, make_data
 
 ROOT = Path(__file__).parents[1]
 REPAIRS = ROOT / "docs" / "repairs.json"

@@ -4,8 +4,8 @@
     pytest --budget=keep       # and keeps it
     pytest --budget=strict     # fails where a kind has grown by more than half
 
-A test's seconds are those of its process and of all that it started, so that a machine which does something else besides
-changes them little. What another processor changes is told by a calibration: the seconds that a fixed computation takes.
+A test's seconds are those of its process and of all that it started, so that a machine that does something else changes
+them little. What another processor changes, a calibration tells: the seconds that a fixed computation takes.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     whole = sum(row["seconds"] for row in recorded["kinds"].values()) * factor
     terminalreporter.write_line(f"{'in all':<24}{budget.tests.total():>6}{budget.seconds.total():8.0f}{whole:10.0f}")
     terminalreporter.write_line(
-        f"calibration {calibrated:.2f} s, recorded {recorded['calibration']:.2f} s: what is recorded is shown times {factor:.2f}"
+        f"calibration {calibrated:.2f} s, recorded {recorded['calibration']:.2f} s: what is recorded is shown times "
+        f"{factor:.2f}"
     )
     for line in budget.grown(recorded, calibrated):
         terminalreporter.write_line(f"grown by more than half: {line}", red=True)

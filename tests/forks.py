@@ -1,4 +1,4 @@
-"""Forks of a process that has imported the libraries and computed nothing: each is as a process of its own, and quicker.
+"""Forks of a process that has imported the libraries and computed nothing: each is a process of its own, and quicker.
 
 A process that is to be forked calls :func:`warm` first, once, and computes nothing before or after: threads that
 computing starts are not in the forks.
@@ -138,7 +138,7 @@ def as_ranks(work: Callable[[], Any], processes: int) -> int:
     common |= {"TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0, "TORCHELASTIC_USE_AGENT_STORE": "False"}
 
     def rank(number: int) -> Any:
-        each = {name: number for name in ("RANK", "LOCAL_RANK", "ROLE_RANK")}
+        each = dict.fromkeys(("RANK", "LOCAL_RANK", "ROLE_RANK"), number)
         set_environment({name: str(value) for name, value in {**common, **each}.items()})
         return work()
 

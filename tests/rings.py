@@ -1,8 +1,8 @@
 """How the suite is run: two rings of tests, in as many processes as the machine has cores, with one thread each.
 
-``pytest -m "not gpu"`` is the first ring, which guards every change. What measures rather than guards (others' code, kills
-at random moments, clusters, simulations, further scripts of a kind) is marked ``nightly`` and left out unless ``-m`` names
-the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a tenth of it, which the commit chooses.
+``pytest -m "not gpu"`` is the first ring, which guards every change. What measures rather than guards (others' code,
+kills at random moments, clusters, simulations, further scripts of a kind) is marked ``nightly`` and left out unless
+``-m`` names the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a tenth of it, which the commit chooses.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from tests.checks.corpus import Case
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = ROOT / "harness" / "assets" / "tiny-bert"
 ROWS = {"train": 60, "validation": 20, "test": 10}
+NARROW = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2}
 PATIENCE = 120
 """Seconds after which a script is ended."""
 
@@ -70,12 +71,13 @@ class Verdict:
 class Server:
     """A process that runs commands, one after another.
 
-    ``data`` is a folder with the corpus's rows; ``folder``, which holds it, goes when the server is closed.
+    ``data`` is a folder with the corpus's rows, ``checkpoint`` one with a narrow model to fine-tune; ``folder``, which
+    holds both, goes when the server is closed.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="corpus-"))
-        self.data = self.folder / "data"
+        self.data, self.checkpoint = self.folder / "data", self.folder / "checkpoint"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.server", str(self.folder)],
@@ -112,7 +114,8 @@ class Server:
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
-            command = ("check", "--json", "found.json", case.script, str(self.data), str(CHECKPOINT))
+            checkpoint = CHECKPOINT if case.pretrained else self.checkpoint
+            command = ("check", "--json", "found.json", case.script, str(self.data), str(checkpoint))
             done = self.run(folder, *command, processes=case.processes, environment=case.environment)
             return Verdict.of(folder / "found.json", done)
 
@@ -183,6 +186,16 @@ def make_data(folder: Path) -> None:
     builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
 
 
+def make_checkpoint(folder: Path) -> None:
+    """The built-in checkpoint's tokenizer, and a model as deep and narrower that has learnt nothing yet."""
+    import torch
+    from transformers import BertConfig, BertForPreTraining
+
+    shutil.copytree(CHECKPOINT, folder, ignore=shutil.ignore_patterns("*.safetensors", "pretraining.json"))
+    torch.manual_seed(7)
+    BertForPreTraining(BertConfig.from_pretrained(folder, **NARROW)).save_pretrained(folder)
+
+
 def _command(program: str, folder: str, arguments: Sequence[str]) -> None:
     main = importlib.import_module(program).main
     warnings.simplefilter("ignore")
@@ -196,6 +209,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path) -> int:
 
     def work() -> int | None:
         forks.set_environment(environment)
+        tempfile.tempdir = None  # what a library asked for when it was imported
         if processes > 1:
             return forks.as_ranks(lambda: _command(**job), processes)
         return _command(**job)  # type: ignore[func-returns-value]
@@ -211,6 +225,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path) -> int:
 def serve(work: Path) -> None:
     forks.warm()
     forks.fork(lambda: make_data(work / "data")).wait()
+    forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
     output, errors = work / "stdout", work / "stderr"
     for line in sys.stdin:
         job, began = json.loads(line), time.perf_counter()

@@ -110,7 +110,7 @@ def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, n
 
 @pytest.mark.slow
 @pytest.mark.distributed
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: signal.Signals) -> None:
     """SIGINT reaches all of them, as from a terminal; SIGTERM the first, as from a scheduler."""
     with started([*long_run, "--loop", "accelerate", "--processes", "2"], HARNESS_TEST_RUN=str(tmp_path)) as process:

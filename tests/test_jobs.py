@@ -66,7 +66,7 @@ def runs_of(candidate: Path) -> dict[int, Any]:
     return {each["seed"]: {**each, "started": None, "command": None} for each in runs}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_jobs_record_each_seed_once(small: Recipe, tmp_path: Path, bin_: Path) -> None:
     (tmp_path / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n")
     more = f"--recipe {tmp_path / 'mine.py'}:small"

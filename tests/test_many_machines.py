@@ -26,7 +26,7 @@ from harness.spread import On, spread
 from tests.resume.test_resume import resume, script
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = Path(__file__).parent / "checks" / "gradients" / "not-cleared"
@@ -192,16 +192,18 @@ def test_scripts_are_checked_as_one_machine_checks_them(cluster: Cluster, second
     assert [each["script"] for each in json.loads(there.stdout)["scripts"]] == scripts
 
 
-def test_kills_are_judged_as_on_one_machine(cluster: Cluster, second: Any, tmp_path: Path) -> None:
+def test_kills_are_judged_as_on_one_machine(
+    cluster: Cluster, second: Any, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     """With an absolute path below the working directory among the arguments."""
     work = tmp_path / "work"
     work.mkdir()
     script(work, PATH="sys.argv[1]", GOES_ON="'--resume' in sys.argv")
     given = ["--kills", "1", "--json", "-", "train.py", str(work / "checkpoint.pt")]
-    here = resume(work, *given)
+    here = resume(pytestconfig, work, *given)
     with lost(cluster, second):
         there = harness(work, "resume", "--on", "ray", *given)
-    assert (there.returncode, here.returncode) == (1, 1), there.stderr
+    assert (there.returncode, here.status) == (1, 1), there.stderr
     assert without({"seconds"}, json.loads(there.stdout)) == without({"seconds"}, json.loads(here.stdout))
     assert [path.name for path in work.iterdir()] == ["train.py"]
 

@@ -14,7 +14,7 @@ from scripts.expectations import Case, Manifest
 from scripts.scoreboard import HARNESS, Asker, judge
 from tests.server import Verdict, server_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 FOLDER = Path(os.environ.get("HARNESS_CORPORA") or "absent")
 ONE_OF = 4

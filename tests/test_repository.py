@@ -19,6 +19,7 @@ from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
+from tests.rings import COLLECTED
 from tests.server import server_of
 
 ROOT = Path(__file__).parent.parent
@@ -89,14 +90,21 @@ def test_no_placeholder_is_left() -> None:
             assert not mark.search(path.read_text(encoding="utf-8")), path
 
 
-@pytest.mark.slow  # it collects every test once more
+@pytest.mark.slow  # it starts pytest once more
 def test_no_gpu_test_of_ours_lacks_the_fixture_benchmark() -> None:
     """The command for GPU runners, as far as collecting; where the fixture is missing, the guard refuses."""
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q", "tests"]
+    places = ["tests/gpu", "tests/benchmarks"]
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q", *places]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "test_the_documented_run[bert-base]" in done.stdout
+
+
+def test_gpu_tests_are_where_they_are_looked_for(pytestconfig: pytest.Config) -> None:
+    """By the test above."""
+    gpu = [item.nodeid for item in pytestconfig.stash[COLLECTED] if item.get_closest_marker("gpu")]
+    assert [name for name in gpu if not name.startswith(("tests/gpu/", "tests/benchmarks/"))] == []
 
 
 def test_built_in_checkpoint_is_small() -> None:
@@ -151,6 +159,12 @@ def test_the_workflow_runs_every_environment() -> None:
 
 def test_ci_runs_the_oldest_and_the_last_of_4() -> None:
     assert " -e tf423,tf457 " in (ROOT / ".ci" / "run").read_text()
+
+
+def test_ci_runs_a_tenth_of_the_nightly_tests() -> None:
+    text = (ROOT / ".ci" / "run").read_text()
+    assert '-m "nightly and not gpu" --nightly-part "$part/10"' in text
+    assert "git rev-parse" in text
 
 
 def test_the_docs_show_the_recorded_matrix() -> None:

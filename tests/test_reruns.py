@@ -62,7 +62,7 @@ def test_the_table_and_that_nothing_is_measured_twice(tmp_path: Path, monkeypatc
     assert len(made) == 3 + 3 * 2 + 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slowdown_is_put_into_the_training(tmp_path: Path) -> None:
     reruns.measure(tmp_path / "one.json", 1.0, 0.9, looks=(3,))
     one = reruns.read(tmp_path / "one.json").benchmarks[reruns.BENCHMARK]

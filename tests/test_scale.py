@@ -67,7 +67,7 @@ def test_the_page_is_written_from_what_is_kept() -> None:
     assert kept["axes"].keys() == sizes.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_point_is_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "KEPT", tmp_path / "scale.json")
     monkeypatch.setattr(scale, "PAGE", tmp_path / "scale.md")

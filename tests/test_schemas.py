@@ -20,8 +20,8 @@ from harness.cli import main
 from harness.recipe import Recipe
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
-from tests.server import run_python
-from tests.resume.test_resume import script
+from tests.resume.test_resume import resume, script
+from tests.server import run_python, server_of
 from tests.test_record import RECORD
 
 ROOT = Path(__file__).parents[1]
@@ -112,10 +112,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_check(here: Path) -> None:
+def test_check(here: Path, pytestconfig: pytest.Config) -> None:
     for kind in ("good", "bad"):
         shutil.copy(NOT_CLEARED / f"{kind}.py", here / "train.py")
-        done = run_python(here, "-m", "harness", "check", "--format", "json", "train.py")
+        done = server_of(pytestconfig).run(here, "check", "--format", "json", "train.py")
         hold("check", found := json.loads(done.stdout))
     assert shown(found)
     found["held"].append("gradients::never")
@@ -133,19 +133,19 @@ def test_explain() -> None:
 
 
 @pytest.mark.slow
-def test_resume(here: Path) -> None:
-    script(here, GOES_ON="False")
-    done = run_python(here, "-m", "harness", "resume", "--kills", "1", "--json", "found.json", "train.py")
+def test_resume(here: Path, pytestconfig: pytest.Config) -> None:
+    done = resume(pytestconfig, script(here, GOES_ON="False"), "--kills", "1", "--json", "found.json", "train.py")
     assert done.status == 1, done.stderr
     hold("resume", found := json.loads((here / "found.json").read_text()))
     assert shown(found)
 
 
 @pytest.mark.slow
-def test_compare_of_scripts(here: Path) -> None:
+def test_compare_of_scripts(here: Path, pytestconfig: pytest.Config) -> None:
     for name, lr in (("a", "0.1"), ("b", "0.2")):
         (here / f"{name}.py").write_text(SHORT.replace("LR", lr))
-    done = run_python(here, "-m", "harness", "compare", "--json", "-", "a.py", "b.py")
+    command = ("--command", "compare", "--json", "-", "a.py", "b.py")
+    done = server_of(pytestconfig).run(here, *command, program="tests.resume.forked")
     assert done.status == 1, done.stderr
     hold("compare", found := json.loads(done.stdout))
     assert shown(found)

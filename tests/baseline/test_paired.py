@@ -140,7 +140,7 @@ def test_false_alarms_at_all_looks_together_are_as_rare_as_promised(monkeypatch:
     assert alarms(runs, looks=len(LOOKS)) <= ALPHA + 3 * math.sqrt(ALPHA / runs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_the_correction_there_would_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three times as many, where each look is taken for the only one."""
     monkeypatch.setattr(paired, "RESAMPLES", 1999)

@@ -28,14 +28,14 @@ def simulated(drop: float, *, seeds: int, runs: int, alpha: float) -> float:
     return flagged / ROUNDS
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seeds", "runs", "alpha"), [(5, 1, 0.05), (20, 1, 0.01), (20, 3, 0.05)])
 def test_false_alarms_at_the_nominal_rate(seeds: int, runs: int, alpha: float) -> None:
     error = math.sqrt(alpha * (1 - alpha) / ROUNDS)
     assert simulated(0.0, seeds=seeds, runs=runs, alpha=alpha) == pytest.approx(alpha, abs=4 * error)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seeds", "runs"), [(20, 1), (20, 5)])
 def test_power_as_stated(seeds: int, runs: int) -> None:
     """The stated power is that of a spread that was measured exactly; a simulated one varies around it."""
@@ -92,7 +92,7 @@ def samples(difference: float, sizes: tuple[int, int], ratio: float = 1.0) -> It
         yield Equivalence(Spread(tuple(one)), Spread(tuple(other)), margin=2.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(20, 5), (5, 5)], ids=str)
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 def test_means_a_margin_apart_are_called_equivalent_as_rarely_as_stated(sizes: tuple[int, int], ratio: float) -> None:
@@ -107,7 +107,7 @@ def test_too_few_seeds_show_nothing() -> None:
     assert not loose.shown
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(20, 5), (20, 20), (5, 5)], ids=str)
 def test_power_of_equivalence_as_stated(sizes: tuple[int, int]) -> None:
     """With the spreads known; the stated power is then how often equal means are shown."""

@@ -76,7 +76,7 @@ def test_outside_valgrind_a_request_does_nothing() -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_each_way_trains_and_finds_nothing() -> None:
     """Without valgrind, which would count the same code."""
     command = [sys.executable, "-m", "tests.benchmarks.counted", "unwatched", "watch", "check", "trace", "check+10"]

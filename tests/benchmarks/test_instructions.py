@@ -22,7 +22,7 @@ from harness.pytest_plugin import baselines_folder
 from harness.report.baseline import verdict_lines
 from tests.benchmarks.callgrind import counted, tool
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 WORKLOAD = "the documented loop with a BERT of one layer"
 WAYS = (UNWATCHED, "watch", "check", "trace")

@@ -54,7 +54,7 @@ def loss_of(name: str, subject: Subject) -> float:
         return called(**batch).loss.item()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", UNITS)
 def test_precision(stopwatch: Stopwatch, subject: Subject, throughput: Keeper, name: str) -> None:
     run, document, ratio = subject.run, subject.document, "speed_beside_fp32"

@@ -76,7 +76,7 @@ def test_evaluation(
         throughput(name, {RELATIVE: found.ratio}, figures, {RELATIVE: found.interval}, weights=subject.weights)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tokenization(stopwatch: Stopwatch, subject: Subject, throughput: Keeper) -> None:
     run, ratio = subject.run, "map_per_tokenizer"
     name = name_of("tokenization", run)

@@ -28,7 +28,7 @@ MOST = {"tiny": 1.1, "minilm": 1.03}
 LOOKS_OF = {"tiny": LOOKS, "minilm": FEW_LOOKS}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) for name in ("tiny", "minilm")])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.nightly) for name in ("tiny", "minilm")])
 def watched_subject(request: pytest.FixtureRequest) -> Subject:
     recipe = RECIPES[request.param]
     if recipe.name == "minilm":

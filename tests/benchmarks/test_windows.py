@@ -16,7 +16,7 @@ MOST = {"between windows": 1.01, "in a window": 2.0}
 """Watched over unwatched time of a round, at most."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", MOST)
 def test_windows(stopwatch: Stopwatch, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round in a window is one whole, which is opened and closed in it, with all checks that there are."""

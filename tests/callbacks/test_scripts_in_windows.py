@@ -38,7 +38,7 @@ def found_in(case: Case, which: str, folder: Path, config: pytest.Config) -> dic
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["first", "later"])
+@pytest.mark.parametrize("which", ["first", pytest.param("later", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case.check}-{case.name}")
 def test_a_right_script_raises_no_alarm(case: Case, which: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     assert found_in(case, which, tmp_path, pytestconfig)["told"] == []

@@ -9,6 +9,9 @@ scripts, in which nothing may be found; ``corpus.toml`` lists edits of the scrip
   it may get, because what it does is right only if it is meant;
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
 
+each with ``pretrained = true`` where it takes a model that learns the task within its few updates (all start from a
+narrow one that has learnt nothing otherwise),
+
 each with ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
 how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]`` and
 ``[example.good]`` where the two differ in that.
@@ -51,6 +54,8 @@ class Case:
     on: tuple[str, ...] = ()
     processes: int = 1
     environment: dict[str, str] = field(default_factory=dict)
+    pretrained: bool = False
+    """Whether it starts from the built-in checkpoint; the others do from a narrower one that has learnt nothing."""
 
     @property
     def needed(self) -> tuple[str, ...]:

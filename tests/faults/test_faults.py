@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness.compat import accelerates_variable
+from tests.server import server_of
 from tests.versions import (
     EPOCH_SET_BACK,
     RANDOM_STATE_NOT_LOADED,
@@ -46,41 +44,38 @@ LOST = {
 """What is lost by a kill, and whether the versions that are installed lose it."""
 
 
-def found(script: str, folder: Path, *launcher: str) -> list[str]:
+def found(script: str, folder: Path, config: pytest.Config, *, processes: int = 1) -> list[str]:
     """The checks that found something."""
-    command = [sys.executable, "-m", *(launcher or ("harness",)), "check", "--json", "found.json", str(HERE / script)]
-    cpu = {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=os.environ | cpu)
+    command = ("check", "--json", "found.json", str(HERE / script))
+    cpu = {accelerates_variable("ACCELERATE_USE_CPU"): "true"}
+    done = server_of(config).run(folder, *command, processes=processes, environment=cpu)
     assert (folder / "found.json").exists(), done.stderr
     return [each["check"] for each in json.loads((folder / "found.json").read_text())["findings"]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", FAULTS)
-def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path) -> None:
+def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     check, versions = FAULTS[script]
-    assert found(script, tmp_path) == ([check] if installed(*versions) else [])
+    assert found(script, tmp_path, pytestconfig) == ([check] if installed(*versions) else [])
 
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_a_batch_that_is_lost_in_gathering(tmp_path: Path) -> None:
-    torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "harness")
+def test_a_batch_that_is_lost_in_gathering(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     expected = ["metrics::rows-missing-or-repeated"] if installed("accelerate<0.16") else []
-    assert found("gathered_metrics.py", tmp_path, *torchrun) == expected
+    assert found("gathered_metrics.py", tmp_path, pytestconfig, processes=2) == expected
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not installed("accelerate>=0.28"), reason="the scripts use DataLoaderConfiguration, of 0.28")
 @pytest.mark.parametrize("script", LOST)
-def test_what_is_lost_by_a_kill_is_named_where_it_is(script: str, tmp_path: Path) -> None:
+def test_what_is_lost_by_a_kill_is_named_where_it_is(script: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     check, lost = LOST[script]
     shutil.copy(HERE / script, tmp_path)
-    command = [sys.executable, "-m", "tests.resume.forked", "--command", "resume", "--kills", "1"]
-    command += ["--json", "found.json", script]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=environment)
-    assert done.returncode == int(lost), done.stderr
+    command = ("--command", "resume", "--kills", "1", "--json", "found.json", script)
+    done = server_of(pytestconfig).run(tmp_path, *command, program="tests.resume.forked", limit=240)
+    assert done.status == int(lost), done.stderr
     report = json.loads((tmp_path / "found.json").read_text())
     assert [each["check"] for each in report["findings"]] == [check] * lost
     assert len(report["kills"]) == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.checks.conftest import FOREIGN
-from tests.server import server_of
 from tests.golden.runs import CHECKED, FOLDER, RUNS, golden
+from tests.server import server_of
 
 
 @pytest.mark.skipif(FOREIGN, reason="recorded with other versions")

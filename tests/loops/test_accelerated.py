@@ -39,18 +39,17 @@ def test_equals_the_plain_loop(small: Recipe) -> None:
 
 @on_the_cpu
 @pytest.mark.slow
-def test_an_epoch_of_the_built_in_recipe_equals_the_plain_loops(run_record: RunRecord) -> None:
+def test_the_built_in_recipe_begins_as_in_the_plain_loop(run_record: RunRecord) -> None:
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")
-    record = run_recipe(RECIPES["tiny"].with_(loop="accelerate"), updates=459)
+    record = run_recipe(RECIPES["tiny"].with_(loop="accelerate"), updates=40)
     assert not record.failed, record.findings
-    assert record.curves.loss == run_record.curves.loss[:459]
-    assert record.curves.lr == run_record.curves.lr[:459]
-    assert record.curves.grad_norm == run_record.curves.grad_norm[:459]
-    assert record.metrics == run_record.epochs[0]
+    assert record.curves.loss == run_record.curves.loss[:40]
+    assert record.curves.lr == run_record.curves.lr[:40]
+    assert record.curves.grad_norm == run_record.curves.grad_norm[:40]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_four_processes(small: Recipe) -> None:
     every_check_holds(run_recipe(small.with_(loop="accelerate", processes=4), timeout=120), updates=2 * 2)

@@ -60,7 +60,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-@pytest.fixture(params=[(width, scheme) for width in WIDTHS for scheme in SCHEMES], ids=str)
+KINDS = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+
+
+@pytest.fixture(params=[KINDS[-1], *(pytest.param(each, marks=pytest.mark.nightly) for each in KINDS[:-1])], ids=str)
 def page(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Page]:
     """The page, opened from disk. It asked for nothing but itself, and the console says nothing."""
     width, scheme = request.param

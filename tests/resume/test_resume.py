@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from harness.cli import main
 from harness.resume import run
+from tests.server import Done, server_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,10 +58,10 @@ def script(folder: Path, **changes: str) -> Path:
     return folder
 
 
-def resume(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.resume.forked", "--command", "resume", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+def resume(config: pytest.Config, folder: Path, *arguments: str, **environment: str) -> Done:
+    """``harness resume``, each start of the script a fork."""
+    command = ("--command", "resume", *arguments)
+    return server_of(config).run(folder, *command, program="tests.resume.forked", environment=environment)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +79,10 @@ def test_what_cannot_run(arguments: list[str], says: str, tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_a_script_that_survives(tmp_path: Path) -> None:
+def test_a_script_that_survives(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Its own folder is as it was, and the report has the keys of the contract."""
-    result = resume(script(tmp_path), "--kills", "3", "--json", "report.json", "train.py")
-    assert result.returncode == 0, result.stderr
+    result = resume(pytestconfig, script(tmp_path), "--kills", "3", "--json", "report.json", "train.py")
+    assert result.status == 0, result.stderr
     assert "train.py: 3 of 3 kills survived bit for bit, 12 updates" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "train.py"]
     report = json.loads((tmp_path / "report.json").read_text())
@@ -92,12 +93,12 @@ def test_a_script_that_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_temporary_files_may_lie_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_may_lie_in_the_working_directory(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """The copies are not copied into each other."""
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    result = resume(script(tmp_path), "--kills", "1", "train.py")
-    assert result.returncode == 0, result.stderr
+    temporary = {"TMPDIR": str(tmp_path / "tmp")}
+    result = resume(pytestconfig, script(tmp_path), "--kills", "1", "train.py", **temporary)
+    assert result.status == 0, result.stderr
     assert list((tmp_path / "tmp").glob("harness-*")) == []
 
 
@@ -111,31 +112,28 @@ def test_temporary_files_may_lie_in_the_working_directory(tmp_path: Path, monkey
         ({"SEED": "1 / 0"}, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_scripts_that_cannot_be_judged(changes: dict[str, str], says: str, tmp_path: Path) -> None:
+def test_scripts_that_cannot_be_judged(
+    changes: dict[str, str], says: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     (tmp_path / "home").mkdir()
-    os_home = os.environ.get("HOME", "")
-    os.environ["HOME"] = str(tmp_path / "home")
-    try:
-        (tmp_path / "work").mkdir()
-        result = resume(script(tmp_path / "work", **changes), "train.py")
-    finally:
-        os.environ["HOME"] = os_home
-    assert result.returncode == 2, result.stderr
+    (tmp_path / "work").mkdir()
+    result = resume(pytestconfig, script(tmp_path / "work", **changes), "train.py", HOME=str(tmp_path / "home"))
+    assert result.status == 2, result.stderr
     assert says in result.stderr
     if "SEED" in changes and "getpid" in changes["SEED"]:
         assert "torch.manual_seed" in result.stderr
 
 
 @pytest.mark.slow
-def test_a_script_that_begins_anew(tmp_path: Path) -> None:
+def test_a_script_that_begins_anew(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Named with the line that saves; given --resume-args it is another start."""
-    result = resume(script(tmp_path, GOES_ON="'--resume' in sys.argv"), "train.py")
-    assert result.returncode == 1, result.stderr
+    result = resume(pytestconfig, script(tmp_path, GOES_ON="'--resume' in sys.argv"), "train.py")
+    assert result.status == 1, result.stderr
     assert "error: resume::began-anew" in result.stderr
     assert "where     train.py:24" in result.stderr
     assert "> 24 |" in result.stderr
     assert "whose checkpoint is checkpoint.pt\n" in result.stderr
-    assert resume(tmp_path, "--resume-args", "--resume", "train.py").returncode == 0
+    assert resume(pytestconfig, tmp_path, "--resume-args", "--resume", "train.py").status == 0
 
 
 @pytest.mark.slow

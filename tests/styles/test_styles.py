@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,11 +35,17 @@ def cases_of(style: str) -> Iterator[tuple[Case, str | None]]:
             yield Case(kind, script="train.py", text=text, **{"check": None, **entry}), needs
 
 
-CASES = [pytest.param(*each, id=f"{style}-{each[0].name}") for style in STYLES for each in cases_of(style)]
+def parameters() -> Iterator[Any]:
+    """The first of each kind in each style guards every change; the others are nightly."""
+    seen: set[tuple[str, str]] = set()
+    for style in STYLES:
+        for case, needs in cases_of(style):
+            marks = (pytest.mark.nightly,) if (style, case.kind) in seen else (pytest.mark.slow,)
+            seen.add((style, case.kind))
+            yield pytest.param(case, needs, id=f"{style}-{case.name}", marks=marks)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("case", "needs"), CASES)
+@pytest.mark.parametrize(("case", "needs"), parameters())
 def test_a_style_is_seen(case: Case, needs: str | None, pytestconfig: pytest.Config) -> None:
     if needs is not None:
         try:

@@ -148,7 +148,7 @@ def test_watching_changes_no_bit_of_the_scripts() -> None:
         assert in_windows == unwatched, script
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_updates_keep_nothing() -> None:
     """What the monitor, the facts and the checks hold does not grow with the updates, nor with the epochs."""
 
