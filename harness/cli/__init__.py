@@ -55,8 +55,8 @@ def sleep_while_waiting() -> None:
     """Let threads of OpenMP that wait for each other sleep, here and in every process that is started from here.
 
     By default they spin: beside other work, a thread that has a core waits for one that has none, and an update of a
-    small model takes many times as long (docs/decisions.md has the figures). How many threads there are, and so every bit
-    that is computed, stays as it is. What the user has set counts. torch reads it when it is imported.
+    small model takes many times as long (docs/decisions.md has the figures). How many threads there are stays as it is,
+    and so does every bit that is computed. What the user has set counts. torch reads it when it is imported.
     """
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
