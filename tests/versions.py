@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from packaging.requirements import Requirement
 
@@ -33,7 +33,14 @@ RANDOM_STATE_NOT_LOADED = ("accelerate<1.1", "torch>=2.6")
 def installed(*alternatives: str) -> bool:
     """Whether one of the requirements is met; True where there is none."""
     wanted = [Requirement(each) for each in alternatives]
-    return not wanted or any(each.specifier.contains(version(each.name), prereleases=True) for each in wanted)
+    return not wanted or any(_meets(each) for each in wanted)
+
+
+def _meets(wanted: Requirement) -> bool:
+    try:
+        return wanted.specifier.contains(version(wanted.name), prereleases=True)
+    except PackageNotFoundError:
+        return False
 
 
 def installed_all(*requirements: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, compare, documents, explain, matrix, report, resume, run
+from harness.cli import baseline, check, claims, compare, documents, explain, matrix, report, resume, run, tokens
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
@@ -65,6 +65,7 @@ def sleep_while_waiting() -> None:
 for command in (
     run.run,
     check.check,
+    tokens.tokens,
     resume.resume,
     compare.compare,
     report.report,

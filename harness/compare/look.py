@@ -20,8 +20,9 @@ from harness.compare.names import matched
 from harness.fingerprint import fingerprint
 from harness.resume.digests import named_models, named_tensors
 from harness.resume.orders import Keep
-from harness.resume.recorder import Onlooker, Recording
+from harness.resume.recorder import Recording
 from harness.torch_objects import is_dense, unchanged_random_state
+from harness.watch.check import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.monitor import Monitor

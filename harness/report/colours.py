@@ -21,6 +21,8 @@ STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
             {"fg": "red"},
         ),
         (r"(?<=, )[1-9]\d* warns\b", {"fg": "yellow"}),
+        (r"^  taught +\d+  .*$", {"fg": "green"}),
+        (r"^  padding +\d+  .*$", {"dim": True}),
     )
 )
 

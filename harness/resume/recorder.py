@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,11 +15,11 @@ from harness.resume.digests import digest, joined, named_tensors, random_states,
 from harness.resume.journal import BatchTrained, End, Loaded, Update, Writer
 from harness.resume.orders import Place
 from harness.torch_objects import held_by
+from harness.watch.check import Onlooker
 from harness.watch.events import (
     Backward,
     Batch,
     Forward,
-    Listener,
     Load,
     OptimizerMade,
     PassBegins,
@@ -51,22 +51,6 @@ class Recording:
     def current_weights(self) -> frozenset[str]:
         """Digests of the trained weights as they are now."""
         return frozenset(each for recorder in self.recorders for each in recorder.weights().values())
-
-
-class Onlooker(Listener):
-    """A listener that judges nothing."""
-
-    id: ClassVar[str]
-    looked = True
-
-    def lacks(self) -> str:
-        return ""
-
-    def summary(self) -> None:
-        return None
-
-    def compare(self, summaries: Sequence[Any]) -> None:
-        pass
 
 
 class Recorder(Onlooker):

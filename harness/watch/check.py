@@ -25,6 +25,22 @@ class Fact(Listener):
         self.monitor = monitor
 
 
+class Onlooker(Listener):
+    """A listener that judges nothing."""
+
+    id: ClassVar[str]
+    looked = True
+
+    def lacks(self) -> str:
+        return ""
+
+    def summary(self) -> None:
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        pass
+
+
 class Check(Listener):
     """One statement that holds of every right training loop.
 

@@ -254,6 +254,19 @@ class Backward(BackwardBegins):
     """Whether it went through a loss that a GradScaler has multiplied."""
 
 
+@dataclass(frozen=True, eq=False)
+class AcceleratorBackward(Event):
+    """A backward pass by an Accelerator is about to begin."""
+
+    handler = "on_accelerator_backward"
+    accelerator: Any
+    steps: int
+    """Backward passes of which one update is to be made."""
+    entered: bool
+    """Whether the script has entered its ``accumulate`` before."""
+    where: str | None
+
+
 # Gradients and updates
 
 
@@ -440,6 +453,17 @@ class TrainerMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class EmbeddingsResized(Event):
+    """A model of transformers was given room for another number of tokens."""
+
+    handler = "on_embeddings_resized"
+    embedding: nn.Module
+    before: int
+    after: int
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class OptimizerMade(Event):
     handler = "on_optimizer_made"
     optimizer: Optimizer
@@ -480,6 +504,7 @@ class Listener:
     def on_pairing(self, event: Pairing) -> None: ...
     def on_backward_begins(self, event: BackwardBegins) -> None: ...
     def on_backward(self, event: Backward) -> None: ...
+    def on_accelerator_backward(self, event: AcceleratorBackward) -> None: ...
     def on_clip(self, event: Clip) -> None: ...
     def on_zero_grad(self, event: ZeroGrad) -> None: ...
     def on_unscale(self, event: Unscale) -> None: ...
@@ -498,6 +523,7 @@ class Listener:
     def on_encode(self, event: Encode) -> None: ...
     def on_dataset_made(self, event: DatasetMade) -> None: ...
     def on_trainer_made(self, event: TrainerMade) -> None: ...
+    def on_embeddings_resized(self, event: EmbeddingsResized) -> None: ...
     def on_optimizer_made(self, event: OptimizerMade) -> None: ...
     def on_end(self, event: End) -> None: ...
 

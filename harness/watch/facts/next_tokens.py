@@ -1,4 +1,9 @@
-"""Next tokens: which token of its input a language model is taught to say at each place."""
+"""Next tokens: which token of its input a language model is taught to say at each place.
+
+Where a loss of torch.nn.functional is called with the model's logits, its targets say so. A model that computes its own
+loss in chunks or in one kernel (TRL's ``chunked_nll``, Liger) gives no logits back: the labels that it was given say
+so.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +37,17 @@ MIN_TARGETS = 16
 MIN_DIFFERENT = 4
 
 
+GIVEN = {"shift_labels": 0, "labels": 1}
+"""Names of the labels that a causal model of transformers is given, and how far it shifts them itself."""
+
+
 @dataclass(frozen=True, eq=False)
 class Taught:
     """A loss whose targets are tokens of the model's own input."""
 
     forward: Forward
-    call: LossCall
+    call: LossCall | None
+    """None where the model has computed it in a way of its own."""
     tokens: torch.Tensor
     """(rows, tokens), or (tokens, rows) where ``time`` is 0."""
     time: int
@@ -46,6 +56,18 @@ class Taught:
     """How many tokens further on the target of a place is than the place."""
     counted: torch.Tensor
     """As ``tokens``: the places that have a target."""
+
+    @property
+    def where(self) -> str | None:
+        return self.forward.where if self.call is None else self.call.where
+
+    @property
+    def is_target(self) -> torch.Tensor:
+        """As ``tokens``: the tokens that are the target of a place."""
+        targets = torch.zeros_like(self.counted)
+        length = self.counted.shape[self.time] - self.ahead
+        targets.narrow(self.time, self.ahead, length).copy_(self.counted.narrow(self.time, 0, length))
+        return targets
 
 
 class NextTokens(Fact):
@@ -63,6 +85,8 @@ class NextTokens(Fact):
             if forward.logits is not None and forward.logits.dim() == 3:
                 calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
                 self.taught += [taught for call in calls for taught in _taught(forward, forward.logits, call)]
+            elif forward.logits is None and forward.loss is not None and forward.gradients:
+                self.taught += _taught_by_labels(forward)
 
     def on_backward(self, event: Backward) -> None:
         self.taught = []
@@ -107,6 +131,20 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
                 counted = torch.zeros_like(tokens, dtype=torch.bool)
                 counted.narrow(time, first, agree.shape[time]).copy_(agree)
                 yield Taught(forward, call, tokens, time, ahead, counted)
+
+
+def _taught_by_labels(forward: Forward) -> Iterator[Taught]:
+    tokens = forward.tensors.get("input_ids")
+    given = next((name for name in GIVEN if name in forward.tensors), None)
+    if tokens is None or given is None or tokens.dim() != 2 or forward.tensors[given].shape != tokens.shape:
+        return
+    targets = forward.tensors[given][:, GIVEN[given] :]
+    agrees = [_agree(tokens, targets, 1, ahead, IGNORED) for ahead in range(MAX_AHEAD + 1)]
+    for ahead, agree in enumerate(agrees):
+        if agree is not None and (ahead or agrees[1] is None):
+            counted = torch.zeros_like(tokens, dtype=torch.bool)
+            counted[:, : agree.shape[1]] = agree
+            yield Taught(forward, None, tokens, 1, ahead, counted)
 
 
 def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tensor, int] | None:

@@ -27,7 +27,7 @@ from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
 
 LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
-    accelerate.MODULE: accelerate.install,
+    **accelerate.MODULES,
     datasets.MODULE: datasets.install,
     **metrics.MODULES,
     **transformers.MODULES,

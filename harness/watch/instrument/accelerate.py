@@ -1,4 +1,4 @@
-"""Accelerate: its loaders take a batch ahead of the one that they give, to know the last."""
+"""Accelerate: its loaders take a batch ahead of the one that they give, to know the last; it divides losses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
-from harness.watch.events import Pass
+from harness.watch.events import AcceleratorBackward, Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
-
-MODULE = "accelerate.data_loader"
 
 
 class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
@@ -20,7 +19,7 @@ class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
     ended: Pass | None = None
 
 
-def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_loaders(threads: Threads, patches: Patches, module: ModuleType) -> None:
     def iterate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         (loader,) = args
         inner, fetched = original(loader), _Fetched()
@@ -51,3 +50,23 @@ def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
 
     for name in ("DataLoaderShard", "DataLoaderDispatcher"):
         patches.wrap(getattr(module, name), "__iter__", iterate)
+
+
+def install_accelerator(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    entered: WeakSet[Any] = WeakSet()
+
+    def accumulate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        entered.add(args[0])
+        return original(*args, **kwargs)
+
+    def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if monitor := threads.current():
+            steps = getattr(args[0], "gradient_accumulation_steps", 1)
+            monitor.emit(AcceleratorBackward(args[0], steps, args[0] in entered, monitor.locator.where()))
+        return original(*args, **kwargs)
+
+    patches.wrap(module.Accelerator, "accumulate", accumulate)
+    patches.wrap(module.Accelerator, "backward", backward)
+
+
+MODULES = {"accelerate.data_loader": install_loaders, "accelerate.accelerator": install_accelerator}

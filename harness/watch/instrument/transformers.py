@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from harness.watch.events import Encode, FromPretrained, ModelMade, Save, StateAsked, TokenizerMade, TrainerMade
+from harness.watch.events import (
+    EmbeddingsResized,
+    Encode,
+    FromPretrained,
+    ModelMade,
+    Save,
+    StateAsked,
+    TokenizerMade,
+    TrainerMade,
+)
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
 
@@ -37,6 +46,16 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
         with monitor.suspended:
             return original(*args, **kwargs)
 
+    def resized(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        before = getattr(args[0].get_input_embeddings(), "num_embeddings", None)
+        embedding = original(*args, **kwargs)
+        after = getattr(embedding, "num_embeddings", None)
+        monitor = threads.current()
+        if monitor is not None and before is not None and after is not None:
+            monitor.emit(EmbeddingsResized(embedding, before, after, monitor.locator.where()))
+        return embedding
+
+    patches.wrap(module.PreTrainedModel, "resize_token_embeddings", resized)
     patches.wrap(module.PreTrainedModel, "__init__", made)
     patches.wrap(module.PreTrainedModel, "from_pretrained", loaded)
     patches.wrap(module.PreTrainedModel, "save_pretrained", saved)

@@ -26,7 +26,7 @@ class _Ends:
 
 
 class EndNotTaught(Check):
-    """The token that ends a text is left out of the loss, so that the model does not learn to stop.
+    """The end-of-text token (EOS) is left out of the loss, so that the model never learns to stop.
 
     ## Why is this a bug?
     Where pad_token is eos_token and labels are set to -100 wherever the padding's id is
@@ -76,8 +76,7 @@ class EndNotTaught(Check):
 
     def _look_at(self, end: int, taught: Taught, text: torch.Tensor) -> None:
         tokens, length = taught.tokens, taught.tokens.shape[1]
-        is_target = torch.zeros_like(taught.counted)  # by the token, where `counted` is by the place that says it
-        is_target[:, taught.ahead :] = taught.counted[:, : length - taught.ahead]
+        is_target = taught.is_target
         last = length - 1 - text.int().flip(1).argmax(1)
         rows = torch.arange(len(tokens), device=tokens.device)
         ends = text.any(1) & (last > taught.ahead) & (tokens[rows, last] == end)
@@ -86,7 +85,7 @@ class EndNotTaught(Check):
         self.looked |= bool(closed.any())
         self.taught |= bool((is_target & (tokens == end)).any())
         if without:
-            self.ends.setdefault(end, _Ends(taught.call.where, self.monitor.update)).without += without
+            self.ends.setdefault(end, _Ends(taught.where, self.monitor.update)).without += without
 
     def on_end(self, event: End) -> None:
         for end, seen in self.ends.items():

@@ -44,6 +44,6 @@ class LabelsShiftedTwice(Check):
             self.found(
                 expected="the next token as the target of each place",
                 observed=f"the token after the next one is the target of all {places} places that count",
-                where=taught[0].call.where,
+                where=taught[0].where,
                 update=self.monitor.update,
             )

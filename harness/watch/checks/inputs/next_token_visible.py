@@ -90,7 +90,7 @@ class NextTokenVisible(Check):
                 expected="logits that depend on no token that is still to be said",
                 observed="the labels are not shifted: that of a place is the token in it, on which its logits depend, "
                 "and on none behind it",
-                where=taught.call.where,
+                where=taught.where,
                 update=self.monitor.update,
                 hint="Shift the labels: those of text[:, :-1] are text[:, 1:].",
             )

@@ -53,12 +53,12 @@ class PaddingInLoss(Check):
         for taught in self.next_tokens.taught:
             padding = _padding(taught) if taught.ahead and taught.time else None
             if padding is not None:
-                self._look_at(taught.counted & padding.roll(-taught.ahead, 1), taught.counted, taught.call)
+                self._look_at(taught.is_target & padding, taught.counted, taught.call, taught.where)
         for forward in event.forwards:
             labels = forward.tensors.get("labels")
             calls = [call for call in event.losses if call.function == "cross_entropy" and _same(call, labels)]
             if labels is not None and len(calls) == 1:
-                self._look_at(*self._labelled(forward, labels, calls[0]), calls[0])
+                self._look_at(*self._labelled(forward, labels, calls[0]), calls[0], calls[0].where)
 
     def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Which labels are padding's and count, and which count."""
@@ -70,8 +70,9 @@ class PaddingInLoss(Check):
             return torch.zeros_like(counted), counted
         return counted & trailing(labels, pad), counted
 
-    def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall) -> None:
-        if call.options.get("reduction", "mean") == "none" or call.options.get("weight") is not None:
+    def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall | None, where: str | None) -> None:
+        options = {} if call is None else call.options
+        if options.get("reduction", "mean") == "none" or options.get("weight") is not None:
             return
         self.looked = True
         several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
@@ -79,7 +80,7 @@ class PaddingInLoss(Check):
             self.found(
                 expected="-100, which the loss leaves out, as the label of padding",
                 observed=f"{int(several.sum())} of the {int(counted.sum())} places that count are padding",
-                where=call.where,
+                where=where,
                 update=self.monitor.update,
             )
 

@@ -1,0 +1,57 @@
+"""``harness tokens``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli.options import CRASHED, json_option, quiet_option
+from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
+
+
+@click.command(
+    short_help="Show which tokens of which rows a training script teaches.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--rows", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Show N rows.")
+@click.option(
+    "--updates", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="End it after N updates."
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@quiet_option
+@json_option("Also write what was seen to this file.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def tokens(
+    script: str,
+    arguments: tuple[str, ...],
+    rows: int,
+    updates: int,
+    module: bool,
+    quiet: bool,
+    json_file: Path | None,
+) -> None:
+    """Run a script that fine-tunes a language model for a few updates, and show what it teaches: the first rows as the
+    model is given them, after template, truncation, packing and collator, decoded, with what carries a loss and what
+    does not; and shares over all rows that were seen.
+
+    Exit status: 0 shown, 2 it could not be, 3 the script crashed before its end.
+    """
+    output = Output(json_file, quiet, False, "text")
+    output.check()
+    restore = stdout_on_stderr()
+    from harness.files import working_in
+    from harness.report.tokens import lines
+    from harness.watch.taught import taught_by
+
+    folder = Path.cwd()
+    report = taught_by(script, arguments, module=module, rows=rows, updates=updates)
+    restore()
+    with working_in(folder):
+        if not (quiet and json_file):
+            echo(lines(report), err=json_file == STDOUT)
+        output.write_json(json.dumps(report.as_dict(), indent=1))
+    sys.exit(CRASHED if report.crashed is not None else 0)

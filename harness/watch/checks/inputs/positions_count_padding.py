@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, Forward, positional
+from harness.watch.facts.labels_given import generates
+from harness.watch.facts.twins import Twin, differ
+from harness.watch.monitor import Monitor
+
+
+class PositionsCountPadding(Check):
+    """Rows are padded on the left, and the positions of their tokens count the padding.
+
+    ## Why is this a bug?
+    A model with absolute positions takes the first token of a row to be at position 0 unless it is told otherwise.
+    Padded on the left and without position_ids, a text begins at another position in each batch. `generate()` makes
+    position ids from the attention mask, so that in use the text begins at 0 again: the model is asked for what it was
+    not trained on.
+
+    ## What to do
+    Pad on the right in training, or give position_ids: `(attention_mask.cumsum(-1) - 1).clamp(min=0)`.
+
+    ## When it is right
+    Models whose positions are relative (RoPE, ALiBi) say the same either way and are not reported: a copy of the model
+    is asked. A model that is used just as it was trained, without `generate()`, may keep it.
+
+    ## References
+    - https://huggingface.co/docs/transformers/llm_tutorial#padding-side
+    - https://github.com/tloen/alpaca-lora/issues/315
+    """
+
+    id = "inputs::positions-count-padding"
+    severity = "warning"
+    needs = "language model with rows padded on the left"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.asked: WeakSet[nn.Module] = WeakSet()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if not self.monitor.is_sampled():
+            return
+        for forward in event.forwards:
+            ids, mask = (forward.tensors.get(name) for name in ("input_ids", "attention_mask"))
+            if not forward.gradients or forward.model in self.asked or ids is None or mask is None:
+                continue
+            if ids.dim() != 2 or mask.shape != ids.shape or not generates(forward.model):
+                continue
+            left = (mask[:, 0] == 0) & (mask != 0).any(1)
+            if not left.any():
+                continue
+            if forward.tensors.get("position_ids") is not None:
+                self.looked = True
+            elif _takes_positions(forward.model):
+                self.asked.add(forward.model)
+                self._ask(forward, mask, left)
+
+    def _ask(self, forward: Forward, mask: torch.Tensor, left: torch.Tensor) -> None:
+        twin = Twin(self.monitor, forward, "whether padding on the left moves the positions")
+        of_the_text = (mask.long().cumsum(-1) - 1).clamp(min=0)
+        counted, own = twin.logits(), twin.logits(position_ids=of_the_text)
+        if counted is None or own is None:
+            return
+        self.looked = True
+        others = differ(counted, own) & (mask != 0) & left[:, None]
+        if bool(others.any()):
+            self.found(
+                expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
+                observed=f"{int(left.sum())} of {len(left)} rows are padded on the left without position_ids, and with "
+                "position_ids that begin at the text the model gives other logits",
+                where=forward.where,
+                update=self.monitor.update,
+            )
+
+
+def _takes_positions(model: nn.Module) -> bool:
+    find: Callable[[], nn.Module] | None = getattr(model, "get_base_model", None)  # of PEFT
+    return "position_ids" in positional(model if find is None else find())

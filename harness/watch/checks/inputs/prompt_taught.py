@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, End, TrainerMade
+from harness.watch.facts.labels_given import LabelsGiven
+from harness.watch.monitor import Monitor
+
+ASKED = ("completion_only_loss", "assistant_only_loss")
+"""Settings of TRL by which the prompt is to be left out of the loss."""
+
+MIN_ROWS = 16
+"""Rows that must have been seen for a share of them to mean something. By reasoning: one of fewer is no rule."""
+
+MIN_SHARE = 0.05
+"""Smallest share of rows that are taught whole, or with their prompt left out, that is no exception. A guess."""
+
+MIN_PROMPT = 2
+"""Tokens without a label at a row's beginning, from which on they are a prompt and not what begins a text."""
+
+
+class PromptTaught(Check):
+    """The prompt is taught in some rows, or in all although it was to be left out of the loss.
+
+    ## Why is this a bug?
+    Where the mask of the prompt looks for a marker, rows in which the tokenizer writes it otherwise are taught whole:
+    the model learns to ask as well as to answer, in a part of the rows. `completion_only_loss=True` and
+    `assistant_only_loss=True` ask TRL for a loss of the answer alone; a collator of one's own, or a data set that comes
+    tokenized, knows nothing of them.
+
+    ## What to do
+    Run `harness tokens` to see which tokens carry a loss, and look at a row that is taught whole. Search the marker's
+    token ids as they are in the text, or mask by the length of the tokenized prompt.
+
+    ## When it is right
+    A mixture of texts without a prompt and conversations.
+
+    ## References
+    - https://huggingface.co/docs/trl/sft_trainer#train-on-completion-only
+    """
+
+    id = "inputs::prompt-taught"
+    severity = "warning"
+    needs = "language model whose prompts are left out of the loss"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.given = monitor.fact(LabelsGiven)
+        self._asked: str | None = None
+        self.rows = self.whole = 0
+        self.where: str | None = None
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        self._asked = next((name for name in ASKED if getattr(event.trainer.args, name, None) is True), None)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        for each in self.given.labelled:
+            if each.decoder:
+                continue
+            untaught = each.real & ~each.counted
+            first_taught = (each.counted.long().cumsum(1) == 0) & untaught
+            prompts = first_taught.sum(1) > MIN_PROMPT  # the first token is the target of no place
+            taught = each.counted.any(1)
+            self.rows += int(taught.sum())
+            self.whole += int((taught & ~prompts & ((untaught.sum(1)) <= 1)).sum())
+            self.where = self.where or each.forward.where
+
+    def on_end(self, event: End) -> None:
+        others = self.rows - self.whole
+        self.looked = self.rows >= MIN_ROWS and (bool(others) or self._asked is not None)
+        if not self.looked or self.whole < MIN_SHARE * self.rows:
+            return
+        if not others or others >= MIN_SHARE * self.rows:
+            asked = f", as {self._asked}=True asks" if self._asked else ", as in the other rows"
+            self.found(
+                expected=f"-100 as the label of the prompt{asked}",
+                observed=f"in {self.whole} of {self.rows} rows that were looked at the prompt carries a loss too",
+                where=self.where,
+            )

@@ -1,0 +1,92 @@
+"""Labels given: which tokens of a language model's rows carry a loss, by the labels that it is given in training.
+
+What the model makes of them is :mod:`harness.watch.facts.next_tokens`'s to say; here it is asked no more than which
+places have a label, whether or not logits come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from harness.watch.check import Fact
+from harness.watch.events import Backward, BackwardBegins, Forward
+from harness.watch.facts.next_tokens import GIVEN, IGNORED
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")
+"""What is in the name of a class of transformers, or of PEFT, whose labels are the text that it is to say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The rows of one forward, and which of their tokens carry a loss."""
+
+    forward: Forward
+    tokens: torch.Tensor
+    """(rows, tokens): what the labels are about: of a decoder the labels themselves, 0 where there is none."""
+    labels: torch.Tensor
+    """As ``tokens``, by the token: that of a place is the token in it, and -100 where it carries no loss."""
+    real: torch.Tensor
+    """As ``tokens``: what is no padding."""
+    decoder: bool = False
+    """Whether the labels are a decoder's, whose input is another text."""
+
+    @property
+    def counted(self) -> torch.Tensor:
+        return self.labels != IGNORED
+
+
+class LabelsGiven(Fact):
+    """What the backward pass at hand teaches by labels, as far as its tensors are looked at."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.labelled: list[Labelled] = []
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self.labelled = []
+        if self.monitor.is_sampled():
+            self.labelled = [each for forward in event.forwards if forward.gradients for each in labelled(forward)]
+
+    def on_backward(self, event: Backward) -> None:
+        self.labelled = []
+
+
+def generates(model: nn.Module) -> bool:
+    """Whether a model of transformers, also within others, learns to say a text."""
+    named = (type(module).__name__ for module in model.modules())
+    return any(part in name for name in named for part in GENERATES)
+
+
+def labelled(forward: Forward) -> Iterator[Labelled]:
+    """What a model that learns to say a text was given labels for; nothing for others."""
+    given = next((name for name in GIVEN if name in forward.tensors), None)
+    if given is None or not generates(forward.model):
+        return
+    labels, tokens = forward.tensors[given].detach(), forward.tensors.get("input_ids")
+    if labels.dim() != 2 or labels.is_floating_point():
+        return
+    config = getattr(forward.model, "config", None)
+    if getattr(config, "is_encoder_decoder", False):
+        text = labels.masked_fill(labels == IGNORED, 0)
+        yield Labelled(forward, text, labels, labels != IGNORED, decoder=True)
+    elif tokens is not None and tokens.shape == labels.shape:
+        # The first token is the target of no place; what is shifted already is by the place that says it.
+        behind = labels[:, :-1] if given == "shift_labels" else labels[:, 1:]
+        labels = torch.cat((torch.full_like(labels[:, :1], IGNORED), behind), dim=1)
+        yield Labelled(forward, tokens.detach(), labels, real_tokens(forward, tokens))
+
+
+def real_tokens(forward: Forward, tokens: torch.Tensor) -> torch.Tensor:
+    """As ``tokens``: what the attention mask does not hide; all of them where there is none of their shape."""
+    mask = forward.tensors.get("attention_mask")
+    if mask is None or mask.shape != tokens.shape:
+        return torch.ones_like(tokens, dtype=torch.bool)
+    return mask != 0

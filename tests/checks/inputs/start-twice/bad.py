@@ -1,0 +1,22 @@
+import torch
+from torch.utils.data import DataLoader
+from transformers import GPT2Config, GPT2LMHeadModel
+
+torch.manual_seed(0)
+START = 1
+
+
+def row(_):
+    text = torch.tensor([START, *torch.randint(2, 40, (9,)).tolist()])  # as a chat template writes it
+    ids = torch.cat((torch.tensor([START]), text))
+    return {"input_ids": ids, "labels": ids}
+
+
+loader = DataLoader([row(each) for each in range(64)], batch_size=8, shuffle=True)
+size = {"vocab_size": 40, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}
+model = GPT2LMHeadModel(GPT2Config(bos_token_id=1, eos_token_id=1, **size))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for batch in loader:
+    optimizer.zero_grad()
+    model(**batch).loss.backward()
+    optimizer.step()
