@@ -486,10 +486,19 @@ def harness_resume() -> Callable[..., ResumeReport]:
     return must_survive
 
 
+@pytest.fixture
+def harness_taught() -> Callable[..., Any]:
+    """:func:`harness.watch.taught`: ``with taught() as seen`` sees which tokens the training in the block teaches."""
+    from harness.watch import taught
+
+    return taught
+
+
 SHORT_NAMES = {
     "recipe": harness_recipe,
     "run_record": harness_run_record,
     "baseline": harness_baseline,
     "watch": harness_watch,
     "resume": harness_resume,
+    "taught": harness_taught,
 }

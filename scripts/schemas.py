@@ -20,6 +20,7 @@ from harness.report.terminal import ClaimsShown
 from harness.resume.run import ResumeReport
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptsReport
+from harness.watch.teaching import TaughtReport
 
 LEFT_OUT = {"Provenance": ("resumed_after",), "Row": ("loop", "documented"), "Cell": ("value",)}
 """Keys that are written only where there is something to say."""
@@ -42,6 +43,7 @@ SCHEMAS = {
     "check": Schema("harness check SCRIPT", CheckReport, "checks"),
     "check-scripts": Schema("harness check (the scripts of pyproject.toml)", ScriptsReport, "checks"),
     "explain": Schema("harness explain", list[Explained], "both"),
+    "tokens": Schema("harness tokens", TaughtReport),
     "resume": Schema("harness resume", ResumeReport, "losses"),
     "compare": Schema("harness compare", CompareReport),
     "run": Schema("harness run, run.json", RunRecord),
@@ -81,7 +83,7 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
     """Say that all keys are written; a report of :mod:`dataclasses` gets its schema's number when it is."""
     name, properties = schema["title"], schema["properties"]
     schema.pop("additionalProperties", None)
-    if name in ("CheckReport", "ScriptsReport", "ResumeReport", "CompareReport"):
+    if name in ("CheckReport", "ScriptsReport", "ResumeReport", "CompareReport", "TaughtReport"):
         properties = schema["properties"] = {"schema": {"const": 1}, **properties}
     for key, value in properties.items():
         properties[key] = _value(value, strings)

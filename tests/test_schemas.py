@@ -23,6 +23,7 @@ from tests.baseline.conftest import make_record
 from tests.resume.test_resume import resume, script
 from tests.server import run_python, server_of
 from tests.test_record import RECORD
+from tests.watch.test_teaching import SCRIPT as TEACHES
 
 ROOT = Path(__file__).parents[1]
 NOT_CLEARED = ROOT / "tests" / "checks" / "gradients" / "not-cleared"
@@ -123,6 +124,14 @@ def test_check(here: Path, pytestconfig: pytest.Config) -> None:
     (here / "pyproject.toml").write_text('[tool.harness]\nscripts = ["train.py", "absent.py"]\n')
     done = run_python(here, "-m", "harness", "check", "--format", "json")
     hold("check-scripts", json.loads(done.stdout))
+
+
+@pytest.mark.slow
+def test_tokens(here: Path, pytestconfig: pytest.Config) -> None:
+    (here / "train.py").write_text(TEACHES)
+    done = server_of(pytestconfig).run(here, "tokens", "--json", "-", "train.py")
+    assert done.status == 0, done.stderr
+    hold("tokens", json.loads(done.stdout))
 
 
 def test_explain() -> None:

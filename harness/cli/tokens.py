@@ -45,7 +45,7 @@ def tokens(
     restore = stdout_on_stderr()
     from harness.files import working_in
     from harness.report.tokens import lines
-    from harness.watch.taught import taught_by
+    from harness.watch.teaching import taught_by
 
     folder = Path.cwd()
     report = taught_by(script, arguments, module=module, rows=rows, updates=updates)

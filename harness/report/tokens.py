@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.watch.taught import Row, Span, TaughtReport
+    from harness.watch.teaching import Row, Span, TaughtReport
 
 WIDTH = 100
 """Characters of a span's text that are shown, its beginning and its end."""

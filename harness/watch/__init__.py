@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from harness.watch.monitor import Monitor, Threads
+    from harness.watch.teaching import TaughtReport
 
 
 class SilentBug(AssertionError):
@@ -80,6 +81,28 @@ def watch(
             nothing was found, and a check or the watch failed itself, so that nothing can be said of what it looks for.
     """
     return _Watched(lambda: _watching(select, ignore, every, raise_errors, must_train))
+
+
+def taught(*, rows: int = 4) -> AbstractContextManager[TaughtReport]:
+    """See which tokens the training in the block teaches, as the model is given them::
+
+        with taught() as seen:
+            trainer.train()
+
+        assert "Paris" in seen.rows[0].taught
+        assert "capital of France" not in seen.rows[0].taught
+
+    ``harness tokens train.py`` does the same for a whole script.
+
+    Args:
+        rows: how many rows are kept, the first ones.
+
+    Raises:
+        CannotTry: no model in the block was given labels of tokens, or gave logits to a loss that is watched.
+    """
+    from harness.watch import teaching
+
+    return teaching.taught(rows=rows)
 
 
 @contextmanager

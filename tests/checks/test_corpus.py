@@ -12,14 +12,17 @@ from scripts.detection import DETECTION, KINDS, TABLE, table_lines
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, all_cases
 from tests.server import server_of
+from tests.styles.test_styles import STYLES, cases_of
 
 CASES = all_cases()
 BY_EXAMPLES = {
     *("ranks::fewer-than-asked", "ranks::rows-divided-twice", "ranks::rows-shared", "ranks::weights-differ"),
     *("rows::changed-in-place", "rows::evaluation-augmented"),
+    *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),
+    "parameters::new-tokens-frozen",
 }
-"""Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), or datasets that give tensors
-of floating-point numbers, which none of the nine scripts has."""
+"""Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
+floating-point numbers, or language models that none of the nine scripts, nor those of other styles, has."""
 
 
 @pytest.mark.slow
@@ -33,7 +36,8 @@ def test_a_script_as_it_is_is_not_flagged(case: Case, pytestconfig: pytest.Confi
 def test_every_check_has_a_folder_with_examples_and_a_bug() -> None:
     folders = {f"{file.parent.parent.name}::{file.parent.name}" for file in FOLDER.glob("*/*/corpus.toml")}
     assert folders == set(catalogue.checks())
-    assert {case.check for case in CASES if case.kind == "bug"} == folders - BY_EXAMPLES
+    of_styles = {case.check for style in STYLES for case, _ in cases_of(style) if case.kind == "bug"}
+    assert {case.check for case in CASES if case.kind == "bug"} | of_styles == folders - BY_EXAMPLES
     for kind in ("bad", "good"):
         assert {case.check for case in CASES if case.kind == kind} == folders
 

@@ -54,7 +54,7 @@ class AccumulationNotEntered(Check):
         if not self.entered and ENOUGH <= self.passes <= self.steps:
             self.found(
                 expected=f"one update for {self.divides} backward passes, within accelerator.accumulate",
-                observed=f"accelerator.accumulate is never entered: {self.steps} updates in {self.passes} backward passes, "
-                f"each on 1/{self.divides} of its loss",
+                observed=f"accelerator.accumulate is never entered: {self.steps} updates in {self.passes} backward "
+                f"passes, each on 1/{self.divides} of its loss",
                 where=self.where,
             )

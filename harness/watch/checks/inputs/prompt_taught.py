@@ -46,7 +46,7 @@ class PromptTaught(Check):
         super().__init__(monitor)
         self.given = monitor.fact(LabelsGiven)
         self._asked: str | None = None
-        self.rows = self.whole = 0
+        self.rows = self.whole = self.prompts = 0
         self.where: str | None = None
 
     def on_trainer_made(self, event: TrainerMade) -> None:
@@ -61,15 +61,14 @@ class PromptTaught(Check):
             prompts = first_taught.sum(1) > MIN_PROMPT  # the first token is the target of no place
             taught = each.counted.any(1)
             self.rows += int(taught.sum())
-            self.whole += int((taught & ~prompts & ((untaught.sum(1)) <= 1)).sum())
+            self.whole += int((taught & (untaught.sum(1) <= 1)).sum())
+            self.prompts += int((taught & prompts).sum())
             self.where = self.where or each.forward.where
 
     def on_end(self, event: End) -> None:
-        others = self.rows - self.whole
-        self.looked = self.rows >= MIN_ROWS and (bool(others) or self._asked is not None)
-        if not self.looked or self.whole < MIN_SHARE * self.rows:
-            return
-        if not others or others >= MIN_SHARE * self.rows:
+        self.looked = self.rows >= MIN_ROWS and (self.prompts > 0 or self._asked is not None)
+        unlike = self.prompts >= MIN_SHARE * self.rows or (self._asked is not None and not self.prompts)
+        if self.looked and unlike and self.whole >= MIN_SHARE * self.rows:
             asked = f", as {self._asked}=True asks" if self._asked else ", as in the other rows"
             self.found(
                 expected=f"-100 as the label of the prompt{asked}",

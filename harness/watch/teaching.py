@@ -1,11 +1,5 @@
-"""Which tokens of which rows carry a loss, as the run really gives them to the model: ``harness tokens``.
-
-with taught() as seen:
-    trainer.train()
-
-assert "Paris" in seen.rows[0].taught
-assert "capital of France" not in seen.rows[0].taught
-"""
+"""Which tokens of which rows carry a loss, as the run really gives them to the model: ``harness tokens`` and
+:func:`harness.watch.taught`."""
 
 from __future__ import annotations
 
