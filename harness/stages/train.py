@@ -26,6 +26,7 @@ from harness.claims import (
     TRAINER_EVALUATION,
     TRAINING_LOOP,
     WITH_TRAINER,
+    Citation,
     Claim,
     as_documented,
 )
@@ -203,6 +204,7 @@ def rows_repeated(run: Run, split: str) -> int:
         ALL,
         TRAINING_LOOP,
         words="model.train()",
+        besides=(Citation("001", TRAINING_LOOP, "转入训练模式"),),
     )
 )
 def trains_in_train_mode(run: Run) -> Iterator[Finding]:
@@ -224,7 +226,9 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
-        words="for batch in train_dataloader: … loss.backward() … optimizer.step()",
+        words="for epoch in range(num_epochs): for batch in train_dataloader: … outputs = model(**batch) "
+        "loss = outputs.loss loss.backward() … optimizer.step()",
+        besides=(Citation("001", TRAINING_LOOP, "计算梯度 … 优化器进行更新"),),
         derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -249,6 +253,12 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
         words="progress_bar = tqdm(range(num_training_steps)) … progress_bar.update(1)",
+        besides=(
+            Citation("000", TRAINING_LOOP, "加了一个进度条来显示当前的训练进度"),
+            Citation("001", TRAINING_LOOP, "使用tqdm库 … 进度条更新"),
+            Citation("002", TRAINING_LOOP, "we add a progress bar over our number of training steps"),
+            Citation("003", TRAINING_LOOP, "una barra de progreso de tqdm"),
+        ),
         derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -273,6 +283,7 @@ def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="optimizer.step() … lr_scheduler.step()",
+        besides=(Citation("001", TRAINING_LOOP, "更新学习率"),),
     )
 )
 def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
@@ -298,6 +309,10 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="optimizer.zero_grad()",
+        besides=(
+            Citation("001", TRAINING_LOOP, "清除梯度"),
+            Citation("003", TRAINING_LOOP, "No olvidar resetear los gradientes"),
+        ),
     )
 )
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
@@ -319,6 +334,7 @@ def gradients_are_reset(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="batch = {k: v.to(device) for k, v in batch.items()}",
+        besides=(Citation("001", TRAINING_LOOP, "将数据转入gpu"),),
     )
 )
 def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
