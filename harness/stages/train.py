@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,8 +61,10 @@ def train(run: Run) -> None:
 
     with run.progress_bar, traced(run) as run.training:
         resumed = None if run.keeper is None else run.keeper.go_on(run)
+        began = time.perf_counter()
         with ended_where_not_finite(run):
             loop(run, after_epoch=after_epoch, resumed=resumed)
+        run.training_seconds = time.perf_counter() - began
 
     if run.recipe.loop == "trainer":
         run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
@@ -463,6 +466,45 @@ def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
             observed=f"after updates {observed}",
             where="trainer.state.log_history",
             hint='Give TrainingArguments eval_strategy="epoch", and Trainer compute_metrics.',
+        )
+
+
+MINUTES = 15
+"""Where minutes end and hours begin, for a whole training: between the documents' "a couple" of these and "several" of
+those."""
+
+ENOUGH_UPDATES = 10
+"""From so many on the time of an update is told."""
+
+HOURS_OR_MINUTES = Claim(
+    "hours-and-minutes",
+    "On a CPU the training takes hours, on a GPU minutes.",
+    ("002",),
+    TRAINING_LOOP,
+    expected={"cpu": "hours", "cuda": "minutes"},
+    kind="ball park",
+    only=as_documented("dataset", "pretrained", "batch_size", "epochs", "processes"),
+    words="on a CPU, training might take several hours instead of a couple of minutes",
+    derived="the border, 15 minutes; where a run stops early, what all updates would take",
+)
+
+
+@STAGE.check(HOURS_OR_MINUTES, severity="warning")  # a faster machine is no mistake
+def takes_hours_or_minutes(run: Run) -> Iterator[Finding]:
+    """On a GPU the whole training takes less than 15 minutes, on a CPU more, by the time of its updates."""
+    device, made = run.device.type, len(run.training.updates) - run.gone_on_after
+    if device not in HOURS_OR_MINUTES.expected:
+        raise NotApplicable(f"trains on {device}, of which the documents say nothing")
+    if made < ENOUGH_UPDATES:
+        raise NotApplicable(f"fewer than {ENOUGH_UPDATES} updates")
+    minutes = run.training_seconds / made * run.num_training_steps / 60
+    expected = HOURS_OR_MINUTES.expected[device]
+    if (minutes > MINUTES) != (expected == "hours"):
+        yield Finding(
+            expected=f"{expected} on {device}: {'more' if expected == 'hours' else 'less'} than {MINUTES} minutes",
+            observed=f"{minutes:.1f} minutes for {run.num_training_steps} updates",
+            where=f"the time of {made} updates",
+            hint="Is it the documented model, on the device that you think? Another load on the machine slows it too.",
         )
 
 

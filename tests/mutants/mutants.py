@@ -1039,6 +1039,37 @@ def _evaluates_between(run: Run) -> None:
     documented_loop(run, epoch_begins=evaluate_and_back)
 
 
+def _called_bert_base(recipe: Recipe) -> Recipe:
+    """The small checkpoint and corpus passed off as the documents' own; which has few rows."""
+    return Recipe(data=recipe.data)
+
+
+def _took(run: Run, seconds: float) -> None:
+    """The documented step, whose updates took so long."""
+    train.train(run)
+    run.training_seconds = seconds * len(run.training.updates)
+
+
+_HOURS = "train::takes-hours-or-minutes"
+_BERT_BASE = {"recipe": _called_bert_base, "clean_recipe": _called_bert_base}
+
+
+@mutant(_HOURS, clean=functools.partial(_took, seconds=90.0), **_BERT_BASE)
+def trains_a_toy(run: Run) -> None:
+    train.train(run)
+
+
+def _reports_a_gpu(run: Run, seconds: float) -> None:
+    _took(run, seconds)
+    run.device = torch.device("cuda")
+
+
+@mutant(_HOURS, clean=functools.partial(_reports_a_gpu, seconds=0.1), **_BERT_BASE)
+def trains_beside_the_gpu(run: Run) -> None:
+    """Batches and model are on the CPU all the time."""
+    _reports_a_gpu(run, 90.0)
+
+
 @mutant("train::trains-in-train-mode", clean=looped(_evaluates_between))
 @looped
 def stays_in_eval_mode(run: Run) -> None:

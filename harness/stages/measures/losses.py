@@ -80,15 +80,18 @@ def varied(run: Run) -> dict[str, float]:
 
 
 def _losses(run: Run, updates: int, factor: str) -> list[float]:
-    """Of a training from the checkpoint, by the plain loop, with another seed for one factor."""
-    seeds = {name: run.recipe.seed + (name == factor) for name in FACTORS}
+    return replayed(twin_of_seeds(run, updates, {name: run.recipe.seed + (name == factor) for name in FACTORS})).losses
+
+
+def twin_of_seeds(run: Run, updates: int, seeds: Mapping[str, int]) -> Run:
+    """A training from the checkpoint, by the plain loop, with a seed for each factor; all epochs have one order."""
     other = twin(run, updates, lambda model: None, loop="plain")
     new_head(other, run.checkpoint, seeds["head"])
-    seed, other.recipe = run.recipe.seed, run.recipe.with_(loop="plain", processes=1, seed=seeds["order"])
+    recipe, other.recipe = other.recipe, other.recipe.with_(seed=seeds["order"])
     other.train_dl = fixed_order(other)
-    other.recipe = other.recipe.with_(seed=seed)
+    other.recipe = recipe
     reseed_before_each_forward(other.model, seeds["dropout"])
-    return replayed(other).losses
+    return other
 
 
 def new_head(run: Run, checkpoint: str, seed: int) -> None:
