@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.claims import ALL, PREPARING, TRAINING_LOOP, WITHOUT_CLAIM, Claim, WithoutClaim
-from harness.documents.index import Indexed, index, indexed, passages, says
+from harness.documents.citations import text_of
+from harness.documents.index import Indexed, indexed, passages, says
 from harness.report.documents import index_lines
 from harness.stages import CLAIMS
 
@@ -35,12 +36,18 @@ loss.backward()
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Indexed]:
-    """What stands for each passage of the five documents, which are not part of the project."""
+def texts() -> dict[str, str]:
+    """The five documents, which are not part of the project."""
     folder = os.environ.get("HARNESS_DOCUMENTS")
     if not folder:
         pytest.skip("needs HARNESS_DOCUMENTS")
-    return index(CLAIMS.values(), Path(folder))
+    return {name: text_of(Path(folder), name) for name in ALL}
+
+
+@pytest.fixture(scope="module")
+def found(texts: dict[str, str]) -> list[Indexed]:
+    """What stands for each of their passages."""
+    return indexed(CLAIMS.values(), texts)
 
 
 def said(text: str, document: str = "003") -> list[tuple[int, str, str]]:
@@ -143,10 +150,9 @@ def test_every_reason_is_needed(found: list[Indexed]) -> None:
     assert unused == []
 
 
-def test_every_character_is_in_a_passage(found: list[Indexed]) -> None:
+def test_every_character_is_in_a_passage(found: list[Indexed], texts: dict[str, str]) -> None:
     """But for what is no text: marks, fences, the numbers of lines of code, rules."""
-    for document in ALL:
-        text = next(Path(os.environ["HARNESS_DOCUMENTS"]).glob(f"{document}*")).read_text(encoding="utf-8")
+    for document, text in texts.items():
         left = list(text)
         for each in found:
             if each.passage.document == document:
@@ -155,3 +161,21 @@ def test_every_character_is_in_a_passage(found: list[Indexed]) -> None:
         lines = [line.strip() for line in "".join(left).splitlines()]
         words = [line for line in lines if any(map(str.isalnum, line)) and not line.strip(" #.").isdigit()]
         assert set(words) <= {"```python", "In [None]:"}
+
+
+@pytest.mark.parametrize(
+    ("document", "after", "line", "text"),
+    [
+        ("000", "使用GPU来训练", "Nobody has checked this.", "Nobody has checked this."),
+        ("000", "optimizer = AdamW(model.parameters(), lr=5e-5)", "optimizer.step(closure)", "optimizer.step(closure)"),
+        ("001", "每500步告诉一次损失", "它也不保存模型。", "它也不保存模型。"),
+        ("002", "they should be in the same ballpark", "Train longer.", "Train longer."),
+        ("004", "loss.backward()", "# clip the gradients", "clip the gradients"),
+    ],
+)
+def test_one_passage_more_is_missing(document: str, after: str, line: str, text: str, texts: dict[str, str]) -> None:
+    """As in another edition of a document: the line stands below the first that has some words."""
+    lines = texts[document].splitlines(keepends=True)
+    at = next(number for number, each in enumerate(lines) if after in each)
+    more = texts | {document: "".join([*lines[: at + 1], f"{line}\n", *lines[at + 1 :]])}
+    assert [each.passage.text for each in indexed(CLAIMS.values(), more) if each.missing] == [text]
