@@ -393,7 +393,7 @@ WITHOUT_CLAIM = (
         ("004",),
     ),
     WithoutClaim(
-        "advice on hardware, which nothing contradicts: Trainer trains on a CPU too, in every run with --loop trainer",
+        "advice on hardware: it needs no GPU, since every run with --loop trainer can train on a CPU",
         ("Transformers提供了一个Trainer类…google Colab…",),
         ("001",),
     ),
