@@ -195,7 +195,7 @@ def one_width_is_compiled_once(run: Run) -> Iterator[Finding]:
     Claim(
         "all-models-return-the-loss",
         "Models with a head return the loss when labels are given. (The documents say so of all models: those for "
-        "questions and those without a head return none, and from transformers 5 on say nothing.)",
+        "questions and those without a head return none, in transformers 5.23 without a word.)",
         ("002", "003"),
         PREPARING,
         words="Transformers models will return the loss when labels are provided",
