@@ -17,14 +17,16 @@ from harness.cli.output import Output
     "--documents",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Look every claim's words up in the documents in this folder (000*.txt to 004*.txt).",
+    help="Go through the documents in this folder (000*.txt to 004*.txt), sentence by sentence.",
 )
 @json_option("Also write them to this file.")
 def claims(documents: Path | None, json_file: Path | None) -> None:
     """Print the documents' claims, and the checks that stand for them.
 
     On a terminal each is one line, with what it says as far as there is room; in a pipe and in JSON they are whole.
-    With --documents where each document says it: exit status 1 where one does not.
+    With --documents every sentence, statement of code, comment and printed output of the documents, with the claims
+    that stand for it, or the reason why there is none: exit status 1 where both are missing, or where a document does
+    not have the words that a claim cites.
     """
     from harness.stages import CLAIMS, checks_of_claims
 
@@ -40,9 +42,11 @@ def claims(documents: Path | None, json_file: Path | None) -> None:
         return
 
     from harness.documents.citations import looked_up
-    from harness.report.documents import citation_lines, citations_json
+    from harness.documents.index import index
+    from harness.report.documents import index_json, index_lines
 
-    looked = list(looked_up(CLAIMS.values(), documents))
-    out.echo(citation_lines(looked))
-    out.write_json(citations_json(looked))
-    sys.exit(FOUND if any(each.line is None for each in looked) else 0)
+    looked, indexed = list(looked_up(CLAIMS.values(), documents)), index(CLAIMS.values(), documents)
+    out.echo(index_lines(indexed, looked))
+    out.write_json(index_json(indexed, looked))
+    complete = all(each.line is not None for each in looked) and not any(each.missing for each in indexed)
+    sys.exit(0 if complete else FOUND)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness.documents import notebooks
 
@@ -50,6 +50,9 @@ RULE = re.compile(r"^-{5,}\s*$")
 """Some readers draw a line between code and output."""
 
 LOST_INDENTATION = "the copy lost its indentation"
+
+Stretch = Literal["code", "output", "text"]
+"""What lines of a block are; text is what only stands between fences."""
 
 NAMED = 3
 """Calls that a block is named by, at most."""
@@ -160,6 +163,23 @@ def blocks_of(path: Path, file: str | None = None) -> list[Block]:
                 )
             )
     return found
+
+
+def stretches(lines: Sequence[str]) -> Iterator[tuple[list[int], Stretch]]:
+    """The lines that stand in a document's blocks, by number from 1: code, output, and text between fences."""
+    for count, raw in enumerate(_raw(lines)):
+        at = raw.line
+        pieces = [("", _joined(raw.lines))] if raw.continues and count else [*_parted(raw.lines)]
+        for code, printed in pieces:
+            is_text = bool(code) and _why_not(code, raw.is_python) == "not Python"
+            both: tuple[tuple[str, Stretch], ...] = ((code, "text" if is_text else "code"), (printed, "output"))
+            for piece, kind in both:
+                numbers = []
+                for line in filter(str.strip, piece.splitlines()):
+                    at = next(n for n in range(at, raw.line + len(raw.lines)) if raw.lines[n - raw.line] == line) + 1
+                    numbers.append(at - 1)
+                if numbers:
+                    yield numbers, kind
 
 
 def _code_and_output(raw: _Raw, follows: bool) -> Iterable[tuple[str, str]]:

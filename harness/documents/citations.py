@@ -16,7 +16,7 @@ def looked_up(claims: Iterable[Claim], folder: Path) -> Iterator[LookedUp]:
     Raises:
         CannotTry: a document is missing or is no UTF-8 text, or one of its sections is not where it should begin.
     """
-    texts = {name: _text(folder, name) for name in ALL}
+    texts = {name: text_of(folder, name) for name in ALL}
     for claim in claims:
         for citation in claim.citations:
             yield LookedUp(claim.id, citation, line_of(citation, texts[citation.document]))
@@ -30,10 +30,20 @@ def line_of(citation: Citation, text: str) -> int | None:
     Raises:
         CannotTry: the document has no such section.
     """
+    found = found_words(citation, text)
+    return text.count("\n", 0, found[0][0]) + 1 if found else None
+
+
+def found_words(citation: Citation, text: str) -> list[tuple[int, int]]:
+    """Where the cited words stand in a document's text: begin and end of each part between "…"; none if they do not.
+
+    Raises:
+        CannotTry: the document has no such section.
+    """
     begin, end = part(citation.document, citation.section, text)
-    pattern = ".*?".join(_spaced(words) for words in citation.words.split("…"))
+    pattern = ".*?".join(f"({spaced(words)})" for words in citation.words.split("…"))
     found = re.compile(pattern, re.DOTALL).search(text, begin, end) if citation.words else None
-    return None if found is None else text.count("\n", 0, found.start()) + 1
+    return [] if found is None else [found.span(number) for number in range(1, found.re.groups + 1)]
 
 
 def part(document: str, section: str, text: str) -> tuple[int, int]:
@@ -60,11 +70,17 @@ def _line_that_begins(words: str, text: str, position: int) -> int:
     return found.start() if found else -1
 
 
-def _spaced(words: str) -> str:
+def spaced(words: str) -> str:
+    """A pattern of these words, with any white space between them."""
     return r"\s+".join(map(re.escape, words.split()))
 
 
-def _text(folder: Path, name: str) -> str:
+def text_of(folder: Path, name: str) -> str:
+    """The text of one document in a folder.
+
+    Raises:
+        CannotTry: it is missing, or is no UTF-8 text.
+    """
     paths = sorted(path for path in folder.glob(f"{name}*") if path.suffix in (".txt", ".md"))
     if len(paths) != 1:
         found = ", ".join(path.name for path in paths) or "none"

@@ -1,4 +1,4 @@
-"""The lines of ``harness documents``, and of the claims' citations."""
+"""The lines of ``harness documents``, and of the documents' index."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.claims import LookedUp
+from harness.documents.index import Indexed, Kind
 from harness.files import StrictModel
 from harness.findings import shortened
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
@@ -34,11 +35,24 @@ class CitationShown(StrictModel):
     words: str
 
 
+class PassageShown(StrictModel):
+    """A sentence, statement of code, comment or printed output, and what stands for it."""
+
+    document: str
+    line: int
+    kind: Kind
+    text: str
+    claims: list[str]
+    reason: str | None
+    """Why no claim stands for it; null where one does, or where it is missing."""
+
+
 class CitationsShown(StrictModel):
     """What ``harness claims --documents`` looks up."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     citations: list[CitationShown]
+    passages: list[PassageShown]
 
 
 def row_lines(record: DocumentsRecord) -> Iterator[str]:
@@ -90,20 +104,27 @@ def fix_lines(written: int, documents: int, left: Sequence[str]) -> Iterator[str
         yield f"{place}: left as it is: its lines are not those that were executed; write the replacement by hand"
 
 
-def citation_lines(looked: Sequence[LookedUp]) -> Iterator[str]:
-    """Where the documents say what each claim says, a line for each document that it names."""
-    rows = [("CLAIM", "DOCUMENT", "LINE", "SECTION", "WORDS")]
-    for each in looked:
-        line = "NOT FOUND" if each.line is None else f"{each.line}"
-        words = shortened(each.citation.words, 60)
-        rows.append((each.claim, each.citation.document, line, each.citation.section, words))
+def index_lines(indexed: Sequence[Indexed], looked: Sequence[LookedUp]) -> Iterator[str]:
+    """What stands for each passage, a line for each, and the citations that no document has."""
+    rows = [("DOCUMENT", "LINE", "KIND", "SAYS", "CLAIMS")]
+    for each in indexed:
+        passage = each.passage
+        stands = ", ".join(each.claims) or ("MISSING" if each.reason is None else f"no claim: {each.reason}")
+        rows.append((passage.document, f"{passage.line}", passage.kind, shortened(passage.text, 60), stands))
     yield from table(rows)
-    missing = sum(each.line is None for each in looked)
-    yield f"{len(looked) - missing} of {len(looked)} citations found"
+    not_found = [each for each in looked if each.line is None]
+    for lost in not_found:
+        cited = lost.citation
+        yield f"{lost.claim}: document {cited.document} does not have {cited.words!r} in its section {cited.section!r}"
+    claimed, missing = sum(bool(each.claims) for each in indexed), sum(each.missing for each in indexed)
+    yield (
+        f"{len(indexed)} passages: {claimed} with a claim, {len(indexed) - claimed - missing} with a reason for none, "
+        f"{missing} missing; {len(looked) - len(not_found)} of {len(looked)} citations found"
+    )
 
 
-def citations_json(looked: Sequence[LookedUp]) -> str:
-    """``harness claims --documents --json``; ``line`` is null where the document does not say it."""
+def index_json(indexed: Sequence[Indexed], looked: Sequence[LookedUp]) -> str:
+    """``harness claims --documents --json``; a citation's ``line`` is null where the document does not say it."""
     citations = [
         CitationShown(
             claim=each.claim,
@@ -114,4 +135,15 @@ def citations_json(looked: Sequence[LookedUp]) -> str:
         )
         for each in looked
     ]
-    return CitationsShown(citations=citations).model_dump_json(indent=1)
+    passages = [
+        PassageShown(
+            document=each.passage.document,
+            line=each.passage.line,
+            kind=each.passage.kind,
+            text=each.passage.text,
+            claims=list(each.claims),
+            reason=each.reason,
+        )
+        for each in indexed
+    ]
+    return CitationsShown(citations=citations, passages=passages).model_dump_json(indent=1)

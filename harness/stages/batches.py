@@ -17,6 +17,7 @@ from harness.claims import (
     PREPARING,
     VOCABULARY,
     WITH_ACCELERATE,
+    Citation,
     Claim,
     as_documented,
     by_corpus,
@@ -66,6 +67,13 @@ FIRST_EIGHT_BATCH = Claim(
     only=MRPC_ONLY | VOCABULARY,
     words='"attention_mask": torch.Size([8, 67]), "input_ids": torch.Size([8, 67]), … '
     '"token_type_ids": torch.Size([8, 67]), "labels": torch.Size([8]),',
+    besides=(
+        Citation(
+            "001",
+            DYNAMIC_PADDING,
+            "检查data_collator是否进行动态填充 … batch = data_collator(samples) … 包含8个样本",
+        ),
+    ),
 )
 
 
@@ -86,11 +94,46 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
 
 @STAGE.check(
     Claim(
+        "strings-make-no-tensors",
+        "Columns of strings must go before rows make a batch: no tensor can be made of a string.",
+        ("001",),
+        DYNAMIC_PADDING,
+        words="删除列 idx … 我们不能用字符串创建张量 … samples = {k: v for k, v in samples.items() if k not in",
+        besides=(Citation("000", PREPARING, "因为 model 只对数字进行计算"),),
+    )
+)
+def strings_make_no_tensors(run: Run) -> Iterator[Finding]:
+    """The collator refuses rows that still have a sentence."""
+    column = run.recipe.text_columns[0]
+    texts = run.raw_datasets["train"][:2][column]
+    rows = [row | {column: text} for row, text in zip(first_rows(run, 2), texts, strict=True)]
+    try:
+        batch = run.data_collator(rows)
+    except (ValueError, TypeError):
+        return
+    yield Finding(
+        expected=f"an error: {column} is text",
+        observed=f"a batch of {sorted(batch)}",
+        where="data_collator",
+        hint="Remove the text columns yourself: a collator that drops what it does not know hides a wrong name.",
+    )
+
+
+@STAGE.check(
+    Claim(
         "batch-keys",
         "A batch has attention_mask, input_ids, labels and token_type_ids.",
         ALL,
         PREPARING,
-        words="{'attention_mask': … 'input_ids': … 'labels': … 'token_type_ids':",
+        words="for batch in train_dataloader: break {k: v.shape for k, v in batch.items()} … {'attention_mask': … "
+        "'input_ids': … 'labels': … 'token_type_ids':",
+        besides=(
+            Citation("000", PREPARING, "快速检查 DataLoader"),
+            Citation("001", PREPARING, "验证数据处理有无错误"),
+            Citation("002", PREPARING, "we can inspect a batch like this"),
+            Citation("003", PREPARING, "podemos inspeccionar un batch"),
+            Citation("004", PREPARING, "we can inspect a batch like this"),
+        ),
     )
 )
 def batch_keys(run: Run) -> Iterator[Finding]:
@@ -115,6 +158,11 @@ def batch_keys(run: Run) -> Iterator[Finding]:
         PREPARING,
         only=as_documented("batch_size"),
         words="'input_ids': torch.Size([8, 65]), 'labels': torch.Size([8])",
+        besides=(
+            Citation("001", PREPARING, "且会自动填充到batch中最大长度"),
+            Citation("002", PREPARING, "the actual shapes will probably be slightly different"),
+            Citation("003", PREPARING, "estamos haciendo padding al max length de cada batch"),
+        ),
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -176,6 +224,7 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
         ("001",),
         DYNAMIC_PADDING,
         words="其需要传入tokenizer参数 … 以确定应该用什么token进行填充",
+        besides=(Citation("001", DYNAMIC_PADDING, "DataCollatorWithPadding(tokenizer=tokenizer)"),),
         derived="the side, of which no document speaks",
     )
 )
@@ -231,6 +280,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
         ("002", "004"),
         WITH_ACCELERATE,
         words="padding your samples to a fixed length with the",
+        besides=(Citation("004", WITH_ACCELERATE, "배치마다 직사각형 shape"),),
         derived="the width, 128, is ours: no document names one",
     )
 )
@@ -270,6 +320,7 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
         PREPARING,
         only=as_documented("shuffle"),
         words='tokenized_datasets["train"], shuffle=True',
+        besides=(Citation("001", PREPARING, "shuffle表示是否对数据集进行随机打乱"),),
         derived="anew for every epoch: what DataLoader does with shuffle=True",
     )
 )
@@ -295,6 +346,7 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         words='tokenized_datasets["validation"], batch_size=8, collate_fn=data_collator',
+        derived="that it is not: DataLoader shuffles only where it is told to",
     )
 )
 def eval_in_order(run: Run) -> Iterator[Finding]:

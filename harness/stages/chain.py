@@ -90,6 +90,8 @@ class Run:
     progress_bar: tqdm[Any] = field(init=False)
     training: Trace = field(init=False)
     """What the training loop did."""
+    training_seconds: float = field(init=False)
+    """How long it took, in this process."""
     epochs: list[dict[str, float]] = field(default_factory=list)
     """The metrics after each epoch."""
     evaluation: Trace = field(init=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from harness.claims import ALL, PREPARING, Claim
+from harness.claims import ALL, PREPARING, Citation, Claim
 from harness.findings import Finding
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.tokenize import ROWS_ALIGNED
@@ -31,6 +31,13 @@ def columns(run: Run) -> None:
         ALL,
         PREPARING,
         words='["sentence1", "sentence2", "idx"]',
+        besides=(
+            Citation("000", PREPARING, "sentence 和 idx 实际上已经没有用了"),
+            Citation("001", PREPARING, "删除不需要的列"),
+            Citation("002", PREPARING, "Remove the columns corresponding to values the model does not expect"),
+            Citation("003", PREPARING, "Eliminar columnas de valores que el modelo no espera"),
+            Citation("004", PREPARING, "Remove the columns corresponding to values the model does not expect"),
+        ),
     )
 )
 def text_columns_removed(run: Run) -> Iterator[Finding]:
@@ -53,6 +60,13 @@ LABEL_RENAMED = Claim(
     PREPARING,
     expected="labels",
     words='rename_column("label", "labels")',
+    besides=(
+        Citation("000", PREPARING, "model默认接受的列名是 labels"),
+        Citation("001", PREPARING, "将列名label改为labels"),
+        Citation("002", PREPARING, "because the model expects the argument to be named labels"),
+        Citation("003", PREPARING, "Renombrar la columna label a labels"),
+        Citation("004", PREPARING, "because the model expects the argument to be named labels"),
+    ),
 )
 
 
@@ -75,8 +89,8 @@ MODEL_COLUMNS = Claim(
     ALL,
     PREPARING,
     expected={"attention_mask", "input_ids", "labels", "token_type_ids"},
-    words=dict.fromkeys(ALL, '["attention_mask", "input_ids", "labels", "token_type_ids"]')
-    | {"004": "['attention_mask', 'input_ids', 'labels', 'token_type_ids']"},
+    words=dict.fromkeys(ALL, '["train"].column_names … ["attention_mask", "input_ids", "labels", "token_type_ids"]')
+    | {"004": "[\"train\"].column_names … ['attention_mask', 'input_ids', 'labels', 'token_type_ids']"},
 )
 
 
@@ -102,6 +116,12 @@ def model_columns(run: Run) -> Iterator[Finding]:
         ALL,
         PREPARING,
         words='set_format("torch")',
+        besides=(
+            Citation("001", PREPARING, "使其返回Pytorch tensor"),
+            Citation("002", PREPARING, "so they return PyTorch tensors instead of lists"),
+            Citation("003", PREPARING, "para que devuelvan Pytorch tensors"),
+            Citation("004", PREPARING, "so they return PyTorch tensors instead of lists"),
+        ),
     )
 )
 def torch_format(run: Run) -> Iterator[Finding]:

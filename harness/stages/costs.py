@@ -1,4 +1,4 @@
-"""Costs: what the documents say saves memory and time, measured by what can be counted.
+"""Costs: what the documents say saves memory and time, what of all models, and what makes results vary, measured.
 
 Like equivalence it is no step of the documents: it measures beside the run, and leaves the run as it was. What it
 finds is the installation's, so it is done where it is asked for (``harness run --installation``).
@@ -13,10 +13,18 @@ from itertools import pairwise
 
 import torch
 
-from harness.claims import EVALUATION_LOOP, PREPROCESSING, WITH_ACCELERATE, Citation, Claim
+from harness.claims import (
+    EVALUATION_LOOP,
+    PREPARING,
+    PREPROCESSING,
+    TRAINER_EVALUATION,
+    WITH_ACCELERATE,
+    Citation,
+    Claim,
+)
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import Run, Stage
-from harness.stages.measures import compiled, memory
+from harness.stages.measures import compiled, losses, memory
 from harness.stages.measures.results import Costs
 from harness.stages.model import example_batch
 from harness.torch_objects import unchanged_random_state
@@ -46,6 +54,7 @@ def costs(run: Run) -> None:
             "no_grad": memory.kept(run.model, batch, torch.no_grad()),
         }
         measure_graphs(run)
+        run.costs.returned, run.costs.varied = losses.returned(), losses.varied(run)
         try:
             run.costs.resident = readers.resident()
         except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
@@ -180,3 +189,60 @@ def one_width_is_compiled_once(run: Run) -> Iterator[Finding]:
             where="torch.compile(dynamic=False)",
             hint="What the embeddings do depends on more than the shape, or shapes are kept symbolic.",
         )
+
+
+@STAGE.check(
+    Claim(
+        "all-models-return-the-loss",
+        "Models with a head return the loss when labels are given. (The documents say so of all models: those for "
+        "questions and those without a head return none, in transformers 5.23 without a word.)",
+        ("002", "003"),
+        PREPARING,
+        words="Transformers models will return the loss when labels are provided",
+        derived="which models do not",
+    )
+)
+def models_with_a_head_return_the_loss(run: Run) -> Iterator[Finding]:
+    """Given labels, models of six architectures return a loss for each task with labels, and no others do."""
+    for (architecture, task), observed in run.costs.returned.items():
+        expected = ("a loss",) if task in losses.WITH_LOSS else ("nothing", "an error")
+        if observed not in expected:
+            yield Finding(
+                expected=" or ".join(expected),
+                observed=observed,
+                where=f"{architecture}, AutoModel{'For' if task else ''}{task}, given labels",
+                hint="Look at the class's forward: under which name does it take what it learns from?",
+            )
+
+
+@STAGE.check(
+    Claim(
+        "what-varies",
+        "Results vary because the head and the order of the rows are random (so is dropout, which no document names).",
+        ("002",),
+        EVALUATION_LOOP,
+        words="because of the randomness in the model head initialization and the data shuffling",
+        besides=(Citation("001", TRAINER_EVALUATION, "所以权重是随机的"),),
+        derived="dropout, and that nothing else varies on a CPU",
+    )
+)
+def head_order_and_dropout_vary(run: Run) -> Iterator[Finding]:
+    """Another head, another order or other dropout, each alone, changes the losses; the same three on a CPU do not."""
+    for factor, apart in run.costs.varied.items():
+        if factor == "nothing":
+            wrong = apart != 0 and run.device.type == "cpu"
+        elif factor == "order":
+            wrong = apart == 0 and run.recipe.shuffle
+        else:
+            wrong = apart == 0 and (factor == "head" or has_dropout(run.model))
+        if wrong:
+            yield Finding(
+                expected="the same losses" if factor == "nothing" else "other losses",
+                observed=f"losses {apart:.2g} apart",
+                where=f"another seed for {factor}",
+                hint="Something else is drawn, or the seed does not reach it: runs of several seeds tell less then.",
+            )
+
+
+def has_dropout(model: torch.nn.Module) -> bool:
+    return any(isinstance(each, torch.nn.Dropout) and each.p > 0 for each in model.modules())

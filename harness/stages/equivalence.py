@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch.optim import AdamW
 
-from harness.claims import PREPARING, UNDER_ACCELERATE, WITH_ACCELERATE, WITH_TRAINER, Claim, Invariant
+from harness.claims import PREPARING, UNDER_ACCELERATE, WITH_ACCELERATE, WITH_TRAINER, Citation, Claim, Invariant
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated
 from harness.stages.chain import Run, Stage
@@ -150,6 +150,11 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
         words="with just a few adjustments we can enable distributed training",
+        besides=(
+            Citation("000", WITH_ACCELERATE, "使用accelerate之后可以使用多块GPU并行计算"),
+            Citation("001", WITH_ACCELERATE, "从而实现在多块gpu上分布训练"),
+            Citation("003", WITH_ACCELERATE, "podemos activar entrenamiento distribuido sobre varias GPUs"),
+        ),
         derived="that the few adjustments leave the training as it is",
     )
 )

@@ -19,6 +19,7 @@ from harness.claims import (
     TRAINER_EVALUATION,
     TRAINER_RESULT,
     WITH_TRAINER,
+    Citation,
     Claim,
     as_documented,
 )
@@ -75,6 +76,7 @@ def labels(run: Run) -> list[int]:
         ALL,
         EVALUATION_LOOP,
         words="model.eval()",
+        besides=(Citation("001", EVALUATION_LOOP, "转入评估模式"),),
     )
 )
 def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
@@ -142,7 +144,7 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
         "The prediction is the argmax of the logits.",
         ALL,
         EVALUATION_LOOP,
-        words="torch.argmax(logits, dim=-1)",
+        words="logits = outputs.logits predictions = torch.argmax(logits, dim=-1)",
     )
 )
 def predicts_the_argmax(run: Run) -> Iterator[Finding]:
@@ -165,6 +167,13 @@ def predicts_the_argmax(run: Run) -> Iterator[Finding]:
         ALL,
         EVALUATION_LOOP,
         words='metric.add_batch(predictions=predictions, references=batch["labels"])',
+        besides=(
+            Citation("000", EVALUATION_LOOP, "一但得到了全部的batch的结果"),
+            Citation("002", EVALUATION_LOOP, "metrics can actually accumulate batches for us"),
+            Citation(
+                "003", EVALUATION_LOOP, "pueden acumular batches usando add_batch() … tras acumular todos los batches"
+            ),
+        ),
     )
 )
 def adds_every_batch(run: Run) -> Iterator[Finding]:
@@ -200,7 +209,18 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
         "metric.compute() gives accuracy and F1 of everything that was added.",
         ALL,
         EVALUATION_LOOP,
-        words="metric.compute() … {'accuracy': … 'f1':",
+        words=dict.fromkeys(ALL, "evaluate.load(\"glue\", \"mrpc\") … metric.compute() … {'accuracy': … 'f1':")
+        | {"004": "load_metric(\"glue\", \"mrpc\") … metric.compute() … {'accuracy': … 'f1':"},
+        besides=(
+            Citation("001", TRAINER_EVALUATION, "compute_metrics可以使用Evaluate库中的指标"),
+            Citation("001", EVALUATION_LOOP, "利用Evaluate库引入compute_metric"),
+            Citation(
+                "002",
+                EVALUATION_LOOP,
+                "we will use a metric provided by … we can get the final result with metric.compute()",
+            ),
+            Citation("003", EVALUATION_LOOP, "Usando la librer"),
+        ),
         only=as_documented("metrics"),
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -293,6 +313,13 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
         TRAINER_EVALUATION,
         only=WITH_TRAINER,
         words="trainer.predict( … (408, 2) (408,) … predictions label_ids 和 metrics",
+        besides=(
+            Citation(
+                "001",
+                TRAINER_EVALUATION,
+                "predictions.label_ids.shape) … 表示预测结果 … 有408个样本 … 第二个是真实标签 … 该字段还包括",
+            ),
+        ),
     )
 )
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
@@ -312,6 +339,31 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
             observed=f"no {', '.join(sorted(missing))}",
             where="trainer.predict",
             hint="Give Trainer compute_metrics.",
+        )
+
+
+PREDICT_FIELDS = Claim(
+    "trainer-predict-fields",
+    "What predict() returns is a named tuple of three fields: predictions, label_ids and metrics.",
+    ("001",),
+    TRAINER_EVALUATION,
+    expected=("predictions", "label_ids", "metrics"),
+    only=WITH_TRAINER,
+    words="带有三个字段的命名元组: predictions label_ids 和 metrics",
+)
+
+
+@STAGE.check(PREDICT_FIELDS)
+def predict_gives_three_fields(run: Run) -> Iterator[Finding]:
+    """predict() returns a tuple of the three documented fields, in that order."""
+    given = run.predictions
+    observed = getattr(given, "_fields", ())
+    if not isinstance(given, tuple) or observed != PREDICT_FIELDS.expected:
+        yield Finding(
+            expected=f"a tuple of {', '.join(PREDICT_FIELDS.expected)}",
+            observed=f"a {type(given).__name__} of {', '.join(observed) or 'no named fields'}",
+            where="trainer.predict",
+            hint="Read the fields by name; predictions, labels, metrics = trainer.predict(…) unpacks others.",
         )
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import harness
-from harness.claims import UNDER_ACCELERATE, WITH_ACCELERATE, Claim, as_documented
+from harness.claims import UNDER_ACCELERATE, WITH_ACCELERATE, Citation, Claim, as_documented
 from harness.compat import accelerates_variable
 from harness.examples import train
 from harness.findings import Finding, NotApplicable
@@ -77,6 +77,20 @@ notebook_launcher(training_function, ("tiny", {data!r}, 1), num_processes=2, use
 """
 
 
+_AS_PRINTED = """\
+import sys
+sys.path.insert(0, {folder!r})
+from accelerate import notebook_launcher
+from {module} import training_function as pasted
+
+def training_function():
+    pasted("tiny", {data!r}, 1)
+
+notebook_launcher(training_function)
+"""
+"""The documents' last cell, below a function that takes nothing, as theirs."""
+
+
 @dataclass(frozen=True)
 class Launched:
     """How one start ended."""
@@ -120,8 +134,24 @@ STARTERS = {
         ],
         processes=2,
     ),
+    "accelerate launch, two processes": Starter(
+        lambda script, data: [
+            *_ACCELERATE,
+            "launch",
+            "--multi_gpu",  # which starts processes on CPUs too, where ACCELERATE_USE_CPU says so; --cpu starts one
+            "--num_processes=2",
+            f"--main_process_port={_free_port()}",
+            *_script(script, data),
+        ],
+        processes=2,
+    ),
     "notebook_launcher": Starter(lambda script, data: [sys.executable, "-c", _cell(script, data)], processes=2),
+    "notebook_launcher, as printed": Starter(lambda script, data: [sys.executable, "-c", as_printed(script, data)]),
 }
+
+
+def as_printed(script: Path, data: Path) -> str:
+    return _AS_PRINTED.format(folder=str(script.parent), module=script.stem, data=str(data))
 
 
 def _free_port() -> str:
@@ -290,6 +320,12 @@ def torchrun_trains(run: Run) -> Iterator[Finding]:
         ("002", "003", "004"),
         WITH_ACCELERATE,
         words="dump your answers in a configuration file",
+        besides=(
+            Citation("001", WITH_ACCELERATE, "accelerate config"),
+            Citation("002", WITH_ACCELERATE, "accelerate config"),
+            Citation("003", WITH_ACCELERATE, "accelerate config"),
+            Citation("004", WITH_ACCELERATE, "accelerate config"),
+        ),
         only=_ONE_PROCESS,
     )
 )
@@ -324,11 +360,33 @@ def accelerate_launch_trains(run: Run) -> Iterator[Finding]:
 
 @STAGE.check(
     Claim(
+        "accelerate-launch-distributed",
+        "accelerate launch train.py launches the distributed training.",
+        ("002", "003", "004"),
+        WITH_ACCELERATE,
+        words="which will launch the distributed training",
+        derived="with --multi_gpu --num_processes=2, also on CPUs: the documents leave that to accelerate config",
+        only=_ONE_PROCESS,
+    )
+)
+def accelerate_launch_distributes(run: Run) -> Iterator[Finding]:
+    """Started by accelerate launch in two processes, train.py shares its rows and makes half the updates in each."""
+    return _trains(run, "accelerate launch, two processes")
+
+
+@STAGE.check(
+    Claim(
         "notebook-launcher",
         "In a notebook notebook_launcher(training_function) starts the training.",
         ("001", "002", "003", "004"),
         WITH_ACCELERATE,
         words="notebook_launcher(training_function)",
+        besides=(
+            Citation("001", WITH_ACCELERATE, "若是在notebook中"),
+            Citation("002", WITH_ACCELERATE, "just paste the code in a training_function()"),
+            Citation("003", WITH_ACCELERATE, "just paste the code in a training_function()"),
+            Citation("004", WITH_ACCELERATE, "just paste the code in a training_function"),
+        ),
         only=_ONE_PROCESS,
     )
 )
@@ -337,7 +395,26 @@ def notebook_launcher_trains(run: Run) -> Iterator[Finding]:
     return _trains(run, "notebook_launcher")
 
 
-def _trains(run: Run, name: str) -> Iterator[Finding]:
+@STAGE.check(
+    Claim(
+        "notebook-launcher-as-printed",
+        "The last cell is notebook_launcher(training_function), and nothing else is given.",
+        ("001", "002", "003", "004"),
+        WITH_ACCELERATE,
+        words="from accelerate import notebook_launcher notebook_launcher(training_function)",
+        only=_ONE_PROCESS,
+    ),
+    severity="warning",  # one argument more starts it
+)
+def notebook_launcher_trains_as_printed(run: Run) -> Iterator[Finding]:
+    """Started by notebook_launcher(training_function) without a number of processes, training_function trains.
+
+    Accelerate does that on Colab and Kaggle alone; elsewhere it asks for num_processes.
+    """
+    return _trains(run, "notebook_launcher, as printed", hint="Give it the number: num_processes=1, or as many GPUs.")
+
+
+def _trains(run: Run, name: str, hint: str = "") -> Iterator[Finding]:
     launched = run.launched[name]
     expected = {"processes": STARTERS[name].processes, "updates": UPDATES, "lr": 0.0}
     if launched.status != 0 or launched.counted is None:
@@ -346,7 +423,8 @@ def _trains(run: Run, name: str) -> Iterator[Finding]:
             expected="exit status 0 and a line with what was trained",
             observed=f"{ended}: {launched.says}",
             where=name,
-            hint="Start harness/examples/train.py this way by hand, with these versions, and read all that it prints.",
+            hint=hint
+            or "Start harness/examples/train.py this way by hand, with these versions, and read all that it prints.",
         )
         return
     counted = launched.counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, OF_SST2, Claim, as_documented, by_corpus
+from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, OF_SST2, Citation, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.sources import load_raw_datasets
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -26,6 +26,7 @@ SPLIT_SIZES = Claim(
     expected=by_corpus(MRPC_ROWS, {"train": 67349, "validation": 872, "test": 1821}),
     only=MRPC_SHAPE,
     words="num_rows: 3668 … num_rows: 408 … num_rows: 1725",
+    besides=(Citation("001", LOADING, "train set, validation set, test set"),),
     derived=OF_SST2,
 )
 
@@ -51,6 +52,7 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         LOADING,
         only=as_documented("text_columns", "label_column"),
         words="features: ['sentence1', 'sentence2', 'label', 'idx']",
+        besides=(Citation("001", LOADING, "每个集合包含四个列 … sentence1, sentence2, lable, idx"),),
     ),
     fallback_invariant=RECIPE_RESPECTED,
 )
@@ -130,6 +132,11 @@ FIRST_TRAINING_ROW = Claim(
     expected={"idx": 0, "label": 1, "sha256": "405bc0b3e669e29da1cdc4df9d345a3ef3a2f90221f009171fceb6a744ed9e61"},
     only=MRPC_ONLY,
     words='"idx": 0, "label": 1, "sentence1": \'Amrozi',
+    besides=(
+        Citation(
+            "001", LOADING, '可以采用字典访问每个集合 … raw_train_dataset = raw_datasets["train"] raw_train_dataset[0]'
+        ),
+    ),
     derived="the SHA-256, which is ours",
 )
 

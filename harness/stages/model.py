@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import re
@@ -13,7 +14,17 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from harness.claims import ALL, PREPARING, TRAINER_API, TRAINING_LOOP, Claim, Invariant, as_documented
+from harness.claims import (
+    ALL,
+    PREPARING,
+    TRAINER_API,
+    TRAINING_LOOP,
+    WITH_ACCELERATE,
+    Citation,
+    Claim,
+    Invariant,
+    as_documented,
+)
 from harness.compat import told_of_weights, without_numbers, without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
@@ -265,6 +276,7 @@ def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Ite
         ALL,
         PREPARING,
         words="from_pretrained(checkpoint, num_labels=2)",
+        besides=(Citation("002", PREPARING, "We instantiate it exactly as we did"),),
         only=as_documented("num_labels"),
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -287,6 +299,10 @@ def num_labels(run: Run) -> Iterator[Finding]:
         ("002", "003"),
         PREPARING,
         words="will return the loss when labels are provided",
+        besides=(
+            Citation("002", PREPARING, "we pass our batch to this model"),
+            Citation("003", PREPARING, "probamos el batch"),
+        ),
     )
 )
 def loss_with_labels(run: Run) -> Iterator[Finding]:
@@ -299,6 +315,61 @@ def loss_with_labels(run: Run) -> Iterator[Finding]:
             expected="a scalar loss with labels, None without",
             observed=f"{None if loss is None else list(loss.shape)} with labels, {without} without",
             hint="Name the column labels; the model's forward takes it under that name only.",
+        )
+
+
+@STAGE.check(
+    Claim(
+        "accepted-columns",
+        "The data has only columns that the model will accept.",
+        ("002", "004"),
+        PREPARING,
+        words="only has columns that our model will accept",
+    )
+)
+def takes_every_column(run: Run) -> Iterator[Finding]:
+    """Every column of the data is an argument that the model's forward names."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    taken = {name for name, each in inspect.signature(run.model.forward).parameters.items() if each.kind in kinds}
+    for name, rows in run.model_datasets.items():
+        if unknown := set(rows.column_names) - taken:
+            yield Finding(
+                expected=f"columns among {', '.join(sorted(taken))}",
+                observed=f"{', '.join(sorted(unknown))}",
+                where=f"split {name}",
+                hint="Remove or rename the column; a forward with **kwargs takes it without a word and does nothing.",
+            )
+
+
+@STAGE.check(
+    Claim(
+        "gradients-add-up",
+        "PyTorch adds gradients up in each backward pass, and so they are reset.",
+        ("001",),
+        TRAINING_LOOP,
+        words="pytorch会在反向传播中自动积累梯度",
+    )
+)
+def gradients_add_up(run: Run) -> Iterator[Finding]:
+    """Two backward passes over one batch leave twice the gradients of one."""
+    batch, training = example_batch(run), run.model.training
+    run.model.eval()  # no dropout
+    try:
+        norms = []
+        for _ in range(2):
+            run.model(**batch).loss.backward()
+            squares = [p.grad.double().square().sum() for p in run.model.parameters() if p.grad is not None]
+            norms.append(math.sqrt(sum(square.item() for square in squares)))
+    finally:
+        run.model.zero_grad(set_to_none=True)
+        run.model.train(training)
+    once, twice = norms
+    if not (once > 0 and math.isclose(twice, 2 * once, rel_tol=1e-5)):
+        yield Finding(
+            expected=f"gradients of norm {2 * once:.6g} after two backward passes, {once:.6g} after one",
+            observed=f"{twice:.6g}",
+            where="loss.backward()",
+            hint="Something resets gradients between backward passes: micro-batches cannot be accumulated.",
         )
 
 
@@ -376,6 +447,18 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         TRAINING_LOOP,
         only=as_documented("loop"),
         words='torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu") model.to(device)',
+        besides=(
+            Citation("000", TRAINING_LOOP, "使用GPU来训练"),
+            Citation("001", TRAINING_LOOP, "将训练转向gpu"),
+            Citation("001", TRAINING_LOOP, "device device(type='cuda')"),
+            Citation("002", TRAINING_LOOP, "device 1 device(type='cuda')"),
+            Citation("003", TRAINING_LOOP, "device ``` device(type='cuda')"),
+            Citation("002", TRAINING_LOOP, "we will want to use the GPU if we have access to one"),
+            Citation("002", TRAINING_LOOP, "we define a device"),
+            Citation("002", WITH_ACCELERATE, "works fine on a single CPU or GPU"),
+            Citation("003", TRAINING_LOOP, "debemos usarla"),
+            Citation("004", WITH_ACCELERATE, "works fine on a single CPU or GPU"),
+        ),
     )
 )
 def everything_on_the_device(run: Run) -> Iterator[Finding]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 from torch.optim import AdamW
 
-from harness.claims import ALL, BY_HAND, PREPARING, Claim, as_documented
+from harness.claims import ALL, BY_HAND, DOCUMENTED, PREPARING, WITH_ACCELERATE, Citation, Claim, as_documented
 from harness.compat import adamw_classes
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
@@ -37,6 +38,7 @@ def trainers_optimizer(run: Run) -> None:
         ALL,
         PREPARING,
         words="AdamW(model.parameters()",
+        besides=(Citation("003", PREPARING, "vamos a usar AdamW"),),
     )
 )
 def is_adamw(run: Run) -> Iterator[Finding]:
@@ -72,6 +74,47 @@ def learning_rate(run: Run) -> Iterator[Finding]:
             )
 
 
+SUMMARY_LR = Claim(
+    "summary-lr",
+    "Before the changes for Accelerate the loop by hand is printed once more, as a summary, at 3e-5: another training "
+    "than the one that it sums up, at 5e-5.",
+    ("000", "001", "002", "003"),
+    WITH_ACCELERATE,
+    expected=3e-5,
+    only=as_documented("loop"),
+    words="AdamW(model.parameters(), lr=3e-5) device = torch.device(",
+    besides=(Citation("001", WITH_ACCELERATE, "上述过程总结"),),
+    derived="that it is another training, which no document says",
+)
+
+
+@STAGE.check(SUMMARY_LR)
+def the_printed_summary_is_another_training(run: Run) -> Iterator[Finding]:
+    """At the 3e-5 of the printed summary an update is three fifths of one at the 5e-5 of the loop above it."""
+    printed, above = SUMMARY_LR.expected, DOCUMENTED.lr
+    optimizer = raw_optimizer(run.optimizer)
+    for number, group in enumerate(optimizer.param_groups):
+        moved = {lr: abs(updated(type(optimizer), group | {"lr": lr}, (0.5,), 0.0)) for lr in (printed, above)}
+        if not math.isclose(moved[printed], printed / above * moved[above], rel_tol=1e-9) or not moved[printed]:
+            yield Finding(
+                expected=f"{printed / above * moved[above]:.6g} at {printed}, {moved[above]:.6g} at {above}",
+                observed=f"{moved[printed]:.6g} at {printed}",
+                where=f"parameter group {number}",
+                hint="The optimizer does not do what its learning rate says: a schedule would not reach it either.",
+            )
+
+
+def updated(kind: type[Any], values: dict[str, Any], gradients: Iterable[float], start: float) -> float:
+    """What an optimizer of this kind makes of one number, in float64, given these gradients."""
+    parameter = torch.nn.Parameter(torch.tensor([start], dtype=torch.float64))
+    taken = inspect.signature(kind).parameters.keys() - {"params"}
+    stepped = kind([parameter], **{name: value for name, value in values.items() if name in taken})
+    for gradient in gradients:
+        parameter.grad = torch.tensor([gradient], dtype=torch.float64)
+        stepped.step()
+    return float(parameter.item())
+
+
 @STAGE.check(
     Claim(
         "adamw-defaults",
@@ -80,6 +123,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
         PREPARING,
         only=BY_HAND,
         words="AdamW(model.parameters(), lr=5e-5)",
+        besides=(Citation("004", PREPARING, "default로 사용하는 optimizer, lr_scheduler"),),
     )
 )
 def other_values_are_defaults(run: Run) -> Iterator[Finding]:
@@ -121,14 +165,7 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             raise NotApplicable("no kind of Adam")
         # A learning rate and decay large enough for each term to show; the other values are the group's own.
         values = {"lr": 0.1, "betas": group["betas"], "eps": group["eps"], "weight_decay": 0.3}
-        parameter = torch.nn.Parameter(torch.tensor([start], dtype=torch.float64))
-        taken = inspect.signature(type(optimizer)).parameters.keys() - {"params"}
-        options = {name: value for name, value in group.items() if name in taken}
-        stepped = type(optimizer)([parameter], **(options | values))
-        for gradient in gradients:
-            parameter.grad = torch.tensor([gradient], dtype=torch.float64)
-            stepped.step()
-        observed = parameter.item()
+        observed = updated(type(optimizer), group | values, gradients, start)
         of_transformers = isinstance(optimizer, adamw_classes()[1:])
         reference = transformers_adamw_update if of_transformers else torch_adamw_update
         expected = reference(

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 
 from harness import launch
-from harness.claims import ALL, UNDER_ACCELERATE, WITH_ACCELERATE, Claim
+from harness.claims import ALL, UNDER_ACCELERATE, WITH_ACCELERATE, Citation, Claim
 from harness.compat import split_batches
 from harness.findings import Finding
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -40,6 +40,13 @@ def prepare(run: Run) -> None:
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
         words="will look at the environment and initialize the proper distributed setup",
+        besides=(
+            Citation("000", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
+            Citation("001", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
+            Citation("002", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
+            Citation("003", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
+            Citation("004", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
+        ),
     )
 )
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
@@ -76,6 +83,18 @@ ACCELERATE_PREPARE = Claim(
     WITH_ACCELERATE,
     only=UNDER_ACCELERATE,
     words="train_dataloader, eval_dataloader, model, optimizer = accelerator.prepare(",
+    besides=(
+        Citation(
+            "002",
+            WITH_ACCELERATE,
+            "the line that sends the dataloaders … wrap those objects in the proper container",
+        ),
+        Citation(
+            "004",
+            WITH_ACCELERATE,
+            "the line that sends the dataloaders … wrap those objects in the proper container",
+        ),
+    ),
 )
 
 
@@ -167,7 +186,10 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
         ALL,
         WITH_ACCELERATE,
         only=UNDER_ACCELERATE,
-        words=dict.fromkeys(ALL, "accelerator.prepare( … num_epochs * len(train_dl)")
+        words=dict.fromkeys(
+            ALL,
+            "train_dl, eval_dl, model, optimizer = accelerator.prepare( … num_epochs * len(train_dl) … in train_dl:",
+        )
         | {"000": "accelerator.prepare( … num_epochs * len(train_dataloader)"},
     )
 )

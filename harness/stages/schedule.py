@@ -11,7 +11,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
-from harness.claims import ALL, MRPC_SHAPE, OF_SST2, ONE_PROCESS, PREPARING, Claim, as_documented, by_corpus
+from harness.claims import ALL, MRPC_SHAPE, OF_SST2, ONE_PROCESS, PREPARING, Citation, Claim, as_documented, by_corpus
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
@@ -77,7 +77,18 @@ def rehearsed_lrs(run: Run) -> list[float]:
         "The number of training steps is the number of epochs times the length of the training dataloader.",
         ALL,
         PREPARING,
-        words="num_training_steps = num_epochs * len(train_dataloader)",
+        words="num_epochs = 3 num_training_steps = num_epochs * len(train_dataloader)",
+        besides=(
+            Citation("001", PREPARING, "即训练次数 … *batch数量"),
+            Citation(
+                "002", PREPARING, "the number of epochs we want to run multiplied by the number of training batches"
+            ),
+            Citation(
+                "003",
+                PREPARING,
+                "de training steps que haremos … n_epochs … es la longitud de nuestro training dataloader",
+            ),
+        ),
     )
 )
 def updates_planned(run: Run) -> Iterator[Finding]:
@@ -152,6 +163,7 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
         PREPARING,
         only=as_documented("schedule"),
         words="指让学习率在num_warmup_steps内线性增加到初始学习率",
+        besides=(Citation("001", PREPARING, "这个参数指定了在训练开始时"),),
     )
 )
 def warms_up_linearly(run: Run) -> Iterator[Finding]:
@@ -197,6 +209,13 @@ def warmed_up_lrs(recipe: Recipe, planned: int) -> list[float]:
         PREPARING,
         only=as_documented("schedule"),
         words={"002": "just a linear decay from the maximum value (5e-5)", "003": "*llinear decay* desde un valor"},
+        besides=(
+            Citation("000", PREPARING, 'get_scheduler( "linear",'),
+            Citation("001", PREPARING, 'get_scheduler( "linear",'),
+            Citation("002", PREPARING, 'get_scheduler( "linear",'),
+            Citation("003", PREPARING, 'get_scheduler( "linear",'),
+            Citation("004", PREPARING, 'get_scheduler( "linear",'),
+        ),
     )
 )
 def decays_linearly(run: Run) -> Iterator[Finding]:

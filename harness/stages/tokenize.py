@@ -14,6 +14,7 @@ from harness.claims import (
     PREPROCESSING,
     VOCABULARY,
     WITH_ACCELERATE,
+    Citation,
     Claim,
     Invariant,
     as_documented,
@@ -104,6 +105,7 @@ DOCUMENTED_PAIR_TOKENS = Claim(
     only=VOCABULARY,
     words='"[CLS]", "this", "is", "the", "first", "sentence", ".", "[SEP]", '
     '"this", "is", "the", "second", "one", ".", "[SEP]",',
+    besides=(Citation("001", PREPROCESSING, 'tokenizer.convert_ids_to_tokens(inputs["input_ids"])'),),
 )
 
 
@@ -221,6 +223,7 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
         ("001",),
         PREPROCESSING,
         words="其值是对应值的列表",
+        besides=(Citation("001", PREPROCESSING, "tokenized_dataset = tokenizer( … 对内存要求高"),),
         derived="that the column is given as a list, which later versions of datasets ask for",
     )
 )
@@ -239,6 +242,31 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         )
 
 
+TOKENIZER_KEYS = Claim(
+    "tokenizer-keys",
+    "The keys of what the tokenizer returns are input_ids, attention_mask and token_type_ids.",
+    ("001",),
+    PREPROCESSING,
+    expected={"input_ids", "attention_mask", "token_type_ids"},
+    words="键是input_ids, attention_mask, token_type_ids",
+)
+
+
+@STAGE.check(TOKENIZER_KEYS)
+def tokenizers_keys(run: Run) -> Iterator[Finding]:
+    """The tokenizer returns the documented keys and no others."""
+    # Of the documents' three, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
+    expected = TOKENIZER_KEYS.expected & set(run.tokenizer.model_input_names)
+    observed = set(run.tokenizer(FIRST, SECOND))
+    if observed != expected:
+        yield Finding(
+            expected=f"{sorted(expected)}",
+            observed=f"{sorted(observed)}",
+            where="tokenizer(first, second)",
+            hint="Each key becomes a column: look at return_… arguments and at wrappers of the tokenizer.",
+        )
+
+
 @STAGE.check(
     Claim(
         "map-keeps-dataset",
@@ -247,6 +275,7 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         PREPROCESSING,
         words="raw_datasets.map(tokenize_function, batched=True) … features: ['attention_mask', 'idx', 'input_ids', "
         "'label', 'sentence1', 'sentence2', 'token_type_ids'], num_rows: 3668",
+        besides=(Citation("001", PREPROCESSING, "可以使用Dataset.map()方法 … 对每个集合添加新的字段"),),
     )
 )
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
@@ -329,6 +358,13 @@ FIRST_EIGHT_LENGTHS = Claim(
     expected=[50, 59, 47, 67, 59, 50, 62, 32],
     only=MRPC_ONLY | VOCABULARY,
     words="[50, 59, 47, 67, 59, 50, 62, 32]",
+    besides=(
+        Citation(
+            "001",
+            DYNAMIC_PADDING,
+            '["train"][:8] … 取训练集的前8条 … 输出对应input_ids的长度 … [len(x) for x in samples["input_ids"]]',
+        ),
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from harness.claims import (
     TRAINER_EVALUATION,
     TRAINING_LOOP,
     WITH_TRAINER,
+    Citation,
     Claim,
     as_documented,
 )
@@ -59,8 +61,10 @@ def train(run: Run) -> None:
 
     with run.progress_bar, traced(run) as run.training:
         resumed = None if run.keeper is None else run.keeper.go_on(run)
+        began = time.perf_counter()
         with ended_where_not_finite(run):
             loop(run, after_epoch=after_epoch, resumed=resumed)
+        run.training_seconds = time.perf_counter() - began
 
     if run.recipe.loop == "trainer":
         run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
@@ -203,6 +207,7 @@ def rows_repeated(run: Run, split: str) -> int:
         ALL,
         TRAINING_LOOP,
         words="model.train()",
+        besides=(Citation("001", TRAINING_LOOP, "转入训练模式"),),
     )
 )
 def trains_in_train_mode(run: Run) -> Iterator[Finding]:
@@ -224,7 +229,9 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
-        words="for batch in train_dataloader: … loss.backward() … optimizer.step()",
+        words="for epoch in range(num_epochs): for batch in train_dataloader: … outputs = model(**batch) "
+        "loss = outputs.loss loss.backward() … optimizer.step()",
+        besides=(Citation("001", TRAINING_LOOP, "计算梯度 … 优化器进行更新"),),
         derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -249,6 +256,12 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         TRAINING_LOOP,
         only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
         words="progress_bar = tqdm(range(num_training_steps)) … progress_bar.update(1)",
+        besides=(
+            Citation("000", TRAINING_LOOP, "加了一个进度条来显示当前的训练进度"),
+            Citation("001", TRAINING_LOOP, "使用tqdm库 … 进度条更新"),
+            Citation("002", TRAINING_LOOP, "we add a progress bar over our number of training steps"),
+            Citation("003", TRAINING_LOOP, "una barra de progreso de tqdm"),
+        ),
         derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
     ),
     fallback_invariant=RECIPE_RESPECTED,
@@ -273,6 +286,7 @@ def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="optimizer.step() … lr_scheduler.step()",
+        besides=(Citation("001", TRAINING_LOOP, "更新学习率"),),
     )
 )
 def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
@@ -298,6 +312,10 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="optimizer.zero_grad()",
+        besides=(
+            Citation("001", TRAINING_LOOP, "清除梯度"),
+            Citation("003", TRAINING_LOOP, "No olvidar resetear los gradientes"),
+        ),
     )
 )
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
@@ -319,6 +337,7 @@ def gradients_are_reset(run: Run) -> Iterator[Finding]:
         ALL,
         TRAINING_LOOP,
         words="batch = {k: v.to(device) for k, v in batch.items()}",
+        besides=(Citation("001", TRAINING_LOOP, "将数据转入gpu"),),
     )
 )
 def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
@@ -447,6 +466,45 @@ def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
             observed=f"after updates {observed}",
             where="trainer.state.log_history",
             hint='Give TrainingArguments eval_strategy="epoch", and Trainer compute_metrics.',
+        )
+
+
+MINUTES = 15
+"""Where minutes end and hours begin, for a whole training: between the documents' "a couple" of these and "several" of
+those."""
+
+ENOUGH_UPDATES = 10
+"""From so many on the time of an update is told."""
+
+HOURS_OR_MINUTES = Claim(
+    "hours-and-minutes",
+    "On a CPU the training takes hours, on a GPU minutes.",
+    ("002",),
+    TRAINING_LOOP,
+    expected={"cpu": "hours", "cuda": "minutes"},
+    kind="ball park",
+    only=as_documented("dataset", "pretrained", "batch_size", "epochs", "processes"),
+    words="on a CPU, training might take several hours instead of a couple of minutes",
+    derived="the border, 15 minutes; where a run stops early, what all updates would take",
+)
+
+
+@STAGE.check(HOURS_OR_MINUTES, severity="warning")  # a faster machine is no mistake
+def takes_hours_or_minutes(run: Run) -> Iterator[Finding]:
+    """On a GPU the whole training takes less than 15 minutes, on a CPU more, by the time of its updates."""
+    device, made = run.device.type, len(run.training.updates) - run.gone_on_after
+    if device not in HOURS_OR_MINUTES.expected:
+        raise NotApplicable(f"trains on {device}, of which the documents say nothing")
+    if made < ENOUGH_UPDATES:
+        raise NotApplicable(f"fewer than {ENOUGH_UPDATES} updates")
+    minutes = run.training_seconds / made * run.num_training_steps / 60
+    expected = HOURS_OR_MINUTES.expected[device]
+    if (minutes > MINUTES) != (expected == "hours"):
+        yield Finding(
+            expected=f"{expected} on {device}: {'more' if expected == 'hours' else 'less'} than {MINUTES} minutes",
+            observed=f"{minutes:.1f} minutes for {run.num_training_steps} updates",
+            where=f"the time of {made} updates",
+            hint="Is it the documented model, on the device that you think? Another load on the machine slows it too.",
         )
 
 

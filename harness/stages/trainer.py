@@ -13,15 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset, DatasetDict
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
 from harness.claims import PREPARING, TRAINER_API, TRAINER_EVALUATION, WITH_TRAINER, Citation, Claim, Invariant
-from harness.compat import evaluation_strategy, processing_class, without_colours
+from harness.compat import adamw_classes, evaluation_strategy, processing_class, without_colours
 from harness.findings import Finding, NotApplicable
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.stages.model import head_and_backbone, not_from_checkpoint
+from harness.stages.model import checkpoint_tensors, head_and_backbone, not_from_checkpoint
 from harness.stages.replays.twins import copied
 from harness.stages.trace import row_key, rows_of
 from harness.torch_objects import checksum
@@ -170,6 +171,7 @@ def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
             "003": "cosas que *Trainer*",
             "004": "some things that the Trainer did for us automatically",
         },
+        besides=(Citation("004", PREPARING, "Trainer가 알아서 해주던 과정"),),
     )
 )
 def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
@@ -299,6 +301,42 @@ def keeps_checkpoints(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
+    Claim(
+        "trainer-final-model",
+        "The folder that TrainingArguments is given gets the trained model, as the last update leaves it.",
+        ("001",),
+        TRAINER_API,
+        words="用于保存训练后的模型",
+        only=WITH_TRAINER,
+        derived="that the last update may be no multiple of save_steps, as 1377 is none of 500",
+    ),
+    severity="warning",  # a run of the harness keeps its model itself
+)
+def keeps_the_trained_model(run: Run) -> Iterator[Finding]:
+    """After four updates, saved every three, a checkpoint in Trainer's folder has the weights of the fourth.
+
+    Trainer saves after the last update from transformers 4.42.0 on (huggingface/transformers#30160); until 4.41.2 the
+    folder had the multiples of save_steps alone: of the documented training update 1000, and not 1377.
+    """
+    with short_trainer(run, save_strategy=run.first_trainer.args.save_strategy, save_steps=SHORT - 1) as trainer:
+        trainer.train()
+        folders = sorted(path for path in Path(trainer.args.output_dir).glob("checkpoint-*"))
+        trained = {name: weights.detach().cpu() for name, weights in trainer.model.named_parameters()}
+        kept = [folder.name for folder in folders if _has(trained, checkpoint_tensors(str(folder)))]
+    if not kept:
+        yield Finding(
+            expected=f"the weights after update {SHORT} in a checkpoint",
+            observed=f"{', '.join(folder.name for folder in folders) or 'no checkpoint'}, with other weights",
+            where=f"Trainer(...).train() with save_steps={SHORT - 1}",
+            hint="Call trainer.save_model() after trainer.train().",
+        )
+
+
+def _has(weights: dict[str, torch.Tensor], stored: dict[str, torch.Tensor]) -> bool:
+    return all(name in stored and torch.equal(stored[name], values) for name, values in weights.items())
+
+
+@STAGE.check(
     Invariant("trainer-resumes", "A training that is resumed from a checkpoint goes on as if it had not stopped."),
     severity="warning",  # the documented training is not resumed
 )
@@ -358,6 +396,87 @@ def evaluates_every_eval_steps(run: Run) -> Iterator[Finding]:
 
 @STAGE.check(
     Claim(
+        "trainer-no-evaluation",
+        "Trainer tells nothing of how good the model is, because nobody told it to evaluate.",
+        ("001",),
+        TRAINER_API,
+        words="但不会告诉模型的质量如何 … 我们没有告诉他进行评估",
+        only=WITH_TRAINER,
+    )
+)
+def evaluates_only_where_asked(run: Run) -> Iterator[Finding]:
+    """With the default arguments Trainer evaluates at no time, though it is given a validation set."""
+    args = run.first_trainer.args
+    name = next(iter(evaluation_strategy("no")))
+    strategy = getattr(getattr(args, name), "value", getattr(args, name))
+    with short_trainer(run, **evaluation_strategy(strategy)) as trainer:
+        trainer.train()
+    observed = [entry["step"] for entry in trainer.state.log_history if "eval_loss" in entry]
+    if strategy != "no" or observed:
+        yield Finding(
+            expected=f'{name} "no", and no evaluation',
+            observed=f'"{strategy}", evaluations after {", ".join(map(str, observed)) or "none"} of {SHORT} updates',
+            where="TrainingArguments(folder)",
+            hint="Trainer evaluates by default now, or was told to: an evaluation costs time.",
+        )
+
+
+STRATEGIES = Claim(
+    "trainer-strategies",
+    'The evaluation strategies are "steps" and "epoch"; the document\'s "step" is refused.',
+    ("001",),
+    TRAINER_API,
+    expected={"steps": True, "epoch": True, "step": False},
+    words="设置为“ step ” … 或“ epoch ”",
+    only=WITH_TRAINER,
+    derived='"steps", which is the library\'s own name, and that "step" is none',
+)
+
+
+@STAGE.check(STRATEGIES)
+def takes_steps_and_epoch_for_strategies(run: Run) -> Iterator[Finding]:
+    """TrainingArguments takes the evaluation strategies "steps" and "epoch", and refuses "step"."""
+    for strategy, expected in STRATEGIES.expected.items():
+        try:
+            type(run.first_trainer.args)(run.scratch.name, **evaluation_strategy(strategy))
+        except ValueError:
+            taken = False
+        else:
+            taken = True
+        if taken != expected:
+            yield Finding(
+                expected=f'"{strategy}" {"taken" if expected else "refused"}',
+                observed="taken" if taken else "refused",
+                where="TrainingArguments",
+                hint="Look at the names in transformers.trainer_utils.IntervalStrategy.",
+            )
+
+
+@STAGE.check(
+    Claim(
+        "trainer-optimizer",
+        "Trainer's optimizer is AdamW by default.",
+        ("001", "002"),
+        PREPARING,
+        words={"001": "Trainer默认的优化器是AdamW", "002": "The optimizer used by the Trainer is AdamW"},
+        only=WITH_TRAINER,
+    )
+)
+def optimizes_with_adamw(run: Run) -> Iterator[Finding]:
+    """A Trainer with the default arguments makes an AdamW."""
+    with short_trainer(run, optim=run.first_trainer.args.optim) as trainer:
+        optimizer = trainer.create_optimizer()
+    if not isinstance(optimizer, adamw_classes()):
+        yield Finding(
+            expected="AdamW",
+            observed=f"{type(optimizer).__module__}.{type(optimizer).__qualname__}",
+            where="Trainer(...).create_optimizer()",
+            hint='Give TrainingArguments optim="adamw_torch".',
+        )
+
+
+@STAGE.check(
+    Claim(
         "trainer-predict-times",
         "Without compute_metrics the metrics of predict() are the loss and some times: how long it took, and how fast.",
         ("001",),
@@ -402,6 +521,13 @@ def predict_tells_loss_and_times(run: Run) -> Iterator[Finding]:
         ("001",),
         TRAINER_EVALUATION,
         words="必须接收一个 EvalPrediction 对象 … 字符串映射到浮点数的字典",
+        besides=(
+            Citation(
+                "001",
+                TRAINER_EVALUATION,
+                "def compute_metrics( … labels = eval_preds … np.argmax(logits … return metric.compute(",
+            ),
+        ),
         only=WITH_TRAINER,
     )
 )
@@ -456,6 +582,7 @@ def _about_metrics(expected: str, observed: str) -> Finding:
         ("001",),
         TRAINER_EVALUATION,
         words="否则将会在旧的已训练过的模型上继续训练",
+        besides=(Citation("001", TRAINER_EVALUATION, "注意采用新的TrainingArguments"),),
         only=WITH_TRAINER,
     )
 )

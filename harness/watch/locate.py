@@ -110,7 +110,8 @@ class Locator:
     def _others(self) -> tuple[str, ...]:
         for library in LIBRARIES:
             module = sys.modules.get(library)  # it may have been imported since
-            if module is not None and module.__file__:
+            # A script may have a file of that name beside it (evaluate.py, datasets.py), whose folder is the user's.
+            if module is not None and module.__file__ and hasattr(module, "__path__"):
                 self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
         return tuple(self._not_the_users)
 

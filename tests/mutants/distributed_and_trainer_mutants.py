@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -608,6 +609,78 @@ def saves_nothing(run: Run) -> None:
     first_trainer(run, arguments={"save_strategy": "no"})
 
 
+mutant("trainer::keeps-the-trained-model", clean=_states_the_defaults, **TRAINER)(saves_nothing)
+
+
+class _SavesWhatItLoaded(Trainer):
+    """Each checkpoint has the weights with which the training began."""
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        self.began = copy.deepcopy(self.model.state_dict())
+        return super().train(*args, **kwargs)
+
+    def save_model(self, output_dir: str | None = None, **kwargs: Any) -> None:
+        trained = copy.deepcopy(self.model.state_dict())
+        self.model.load_state_dict(self.began)
+        super().save_model(output_dir, **kwargs)
+        self.model.load_state_dict(trained)
+
+
+@mutant("trainer::keeps-the-trained-model", **_OF_A_SUBCLASS)
+def saves_what_it_loaded(run: Run) -> None:
+    first_trainer_is(_SavesWhatItLoaded, run)
+
+
+@mutant("trainer::evaluates-only-where-asked", clean=_states_the_defaults, **TRAINER)
+def evaluates_each_epoch(run: Run) -> None:
+    first_trainer(run, arguments=evaluation_strategy("epoch"))
+
+
+class _EvaluatesUnasked(Trainer):
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().train(*args, **kwargs)
+        self.evaluate()
+        return output
+
+
+@mutant("trainer::evaluates-only-where-asked", **_OF_A_SUBCLASS)
+def evaluates_unasked(run: Run) -> None:
+    first_trainer_is(_EvaluatesUnasked, run)
+
+
+class _TakesStep(TrainingArguments):
+    """Has another name for "steps"."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        name = next(iter(evaluation_strategy("no")))
+        super().__init__(*args, **kwargs | ({name: "steps"} if kwargs.get(name) == "step" else {}))
+
+
+class _AreCalledOtherwise(TrainingArguments):
+    """A subclass that does what TrainingArguments does."""
+
+
+def _with_arguments_of(kind: type[TrainingArguments], run: Run) -> None:
+    trainer.trainer(run)
+    run.first_trainer.args = kind(run.scratch.name)
+
+
+@mutant(
+    "trainer::takes-steps-and-epoch-for-strategies", clean=partial(_with_arguments_of, _AreCalledOtherwise), **TRAINER
+)
+def takes_step(run: Run) -> None:
+    _with_arguments_of(_TakesStep, run)
+
+
+def _states_adamw(run: Run) -> None:
+    first_trainer(run, arguments={"optim": "adamw_torch"})
+
+
+@mutant("trainer::optimizes-with-adamw", clean=_states_adamw, **TRAINER)
+def optimizes_with_sgd(run: Run) -> None:
+    first_trainer(run, arguments={"optim": "sgd"})
+
+
 class _SavesTheModelAlone(Trainer):
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         self.save_model(f"{self.args.output_dir}/checkpoint-{self.state.global_step}")
@@ -795,6 +868,14 @@ def predicts_without_metrics(run: Run) -> None:
     computes, run.trainer.compute_metrics = run.trainer.compute_metrics, None
     evaluate.predict(run)
     run.trainer.compute_metrics = computes
+
+
+@mutant("evaluate::predict-gives-three-fields", clean=_predicts_again, **TRAINER)
+def gives_a_list(run: Run) -> None:
+    evaluate.predict(run)
+    run.predictions = namedtuple("Output", ("predictions", "metrics", "label_ids"))(  # type: ignore[assignment]
+        run.predictions.predictions, run.predictions.metrics, run.predictions.label_ids
+    )
 
 
 @mutant("evaluate::predictions-are-logits", clean=_predicts_again, **TRAINER)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from harness.examples import train
 from harness.stages import launch
@@ -50,6 +52,29 @@ def goes_through_all_rows_in_each_process(run: Run) -> None:
 @mutant("launch::accelerate-launch-trains", **STARTED)
 def defines_main_and_never_calls_it(run: Run) -> None:
     _starts_edited(run, "accelerate launch", '\n\nif __name__ == "__main__":\n    main()\n', "\n")
+
+
+@mutant("launch::accelerate-launch-distributes", **STARTED)
+def starts_one_process(run: Run) -> None:
+    """As --cpu does, without a word."""
+    with patch.dict(launch.STARTERS, {"accelerate launch, two processes": launch.STARTERS["accelerate launch"]}):
+        launch.launch(run, starters=("accelerate launch, two processes",), configured=False)
+
+
+def _on_colab(run: Run) -> None:
+    """The documents' cell, where Accelerate sees what Colab looks like."""
+    colab = """
+import sys, types
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: "google.colab")
+"""
+    printed = launch.Starter(lambda script, data: [sys.executable, "-c", colab + launch.as_printed(script, data)])
+    with patch.dict(launch.STARTERS, {"notebook_launcher, as printed": printed}):
+        launch.launch(run, starters=("notebook_launcher, as printed",), configured=False)
+
+
+@mutant("launch::notebook-launcher-trains-as-printed", **{**STARTED, "clean": _on_colab})
+def is_started_anywhere_else(run: Run) -> None:
+    launch.launch(run, starters=("notebook_launcher, as printed",), configured=False)
 
 
 @mutant("launch::notebook-launcher-trains", **STARTED)

@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 from transformers import (
     AutoModelForSequenceClassification,
     BertForSequenceClassification,
+    BertModel,
     DataCollatorWithPadding,
     get_scheduler,
 )
@@ -34,8 +35,9 @@ from harness.recipe import MINILM, RECIPES, Recipe
 from harness.sources import builtin, find_checkpoint
 from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
-from harness.stages.measures import memory
+from harness.stages.measures import losses, memory
 from harness.stages.measures.results import Costs
+from harness.stages.replays.twins import reseed_before_each_forward
 from harness.stages.trace import Trace
 
 Change = Callable[[Recipe], Recipe]
@@ -317,6 +319,19 @@ def returns_tensors(run: Run) -> None:
     run.tokenizer = _Tensors(run.tokenizer)
 
 
+class _TellsMore(_WithoutSegments):
+    """A tokenizer that returns one key more."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.tokenizer(*args, **kwargs, return_special_tokens_mask=True)
+
+
+@mutant("tokenize::tokenizers-keys", clean=_gives_both_as_named_arguments)
+def returns_another_key(run: Run) -> None:
+    tokenize.tokenize(run)
+    run.tokenizer = _TellsMore(run.tokenizer)
+
+
 @mutant("tokenize::map-keeps-dataset", clean=_maps_in_small_batches)
 def drops_the_raw_columns(run: Run) -> None:
     tokenize_with(
@@ -445,15 +460,24 @@ def collator_drops_segments(run: Run) -> None:
     loaders(run, train={"collate_fn": collate})
 
 
-@mutant("batches::batch-shapes", clean=_with_a_sampler)
-def batches_of_16(run: Run) -> None:
-    loaders(run, train={"batch_size": 16})
-
-
 def _pads_to_a_multiple(run: Run) -> None:
     """A little further than the longest row: another shape, the same rows."""
     collator = DataCollatorWithPadding(run.tokenizer, pad_to_multiple_of=8)
     loaders(run, train={"collate_fn": collator}, evaluation={"collate_fn": collator})
+
+
+@mutant("batches::strings-make-no-tensors", clean=_pads_to_a_multiple)
+def collator_drops_text(run: Run) -> None:
+    batches.batches(run)
+    collate = run.data_collator
+    run.data_collator = lambda rows: collate(
+        [{name: value for name, value in row.items() if not isinstance(value, str)} for row in rows]
+    )
+
+
+@mutant("batches::batch-shapes", clean=_with_a_sampler)
+def batches_of_16(run: Run) -> None:
+    loaders(run, train={"batch_size": 16})
 
 
 @mutant("batches::padding-is-marked")
@@ -618,6 +642,35 @@ def backbone_only(run: Run) -> None:
     _on_the_device(run, Headless.from_pretrained(run.checkpoint, num_labels=2))
 
 
+def _loads(run: Run, kind: type[BertForSequenceClassification]) -> None:
+    """The documented step with a model of a class of its own."""
+    model.model(run)
+    _on_the_device(run, kind.from_pretrained(run.checkpoint, num_labels=2))
+
+
+class _IsABert(BertForSequenceClassification):
+    """A subclass that does what BERT does."""
+
+
+@mutant("model::takes-every-column", clean=functools.partial(_loads, kind=_IsABert))
+def takes_anything(run: Run) -> None:
+    class Takes(BertForSequenceClassification):
+        def forward(self, input_ids: Any = None, labels: Any = None, **others: Any) -> Any:
+            return super().forward(input_ids, labels=labels)
+
+    _loads(run, Takes)
+
+
+@mutant("model::gradients-add-up", clean=functools.partial(_loads, kind=_IsABert))
+def forgets_gradients_in_each_forward(run: Run) -> None:
+    class Forgets(BertForSequenceClassification):
+        def forward(self, *args: Any, **batch: Any) -> Any:
+            self.zero_grad()
+            return super().forward(*args, **batch)
+
+    _loads(run, Forgets)
+
+
 @mutant("model::loss-is-cross-entropy")
 def softmax_before_the_loss(run: Run) -> None:
     model.model(run)
@@ -714,6 +767,20 @@ def plain_adam(run: Run) -> None:
 @mutant("optimizer::learning-rate", clean=_two_groups_of_defaults)
 def default_learning_rate(run: Run) -> None:
     run.optimizer = AdamW(run.model.parameters())
+
+
+class _OfOneRate(AdamW):
+    """Whatever rate is set, it is 1e-3."""
+
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            group["lr"] = 1e-3
+        return super().step(closure)
+
+
+@mutant("optimizer::the-printed-summary-is-another-training", clean=_two_groups_of_defaults)
+def updates_at_one_rate(run: Run) -> None:
+    run.optimizer = _OfOneRate(run.model.parameters(), lr=run.recipe.lr)
 
 
 @mutant("optimizer::other-values-are-defaults", clean=_two_groups_of_defaults)
@@ -843,6 +910,54 @@ def switches_gradients_on_again(run: Run) -> None:
     run.costs.kept["no_grad"] = memory.kept(run.model, model.example_batch(run), torch.no_grad())
 
 
+_ALL_MODELS, _VARIES = "costs::models-with-a-head-return-the-loss", "costs::head-order-and-dropout-vary"
+
+
+@mutant(_ALL_MODELS, clean=_costs)
+def one_head_forgets_the_loss(run: Run) -> None:
+    forward = BertForSequenceClassification.forward
+
+    def forgets(self: Any, labels: Any = None, **batch: Any) -> Any:
+        return forward(self, **batch)
+
+    _costs(run)
+    with unittest.mock.patch.object(BertForSequenceClassification, "forward", forgets):
+        run.costs.returned = losses.returned()
+
+
+@mutant(_ALL_MODELS, clean=_costs)
+def a_backbone_invents_a_loss(run: Run) -> None:
+    forward = BertModel.forward
+
+    def invents(self: Any, labels: Any = None, **batch: Any) -> Any:
+        outputs = forward(self, **batch)
+        outputs.loss = torch.tensor(0.7)
+        return outputs
+
+    _costs(run)
+    with unittest.mock.patch.object(BertModel, "forward", invents):
+        run.costs.returned = losses.returned()
+
+
+def _varied_with(run: Run, name: str, replacement: Any) -> None:
+    _costs(run)
+    with unittest.mock.patch.object(losses, name, replacement):
+        run.costs.varied = losses.varied(run)
+
+
+@mutant(_VARIES, clean=_costs)
+def keeps_one_head(run: Run) -> None:
+    _varied_with(run, "new_head", lambda *_: None)
+
+
+@mutant(_VARIES, clean=_costs)
+def seeds_nothing(run: Run) -> None:
+    _varied_with(run, "reseed_before_each_forward", lambda model, _: reseed_before_each_forward(model, next(_numbers)))
+
+
+_numbers = itertools.count()
+
+
 class _Counts(torch.nn.Module):
     """Embeddings that do something else in every call."""
 
@@ -922,6 +1037,37 @@ def _evaluates_between(run: Run) -> None:
         run.model.train()
 
     documented_loop(run, epoch_begins=evaluate_and_back)
+
+
+def _called_bert_base(recipe: Recipe) -> Recipe:
+    """The small checkpoint and corpus passed off as the documents' own; which has few rows."""
+    return Recipe(data=recipe.data)
+
+
+def _took(run: Run, seconds: float) -> None:
+    """The documented step, whose updates took so long."""
+    train.train(run)
+    run.training_seconds = seconds * len(run.training.updates)
+
+
+_HOURS = "train::takes-hours-or-minutes"
+_BERT_BASE = {"recipe": _called_bert_base, "clean_recipe": _called_bert_base}
+
+
+@mutant(_HOURS, clean=functools.partial(_took, seconds=90.0), **_BERT_BASE)
+def trains_a_toy(run: Run) -> None:
+    train.train(run)
+
+
+def _reports_a_gpu(run: Run, seconds: float) -> None:
+    _took(run, seconds)
+    run.device = torch.device("cuda")
+
+
+@mutant(_HOURS, clean=functools.partial(_reports_a_gpu, seconds=0.1), **_BERT_BASE)
+def trains_beside_the_gpu(run: Run) -> None:
+    """Batches and model are on the CPU all the time."""
+    _reports_a_gpu(run, 90.0)
 
 
 @mutant("train::trains-in-train-mode", clean=looped(_evaluates_between))

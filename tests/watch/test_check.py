@@ -502,3 +502,14 @@ def test_a_schedule_that_is_never_stepped_shows_in_a_loop_over_hand_made_batches
     check, old: str, new: str, checks: list[str]
 ) -> None:
     assert check(BY_HAND.replace(old, new) if old else BY_HAND, "--json", "found.json").checks == checks
+
+
+def test_a_file_beside_the_script_may_be_called_as_a_library(check, tmp_path: Path) -> None:
+    """Its lines are the user's, and so are those of the others in its folder."""
+    (tmp_path / "evaluate.py").write_text("def accuracy(): ...\n")
+    (tmp_path / "loop.py").write_text("def update(optimizer):\n    optimizer.step()\n")
+    bad = (Path(__file__).parents[1] / "checks/gradients/not-cleared/bad.py").read_text()
+    forget = "import sys\nsys.modules.pop('evaluate', None)\nimport evaluate\nfrom loop import update\n"
+    checked = check(forget + bad.replace("optimizer.step()", "update(optimizer)"))
+    (finding,) = checked.found["findings"]
+    assert finding["where"] == "loop.py:2"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+Returns = Literal["a loss", "nothing", "an error", "no finite number"]
 
 
 @dataclass
@@ -17,5 +20,9 @@ class Costs:
     """The bytes that a forward pass keeps for a backward pass: "with gradients" and "no_grad"."""
     graphs: dict[str, list[int]] = field(default_factory=dict)
     """How many graphs were compiled after each batch: "one width" and "own widths"."""
+    returned: dict[tuple[str, str], Returns] = field(default_factory=dict)
+    """What small models return that are given labels, by architecture and task."""
+    varied: dict[str, float] = field(default_factory=dict)
+    """How far short trainings are apart that differ in one seed, of "nothing", "head", "order" or "dropout"."""
     missing: dict[str, str] = field(default_factory=dict)
     """Why something was not measured, by the field."""

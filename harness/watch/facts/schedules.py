@@ -19,6 +19,9 @@ from harness.watch.locate import from_signal_handler
 MOST_STEPS = 100_000
 """Largest number of steps of a schedule that are computed one after another. A guess: no fine-tuning is longer."""
 
+LATER = (1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 6, 8)
+"""Times its end at which a schedule that is over must be as it was: a cosine of any period is elsewhere at some."""
+
 SETTLED_BELOW = 0.1
 """Largest share of its peak at which a schedule that stays as it is counts as over. By reasoning: cosines with a
 minimum end at a tenth, and what stays higher is a constant rate after some first steps."""
@@ -97,6 +100,8 @@ def _end(rate: Callable[[int], float]) -> int | None:
         low, high = (low, middle) if settled(middle) else (middle, high)
     tail = [rate(step) for step in range(max(0, high - 6), high + 1)]
     peak = max(rate(round(high * part / 50)) for part in range(51))
+    if any(rate(round(high * times)) != rate(high) for times in LATER):
+        return None  # it rises again: what is cut off at 0 on its way down may come back
     falls = all(one > other for one, other in itertools.pairwise(tail))
     return high if falls and tail[-1] <= SETTLED_BELOW * peak else None
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch.utils.data import RandomSampler, SequentialSampler
 
@@ -44,11 +45,13 @@ class EvaluationIncomplete(Check):
         super().__init__(monitor)
         self.passes = monitor.fact(Passes)
         self.scored = monitor.fact(ScoredPasses)
+        self.updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
 
     def on_pass_ends(self, event: PassEnds) -> None:
+        self.updates_at_end[event.of] = self.monitor.updates_made
         self._look_at_used()
         if not event.of.exhausted and not event.of.trains and event.of.forwards:
             self._look_at(event.of)
@@ -67,7 +70,9 @@ class EvaluationIncomplete(Check):
         self.looked |= of.exhausted
         batches, sampler = batch_sampler(of.loader), row_sampler(of.loader)
         size = length(sampler) or length(of.dataset)
-        dropped = size % batches.batch_size if size and getattr(batches, "drop_last", False) else 0
+        # One batch now and then, with updates in between, is an estimate, whatever the loader leaves out.
+        whole = of.updates_before == self.updates_at_end.get(of, self.monitor.updates_made)
+        dropped = size % batches.batch_size if whole and size and getattr(batches, "drop_last", False) else 0
         if dropped:
             self._incomplete(
                 of,
