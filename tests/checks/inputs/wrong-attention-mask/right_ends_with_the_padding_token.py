@@ -10,7 +10,9 @@ def batch_of(texts, side):
     for row, text in enumerate(texts):
         at = slice(0, len(text)) if side == "right" else slice(longest - len(text), longest)
         ids[row, at], mask[row, at] = torch.tensor(text), 1
-    return {"input_ids": ids, "attention_mask": mask, "labels": ids.masked_fill(mask == 0, -100)}
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    labels = ids.masked_fill(mask == 0, -100)
+    return {"input_ids": ids, "attention_mask": mask, "position_ids": positions, "labels": labels}
 
 
 torch.manual_seed(0)
