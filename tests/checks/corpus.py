@@ -1,7 +1,8 @@
 """The corpus of ``harness check``: a folder for each check, with its examples and edits of training scripts.
 
 ``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``right_….py`` are further right
-scripts, in which nothing may be found; ``corpus.toml`` lists edits of the scripts in ``scripts/``:
+scripts, in which nothing may be found, and whose first line may say what they need (``# needs peft>=0.10``);
+``corpus.toml`` lists edits of the scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
   met), ``on`` (requirements of which one must be met for it to be one);
@@ -80,7 +81,9 @@ def cases_of(folder: Path) -> Iterator[Case]:
         if file.exists():
             yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example, **own[kind])
     for file in sorted(folder.glob("right_*.py")):
-        yield Case("good", file.name, file.name, check, file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        needs = re.match(r"# needs (\S+)\n", text)
+        yield Case("good", file.name, file.name, check, text, on=(needs[1],) if needs else ())
     for kind, entries in table.items():
         for entry in entries:
             about: dict[str, Any] = {

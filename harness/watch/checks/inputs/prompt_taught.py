@@ -47,6 +47,8 @@ class PromptTaught(Check):
         self.given = monitor.fact(LabelsGiven)
         self._asked: str | None = None
         self.rows = self.whole = self.prompts = 0
+        self.mixed = 0
+        """Rows that are taught whole in batches in which the prompt of others is left out."""
         self.where: str | None = None
 
     def on_trainer_made(self, event: TrainerMade) -> None:
@@ -60,18 +62,21 @@ class PromptTaught(Check):
             first_taught = (each.counted.long().cumsum(1) == 0) & untaught
             prompts = first_taught.sum(1) > MIN_PROMPT  # the first token is the target of no place
             taught = each.counted.any(1)
+            whole, prompts = taught & (untaught.sum(1) <= 1), taught & prompts
             self.rows += int(taught.sum())
-            self.whole += int((taught & (untaught.sum(1) <= 1)).sum())
-            self.prompts += int((taught & prompts).sum())
+            self.whole += int(whole.sum())
+            self.prompts += int(prompts.sum())
+            if bool(whole.any()) and bool(prompts.any()):  # another phase of a script may have another loss
+                self.mixed += int(whole.sum())
             self.where = self.where or each.forward.where
 
     def on_end(self, event: End) -> None:
         self.looked = self.rows >= MIN_ROWS and (self.prompts > 0 or self._asked is not None)
-        unlike = self.prompts >= MIN_SHARE * self.rows or (self._asked is not None and not self.prompts)
-        if self.looked and unlike and self.whole >= MIN_SHARE * self.rows:
+        in_vain = self._asked is not None and not self.prompts and self.whole >= MIN_SHARE * self.rows
+        if self.looked and (in_vain or self.mixed >= MIN_SHARE * self.rows):
             asked = f", as {self._asked}=True asks" if self._asked else ", as in the other rows"
             self.found(
                 expected=f"-100 as the label of the prompt{asked}",
-                observed=f"in {self.whole} of {self.rows} rows that were looked at the prompt carries a loss too",
+                observed=f"in {self.mixed or self.whole} of {self.rows} rows the prompt carries a loss too",
                 where=self.where,
             )

@@ -30,7 +30,8 @@ class ReferenceIsThePolicy(Check):
 
     ## When it is right
     A loss of two classes that is ln 2 in the first updates, or moves at all, is not reported, and nothing is without a
-    forward pass without gradients in each of them.
+    forward pass without gradients in each of them. A model with adapters is compared with itself without them, and is
+    not looked at.
 
     ## References
     - https://huggingface.co/docs/trl/dpo_trainer
@@ -72,6 +73,8 @@ def _is_asked_alike(forward: Forward, trained: list[Forward]) -> bool:
 
 
 def _share(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two models have the same trainable tensors."""
+    """Whether two models have the same trainable tensors, and the first goes through them: an adapter may be off."""
+    if hasattr(one, "peft_config"):
+        return False
     trained = {id(each) for each in other.parameters() if each.requires_grad}
     return bool(trained) and trained <= {id(each) for each in one.parameters()}
