@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.cli import main
+from harness.cli import SPINS, main
 from harness.recipe import Recipe
 from harness.record import RunRecord
 
@@ -200,3 +200,13 @@ def test_interrupt(small: Recipe, tmp_path: Path) -> None:
     assert record.interrupted
     assert 0 < record.updates < 4000
     assert len(record.curves.loss) == len(record.curves.lr) == record.updates
+
+
+def test_threads_spin_briefly_unless_told_otherwise() -> None:
+    """Said before torch is imported, which reads it then."""
+    code = "import os, sys\nfrom harness.cli import main\ntry:\n    main(['claims', '--help'])\nexcept SystemExit:\n"
+    code += "    print('set to', os.environ.get('GOMP_SPINCOUNT'), 'torch' in sys.modules)"
+    bare = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    for more, expected in (({}, SPINS), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")):
+        done = subprocess.run([sys.executable, "-c", code], env=bare | more, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == f"set to {expected} False"

@@ -48,18 +48,22 @@ def main() -> None:
     crashed.
     """
     if "torch" not in sys.modules:
-        sleep_while_waiting()
+        spin_briefly()
 
 
-def sleep_while_waiting() -> None:
-    """Let threads of OpenMP that wait for each other sleep, here and in every process that is started from here.
+SPINS = "10000"
+"""Turns of its loop after which a thread of OpenMP that waits goes to sleep, where the user has said nothing."""
 
-    By default they spin: beside other work, a thread that has a core waits for one that has none, and an update of a
-    small model takes many times as long (docs/decisions.md has the figures). How many threads there are stays as it is,
-    and so does every bit that is computed. What the user has set counts. torch reads it when it is imported.
+
+def spin_briefly() -> None:
+    """Let threads of OpenMP that wait for each other soon go to sleep, here and in every process started from here.
+
+    By default they spin for long: beside other work, a thread that has a core waits for one that has none, and an update
+    of a small model takes many times as long (docs/decisions.md has the figures). How many threads there are stays as it
+    is, and so does every bit that is computed. What the user has set counts. torch reads it when it is imported.
     """
-    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = SPINS
 
 
 for command in (
