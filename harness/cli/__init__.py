@@ -58,9 +58,10 @@ SPINS = "10000"
 def spin_briefly() -> None:
     """Let threads of OpenMP that wait for each other soon go to sleep, here and in every process started from here.
 
-    By default they spin for long: beside other work, a thread that has a core waits for one that has none, and an update
-    of a small model takes many times as long (docs/decisions.md has the figures). How many threads there are stays as it
-    is, and so does every bit that is computed. What the user has set counts. torch reads it when it is imported.
+    By default they spin for long: beside other work, a thread that has a core waits for one that has none, and an
+    update of a small model takes many times as long (docs/decisions.md has the figures). How many threads there are
+    stays as it is, and so does every bit that is computed. What the user has set counts. torch reads it when it is
+    imported.
     """
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
         os.environ["GOMP_SPINCOUNT"] = SPINS
