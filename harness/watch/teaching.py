@@ -17,7 +17,8 @@ import torch
 
 from harness.errors import CannotTry
 from harness.watch.check import Onlooker
-from harness.watch.events import BackwardBegins, Forward, TokenizerMade, TrainerMade
+from harness.watch.events import BackwardBegins, Forward
+from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import LabelsGiven, real_tokens
 from harness.watch.facts.next_tokens import NextTokens
 from harness.watch.instrument import instrumented
@@ -29,9 +30,6 @@ State = Literal["taught", "not taught", "padding"]
 
 ROWS, UPDATES = 4, 2
 """Rows that are shown, and updates after which a script is ended, unless told otherwise."""
-
-ROLES = ("system", "user", "assistant", "tool")
-"""Roles that a chat template is asked for."""
 
 
 @dataclass(frozen=True)
@@ -100,22 +98,9 @@ class _Teaching(Onlooker):
     def __init__(self, monitor: Monitor, report: TaughtReport, rows: int) -> None:
         self.monitor, self._report, self._most = monitor, report, rows
         self._next, self._given = monitor.fact(NextTokens), monitor.fact(LabelsGiven)
-        self._tokenizer: Any = None
-        self._of_trainer = False
-        self._roles: list[tuple[str, list[int]]] = []
+        self._template = monitor.fact(ChatTemplates)
         self._special: Counter[int] = Counter()
         self._special_taught: set[int] = set()
-
-    def on_tokenizer_made(self, event: TokenizerMade) -> None:
-        if not self._of_trainer:
-            self._tokenizer, self._roles = event.tokenizer, []
-
-    def on_trainer_made(self, event: TrainerMade) -> None:
-        """Its own: a library may make another one on the way."""
-        given = getattr(event.trainer, "processing_class", None)
-        given = getattr(given, "tokenizer", given)  # a processor's
-        if given is not None:
-            self._tokenizer, self._of_trainer, self._roles = given, True, []
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         report = self._report
@@ -141,7 +126,7 @@ class _Teaching(Onlooker):
         report.without_label += int((~counted.any(1)).sum())
         lengths = real.sum(1)
         if len(tokens) > 1 and int(lengths.min()) < tokens.shape[1]:
-            ends = tokens[:, -1] == getattr(self._tokenizer, "eos_token_id", None)
+            ends = tokens[:, -1] == getattr(self._template.tokenizer, "eos_token_id", None)
             report.filled += int(((lengths == tokens.shape[1]) & ~ends).sum())
         self._count_special(tokens, counted, real)
         documents = _documents(forward, tokens, real)
@@ -151,7 +136,7 @@ class _Teaching(Onlooker):
                 report.rows.append(Row(self.monitor.update, list(self._spans(*given))))
 
     def _count_special(self, tokens: torch.Tensor, counted: torch.Tensor, real: torch.Tensor) -> None:
-        for token in getattr(self._tokenizer, "all_special_ids", ()):
+        for token in getattr(self._template.tokenizer, "all_special_ids", ()):
             is_it = (tokens == token) & real
             is_it[:, 0] = False  # the first token of a row is never the target of a place
             if is_it.any():
@@ -173,46 +158,19 @@ class _Teaching(Onlooker):
             yield Span(self._decoded(ids), len(ids), state, role, document)
 
     def _decoded(self, ids: Sequence[int]) -> str:
-        if self._tokenizer is None:
+        if self._template.tokenizer is None:
             return " ".join(map(str, ids)) + " "
-        return str(self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self._template.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _roles_of(self, tokens: list[int]) -> list[str | None]:
         """Whose turn each token belongs to, by what the template writes before what somebody says."""
-        if not self._roles and getattr(self._tokenizer, "chat_template", None):
-            self._roles = list(_headers(self._tokenizer)) or [("", [])]
-        found: list[str | None] = [None] * len(tokens)
-        begins = {
-            place: role
-            for role, header in self._roles
-            if header
-            for place in range(len(tokens) - len(header) + 1)
-            if tokens[place : place + len(header)] == header
-        }
-        role = None
+        begins = {place: role for place, role, _ in self._template.turns(tokens)}
+        role: str | None = None
+        found = []
         for place in range(len(tokens)):
             role = begins.get(place, role)
-            found[place] = role
+            found.append(role)
         return found
-
-
-def _headers(tokenizer: Any) -> Iterator[tuple[str, list[int]]]:
-    """What the chat template writes before the words of each role, as tokens; nothing for a role that it refuses."""
-    words = "zqx"
-    for role in ROLES:
-        first = [] if role in ("system", "user") else [{"role": "user", "content": words}]
-        try:
-            before = tokenizer.apply_chat_template(first, tokenize=False) if first else ""
-            text = tokenizer.apply_chat_template([*first, {"role": role, "content": words}], tokenize=False)
-        except Exception:  # noqa: BLE001, S112 - a template says what it wants to in its own way
-            continue
-        header = text[len(before) :].partition(words)[0] if text.startswith(before) else ""
-        ids = tokenizer(header.strip(), add_special_tokens=False)["input_ids"] if header.strip() else []
-        start = tokenizer.bos_token_id
-        ids = ids[1:] if ids[:1] == [start] and len(ids) > 1 else ids
-        unknown = {tokenizer.unk_token_id, tokenizer.pad_token_id}
-        if ids and not unknown.intersection(ids):
-            yield role, ids
 
 
 def _documents(forward: Forward, tokens: torch.Tensor, real: torch.Tensor) -> torch.Tensor:

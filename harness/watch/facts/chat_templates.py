@@ -1,0 +1,71 @@
+"""Chat templates: what the tokenizer's writes before the words of each role, as tokens, and before an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.watch.check import Fact
+from harness.watch.events import TokenizerMade, TrainerMade
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+ROLES = ("system", "user", "assistant", "tool")
+"""Roles that a template is asked for."""
+
+WORDS = "zqx"
+"""What somebody says, where a template is asked."""
+
+
+class ChatTemplates(Fact):
+    """The template of the tokenizer that is trained with: Trainer's own, or the latest."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.tokenizer: Any = None
+        self._of_trainer = False
+        self._headers: list[tuple[str, list[int]]] | None = None
+
+    def on_tokenizer_made(self, event: TokenizerMade) -> None:
+        if not self._of_trainer:
+            self.tokenizer, self._headers = event.tokenizer, None
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        """Its own: a library may make another one on the way."""
+        given = getattr(event.trainer, "processing_class", None)
+        given = getattr(given, "tokenizer", given)  # a processor's
+        if given is not None:
+            self.tokenizer, self._of_trainer, self._headers = given, True, None
+
+    @property
+    def headers(self) -> list[tuple[str, list[int]]]:
+        """(role, tokens) of each role for which the template writes something; empty where there is none."""
+        if self._headers is None:
+            has_one = getattr(self.tokenizer, "chat_template", None)
+            self._headers = list(_headers(self.tokenizer)) if has_one else []
+        return self._headers
+
+    def turns(self, tokens: Sequence[int]) -> list[tuple[int, str, int]]:
+        """(place, role, length) of each header in a row, in their order."""
+        return sorted(
+            (place, role, len(header))
+            for role, header in self.headers
+            for place in range(len(tokens) - len(header) + 1)
+            if list(tokens[place : place + len(header)]) == header
+        )
+
+
+def _headers(tokenizer: Any) -> Iterator[tuple[str, list[int]]]:
+    for role in ROLES:
+        first = [] if role in ("system", "user") else [{"role": "user", "content": WORDS}]
+        try:
+            before = tokenizer.apply_chat_template(first, tokenize=False) if first else ""
+            text = tokenizer.apply_chat_template([*first, {"role": role, "content": WORDS}], tokenize=False)
+        except Exception:  # noqa: BLE001, S112 - a template says what it wants to in its own way
+            continue
+        header = text[len(before) :].partition(WORDS)[0] if text.startswith(before) else ""
+        ids = tokenizer(header.strip(), add_special_tokens=False)["input_ids"] if header.strip() else []
+        ids = ids[1:] if ids[:1] == [tokenizer.bos_token_id] and len(ids) > 1 else ids
+        if ids and not {tokenizer.unk_token_id, tokenizer.pad_token_id}.intersection(ids):
+            yield role, ids

@@ -1,0 +1,33 @@
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch.utils.data import DataLoader
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+torch.manual_seed(0)
+WORDS = "<pad> <s> </s> <|user|> <|assistant|> what is the capital of france spain it paris madrid a zqx".split()
+words = {word: number for number, word in enumerate(WORDS)}
+made = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+tokenizer.chat_template = (
+    "{% for m in messages %}<|{{ m['role'] }}|> {{ m['content'] }} </s> {% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def row(country, city):
+    chat = [{"role": "user", "content": f"what is the capital of {country}"}, {"role": "assistant", "content": city}]
+    text = tokenizer.apply_chat_template(chat, tokenize=False)
+    ids = torch.tensor(tokenizer(text)["input_ids"])
+    return {"input_ids": ids, "labels": ids}
+
+
+rows = [row("france", "paris"), row("spain", "madrid")] * 16
+size = {"vocab_size": len(WORDS), "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2}
+model = GPT2LMHeadModel(GPT2Config(**size))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for batch in DataLoader(rows, batch_size=4, shuffle=True):
+    optimizer.zero_grad()
+    model(**batch).loss.backward()
+    optimizer.step()
