@@ -46,8 +46,8 @@ class GenerationPromptTaught(Check):
         for each in self.given.labelled if self.template.headers else ():
             for row, real in () if each.decoder else zip(each.tokens, each.real, strict=True):
                 tokens = row[real].tolist()
-                if tokens[-1:] == [getattr(self.template.tokenizer, "eos_token_id", None)]:
-                    del tokens[-1:]  # which a trainer has added
+                while tokens[-1:] == [getattr(self.template.tokenizer, "eos_token_id", None)]:
+                    tokens.pop()  # which the tokenizer or a trainer has added
                 turns = self.template.turns(tokens)
                 if turns:
                     self.looked = True
