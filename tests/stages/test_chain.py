@@ -137,6 +137,7 @@ def test_minilm_on_mrpc(mrpc: Path) -> None:
         if check.reason != "one process" and not str(check.reason).startswith("about loop")
     } == {
         "train::epochs-differ-in-order",
+        "train::takes-hours-or-minutes",
         "evaluate::in-the-documented-ball-park",
         "evaluate::trainer-in-the-documented-ball-park",
         "evaluate::beats-the-majority-class",
