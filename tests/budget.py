@@ -31,11 +31,14 @@ LEAST = 10.0
 """Seconds that a kind may grow by in any case: of a small one, a busy machine makes half as much again."""
 
 OWN = pytest.StashKey["Budget"]()
-CPU = "cpu_seconds"
+CPU, NIGHTLY = "cpu_seconds", "nightly"
 
 
 def kind_of(nodeid: str) -> str:
-    """The folder of ``tests`` that a test is in; the file, if that lies in ``tests`` itself."""
+    """The folder of ``tests`` that a test is in; the file, if that lies in ``tests`` itself.
+
+    In the table a nightly test's kind is one of its own.
+    """
     return nodeid.partition("::")[0].split("/")[1].removesuffix(".py")
 
 
@@ -73,9 +76,9 @@ class Budget:
         self.each: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for name, value in report.user_properties:
-            if name == CPU and report.when == "teardown":
-                kind = kind_of(report.nodeid)
+        for name, value in report.user_properties if report.when == "teardown" else ():
+            if name in (CPU, f"{NIGHTLY} {CPU}"):
+                kind = name.removesuffix(CPU) + kind_of(report.nodeid)
                 self.seconds[kind] += value
                 self.tests[kind] += 1
                 self.each[report.nodeid] = value
@@ -121,7 +124,8 @@ _BEGUN = pytest.StashKey[float]()
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     if OWN in item.config.stash:
-        item.user_properties.append((CPU, round(seconds_of_the_tree() - item.stash[_BEGUN], 3)))
+        name = f"{NIGHTLY} {CPU}" if item.get_closest_marker(NIGHTLY) else CPU
+        item.user_properties.append((name, round(seconds_of_the_tree() - item.stash[_BEGUN], 3)))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -132,13 +136,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     recorded = json.loads(TABLE.read_text()) if TABLE.exists() else {"calibration": calibrated, "kinds": {}}
     factor = calibrated / recorded["calibration"]
     terminalreporter.section("CPU seconds by kind of test")
-    terminalreporter.write_line(f"{'kind':<24}{'tests':>6}{'now':>8}{'recorded':>10}")
+    terminalreporter.write_line(f"{'kind':<28}{'tests':>6}{'now':>8}{'recorded':>10}")
     for kind, seconds in budget.seconds.most_common():
         kept = recorded["kinds"].get(kind)
         shown = f"{kept['seconds'] * factor:10.0f}" if kept else f"{'-':>10}"
-        terminalreporter.write_line(f"{kind:<24}{budget.tests[kind]:>6}{seconds:8.0f}{shown}")
-    whole = sum(row["seconds"] for row in recorded["kinds"].values()) * factor
-    terminalreporter.write_line(f"{'in all':<24}{budget.tests.total():>6}{budget.seconds.total():8.0f}{whole:10.0f}")
+        terminalreporter.write_line(f"{kind:<28}{budget.tests[kind]:>6}{seconds:8.0f}{shown}")
+    whole = sum(row["seconds"] for kind, row in recorded["kinds"].items() if kind in budget.seconds) * factor
+    terminalreporter.write_line(f"{'in all':<28}{budget.tests.total():>6}{budget.seconds.total():8.0f}{whole:10.0f}")
     terminalreporter.write_line(
         f"calibration {calibrated:.2f} s, recorded {recorded['calibration']:.2f} s: what is recorded is shown times "
         f"{factor:.2f}"
@@ -156,7 +160,10 @@ def _keep(budget: Budget, calibrated: float) -> None:
         kind: {"tests": budget.tests[kind], "seconds": round(seconds, 1)}
         for kind, seconds in sorted(budget.seconds.items())
     }
-    table = {"calibration": round(calibrated, 3), "kinds": kinds}
+    of_this_ring = next(iter(kinds)).startswith(NIGHTLY)
+    recorded = json.loads(TABLE.read_text())["kinds"] if TABLE.exists() else {}
+    others = {kind: row for kind, row in recorded.items() if kind.startswith(NIGHTLY) != of_this_ring}
+    table = {"calibration": round(calibrated, 3), "kinds": dict(sorted({**others, **kinds}.items()))}
     temporary = TABLE.with_suffix(".new")
     temporary.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     os.replace(temporary, TABLE)
