@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -104,3 +105,20 @@ def test_fewer_than_asked(environment: dict[str, str], noticed: bool, monkeypatc
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert bool(launch.fewer_than_asked()) is noticed
+
+
+@pytest.mark.parametrize(("ranks", "stays"), [(None, False), ("2", True)])
+def test_a_rank_that_was_interrupted_hears_no_further_signal(
+    ranks: str | None, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its launcher sends on what the terminal sent already, also while it shuts down."""
+    if ranks is not None:
+        monkeypatch.setenv("WORLD_SIZE", ranks)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(KeyboardInterrupt), launch.interrupted_once([signal.SIGTERM]):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        assert (signal.getsignal(signal.SIGTERM) == signal.SIG_IGN) == stays
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -45,7 +45,7 @@ def parameters() -> Iterator[Any]:
             yield pytest.param(case, needs, id=f"{style}-{case.name}", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "needs"), parameters())
+@pytest.mark.parametrize(("case", "needs"), list(parameters()))
 def test_a_style_is_seen(case: Case, needs: str | None, pytestconfig: pytest.Config) -> None:
     if needs is not None:
         try:
