@@ -128,7 +128,7 @@ def interrupted_once(signals: Sequence[signal.Signals]) -> Iterator[list[int]]:
     try:
         yield came
     finally:
-        # A rank that was interrupted is about to end, and its launcher may send the signal again while Python shuts down.
+        # An interrupted rank is about to end, and its launcher may send the signal again while Python shuts down.
         if not (came and world_size() is not None):
             for each, handler in before.items():
                 signal.signal(each, handler)

@@ -117,8 +117,7 @@ def test_a_rank_that_was_interrupted_hears_no_further_signal(
     before = signal.getsignal(signal.SIGTERM)
     try:
         with pytest.raises(KeyboardInterrupt), launch.interrupted_once([signal.SIGTERM]):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(1)
+            signal.raise_signal(signal.SIGTERM)
         assert (signal.getsignal(signal.SIGTERM) == signal.SIG_IGN) == stays
     finally:
         signal.signal(signal.SIGTERM, before)
