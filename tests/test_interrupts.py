@@ -93,7 +93,7 @@ TRAINS = r" [1-9]\d*/\d+ "
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, number: signal.Signals) -> None:
     with started(long_run) as process:
         read_until(process, TRAINS)
@@ -129,7 +129,7 @@ def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: si
     assert not processes_of(f"HARNESS_TEST_RUN={tmp_path}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_so_while_the_ranks_import(long_run: list[str], tmp_path: Path) -> None:
     command = [*long_run, "--loop", "accelerate", "--processes", "2"]
@@ -211,7 +211,7 @@ def test_a_loss_that_is_not_finite_ends_the_training(small: Recipe) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+@pytest.mark.parametrize("loop", ["accelerate", pytest.param("trainer", marks=pytest.mark.nightly)])
 def test_so_in_the_other_loops(small: Recipe, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     do = train.STAGE.do
 

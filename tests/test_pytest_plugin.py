@@ -425,7 +425,7 @@ def test_a_session_without_a_run_has_no_page(project: pytest.Pytester) -> None:
     assert not (project.path / "found.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_tell_of_their_runs(project: pytest.Pytester) -> None:
     options = ("--recipe", "mine.py:small", "--harness-report", "found.html", "-k", "load::")
     result = project.runpytest_subprocess("-n", "2", *options)

@@ -86,7 +86,7 @@ def test_goes_on_to_the_same_bits(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+@pytest.mark.parametrize("loop", ["accelerate", pytest.param("trainer", marks=pytest.mark.nightly)])
 def test_other_loops_go_on_to_the_same_bits(
     small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
 ) -> None:

@@ -67,7 +67,7 @@ def test_first_update_of_a_warmup(small: Recipe) -> None:
     assert "learning rate 0" in reason(record, "train::parameters-change")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_converged_run(small: Recipe, tmp_path: Path) -> None:
     """Where hardly anything is left to learn, rounding takes the last updates of large weights."""
     rows = load_from_disk(small.data)
