@@ -19,7 +19,7 @@ BY_EXAMPLES = {
     *("ranks::fewer-than-asked", "ranks::rows-divided-twice", "ranks::rows-shared", "ranks::weights-differ"),
     *("rows::changed-in-place", "rows::evaluation-augmented"),
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),
-    *("inputs::generation-prompt-taught", "inputs::start-missing", "inputs::template-twice"),
+    *("inputs::start-missing", "inputs::template-twice"),
     "parameters::new-tokens-frozen",
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
