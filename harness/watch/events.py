@@ -259,7 +259,6 @@ class AcceleratorBackward(Event):
     """A backward pass by an Accelerator is about to begin."""
 
     handler = "on_accelerator_backward"
-    accelerator: Any
     steps: int
     """Backward passes of which one update is to be made."""
     entered: bool

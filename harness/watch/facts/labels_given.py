@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -59,10 +60,16 @@ class LabelsGiven(Fact):
         self.labelled = []
 
 
+_generates: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""What was answered before: a large model has thousands of modules, and is asked for in each update."""
+
+
 def generates(model: nn.Module) -> bool:
     """Whether a model of transformers, also within others, learns to say a text."""
-    named = (type(module).__name__ for module in model.modules())
-    return any(part in name for name in named for part in GENERATES)
+    if model not in _generates:
+        named = (type(module).__name__ for module in model.modules())
+        _generates[model] = any(part in name for name in named for part in GENERATES)
+    return _generates[model]
 
 
 def labelled(forward: Forward) -> Iterator[Labelled]:

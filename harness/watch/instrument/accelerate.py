@@ -62,7 +62,7 @@ def install_accelerator(threads: Threads, patches: Patches, module: ModuleType) 
     def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
             steps = getattr(args[0], "gradient_accumulation_steps", 1)
-            monitor.emit(AcceleratorBackward(args[0], steps, args[0] in entered, monitor.locator.where()))
+            monitor.emit(AcceleratorBackward(steps, args[0] in entered, monitor.locator.where()))
         return original(*args, **kwargs)
 
     patches.wrap(module.Accelerator, "accumulate", accumulate)

@@ -4,6 +4,7 @@ import torch
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, End, Forward
+from harness.watch.facts.labels_given import real_tokens
 from harness.watch.facts.tokens import Tokens
 from harness.watch.monitor import Monitor
 
@@ -65,9 +66,7 @@ class StartTwice(Check):
         return start if isinstance(start, int) and start not in padding else None
 
     def _look_at(self, forward: Forward, ids: torch.Tensor, start: int) -> None:
-        mask = forward.tensors.get("attention_mask")
-        real = mask != 0 if mask is not None and mask.shape == ids.shape else torch.ones_like(ids, dtype=torch.bool)
-        first = real.int().argmax(1).clamp(max=ids.shape[1] - 2)
+        first = real_tokens(forward, ids).int().argmax(1).clamp(max=ids.shape[1] - 2)
         rows = torch.arange(len(ids), device=ids.device)
         begins = ids[rows, first] == start
         twice = begins & (ids[rows, first + 1] == start)
