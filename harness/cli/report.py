@@ -23,8 +23,8 @@ from harness.errors import CannotTry
 def report(runs: tuple[Path, ...], output: Path | None, baselines: Path | None) -> None:
     """Write a page of what runs and commands found: one HTML file that opens from disk and loads nothing.
 
-    RUNS are run records (run.json, or the folder it lies in), documents.json, what harness check, compare and resume
-    write with --json, a matrix, and baselines. Several runs are compared with the first.
+    RUNS are run records (run.json, or the folder it lies in), documents.json, what harness check, compare, resume and
+    tokens write with --json, a matrix, and baselines. Several runs are compared with the first.
 
     Exit status: 0 it was written, whatever it says, 2 it could not be.
     """

@@ -184,7 +184,7 @@ class InnerForward(Forward):
 
 @dataclass(frozen=True, eq=False)
 class LossCall(Event):
-    """One call of a loss function of torch.nn.functional whose value can be differentiated."""
+    """One call of a loss function of torch.nn.functional; told where its value can be differentiated."""
 
     handler = "on_loss"
     function: str
@@ -222,8 +222,13 @@ class Scored(Event):
 
     handler = "on_scored"
     forward: Forward
-    by_row: bool = False
-    """Whether it is a loss of each row, and not of all of them."""
+    loss: LossCall | None = None
+    """The call that computed it; None where tensors were compared."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether it is a loss of each row, and not of all of them."""
+        return self.loss is not None and self.loss.value.dim() > 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,6 +83,19 @@ class Locator:
         """Whether the code of a frame is the user's own."""
         return bool(self._shown[frame.f_code.co_filename])
 
+    def is_users_file(self, name: str) -> bool:
+        """Whether the file of that name, as its code has it, is the user's own."""
+        return bool(self._shown[name])
+
+    def variables(self, most: int) -> Iterator[dict[str, Any]]:
+        """The variables of the user's functions that are being executed, of the innermost ones first."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and most:
+            if self.is_users(frame):
+                yield dict(frame.f_locals)
+                most -= 1
+            frame = frame.f_back
+
     def users_files(self) -> set[str]:
         """The files of all modules that are loaded and the user's own, as they are shown."""
         files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}

@@ -358,10 +358,10 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
-    def score(self, by_row: bool = False) -> None:
+    def score(self, call: LossCall | None = None) -> None:
         """Something was computed that may score what a model has just said."""
         if self.forwards and not self.forwards[-1].gradients:
-            self.emit(Scored(self.forwards[-1], by_row))
+            self.emit(Scored(self.forwards[-1], call))
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:

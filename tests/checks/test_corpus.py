@@ -20,7 +20,7 @@ BY_EXAMPLES = {
     *("rows::changed-in-place", "rows::evaluation-augmented"),
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),
     *("inputs::start-missing", "inputs::template-twice"),
-    "parameters::new-tokens-frozen",
+    *("parameters::new-tokens-frozen", "inputs::preference-swapped"),
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
 floating-point numbers, or language models that none of the nine scripts, nor those of other styles, has."""

@@ -171,6 +171,32 @@ RESUMED: dict[str, Any] = {
     "seconds": {"uninterrupted": 9.0, "in all": 55.0},
 }
 
+TAUGHT: dict[str, Any] = {
+    "schema": 1,
+    "script": "tune.py",
+    "updates": 2,
+    "rows": [
+        {
+            "update": 1,
+            "spans": [
+                {"text": "<s>Where?", "tokens": 2, "state": "not taught", "role": "user", "document": 1},
+                {"text": "<b>There.</b>", "tokens": 3, "state": "taught", "role": "assistant", "document": 1},
+                {"text": "Who?", "tokens": 1, "state": "not taught", "role": None, "document": 2},
+                {"text": "<pad><pad>", "tokens": 2, "state": "padding", "role": None, "document": 2},
+            ],
+        }
+    ],
+    "rows_seen": 16,
+    "tokens": 128,
+    "padding": 28,
+    "taught": 60,
+    "without_label": 1,
+    "filled": 0,
+    "never_taught": ["</s>"],
+    "notes": ["a note"],
+    "crashed": None,
+}
+
 COMPARED: dict[str, Any] = {
     "schema": 1,
     "a": "train.py",

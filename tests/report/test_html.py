@@ -26,6 +26,7 @@ from tests.report.pages import (
     COMPARED,
     FINDING,
     RESUMED,
+    TAUGHT,
     WHOLE,
     checked,
     page,
@@ -237,6 +238,23 @@ def test_a_resume_shows_where_it_was_killed(tmp_path: Path) -> None:
     assert rows[0] == ["9", "in an epoch", "from the beginning", "resume::began-anew"]
     assert rows[1] == ["11", "at an epoch's end", "after update 11", "nothing"]
     assert found.all("h5"), "the page of the loss"
+
+
+def test_taught_tokens_are_marked_in_their_text(tmp_path: Path) -> None:
+    found = page(written(tmp_path / "tokens.json", TAUGHT))
+    assert "60 tokens of 100 carry a loss in 16 rows" in found.text
+    (row,) = found.all("p", class_="tokens")
+    assert [mark.text for mark in row.all("mark")] == ["<b>There.</b>"]
+    assert [role.text for role in row.all("span", class_="role")] == ["user", "assistant"]
+    assert row.text == "user<s>Where?assistant<b>There.</b>document 2Who?2 tokens of padding"
+    assert "rows without any label: 1 of 16" in found.text
+    assert "a note" in found.text
+    assert found.all("span", class_="pill")[0].text == "warns"
+
+
+def test_tokens_without_a_label_in_no_row_are_recorded(tmp_path: Path) -> None:
+    found = page(written(tmp_path / "tokens.json", {**TAUGHT, "without_label": 0}))
+    assert found.all("span", class_="pill")[0].text == "recorded"
 
 
 def test_a_comparison_shows_what_differs(tmp_path: Path) -> None:

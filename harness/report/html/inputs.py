@@ -31,8 +31,8 @@ STORED: tuple[tuple[frozenset[str], type[Any], str], ...] = (
 """Files that are kept: the keys that tell them, and what they are. The first that fits is meant."""
 
 EXPECTED = (
-    "run.json or documents.json, or the folder that one lies in; the --json of harness check, compare or resume; "
-    "a matrix; a baseline"
+    "run.json or documents.json, or the folder that one lies in; the --json of harness check, compare, resume or "
+    "tokens; a matrix; a baseline"
 )
 
 
@@ -42,8 +42,8 @@ class Input:
 
     path: Path
     content: Any
-    """A RunRecord, DocumentsRecord, Matrix, Baseline, Throughput, Instructions, CheckReport, CompareReport or
-    ResumeReport."""
+    """A RunRecord, DocumentsRecord, Matrix, Baseline, Throughput, Instructions, CheckReport, CompareReport,
+    ResumeReport or TaughtReport."""
 
 
 def read_inputs(paths: Sequence[Path]) -> list[Input]:
@@ -102,6 +102,10 @@ def _report_of(keys: Collection[str]) -> type[Any] | None:
         from harness.compare.differences import CompareReport
 
         return CompareReport
+    if {"script", "rows_seen"} <= set(keys):
+        from harness.watch.teaching import TaughtReport
+
+        return TaughtReport
     return None
 
 

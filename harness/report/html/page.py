@@ -26,6 +26,7 @@ from harness.files import write_atomically
 from harness.findings import shortened
 from harness.matrix import BESIDES, KINDS, merged
 from harness.record import RunRecord
+from harness.report import tokens
 from harness.report.html import curves, findings, runs
 from harness.report.html.inputs import Input
 from harness.report.html.runs import Runs, RunView
@@ -180,6 +181,14 @@ def _of_resume(given: Input) -> Part:
     return Part("resume.html", f"harness resume {report.script}", status, says, content, given.path)
 
 
+def _of_tokens(given: Input) -> Part:
+    report = given.content
+    real = report.tokens - report.padding
+    says = f"{_number(report.taught, 'token')} of {real} carry a loss in {_number(report.rows_seen, 'row')}"
+    status: Status = "fails" if report.crashed else "warns" if report.without_label else "recorded"
+    return Part("tokens.html", f"harness tokens {report.script}", status, says, report, given.path)
+
+
 def _of_compare(given: Input) -> Part:
     report = given.content
     says = f"the same, bit for bit, in {_number(report.updates, 'update')}"
@@ -233,6 +242,7 @@ _PARTS = {
     "CheckReport": _of_check,
     "ResumeReport": _of_resume,
     "CompareReport": _of_compare,
+    "TaughtReport": _of_tokens,
     "DocumentsRecord": _of_documents,
     "Matrix": _of_matrix,
     "Baseline": _of_baseline,
@@ -263,6 +273,7 @@ def _environment() -> Environment:
         "besides": BESIDES,
         "baseline_rows": runs.baseline_rows,
         "throughput_rows": _throughput_rows,
+        "token_shares": tokens.shares,
         "false_alarms": ALPHA,
     }
     return environment

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from harness.torch_objects import held_by, real
 from harness.watch.check import Fact
 from harness.watch.events import Backward, BackwardBegins, Clip, PassEnds, SkippedStep, StepBegins, Unscale, ZeroGrad
-from harness.watch.facts.losses import mean_loss
+from harness.watch.facts.losses import is_weighted, mean_loss
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
@@ -171,7 +171,7 @@ class GradientLedger(Fact):
         super().__init__(monitor)
         self._ledgers: WeakKeyDictionary[Optimizer, Ledger] = WeakKeyDictionary()
         self._value: float | None = None
-        """Of the loss that is being differentiated, where it was looked at."""
+        """Of the loss that is being differentiated, where it was looked at and weighs no row by itself."""
         self._fate = Fate()
         """Of its gradients."""
         self.cut: set[int] = set()
@@ -218,7 +218,9 @@ class GradientLedger(Fact):
         if event.root.grad_fn is not None:
             event.root.grad_fn.register_prehook(_Differentiated(self._fate))
         sampled = self.monitor.is_sampled()
-        self._value = event.root.detach().float().sum().item() / event.scale if sampled else None
+        self._value = None
+        if sampled and not any(is_weighted(event.root, call) for call in event.losses):
+            self._value = event.root.detach().float().sum().item() / event.scale
 
     def _clear(self, ledger: Ledger) -> Cleared:
         for entry in ledger.unused:

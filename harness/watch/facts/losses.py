@@ -17,6 +17,25 @@ NEAR = 2e-3
 penalty or another weighting of rows far above."""
 
 
+MOST_OPERATIONS = 16
+"""Operations between what a loss function gave and what is differentiated: by reasoning, more are no mean any more."""
+
+KEEP_WEIGHTS = (
+    "Sum",
+    "Mean",
+    "Div",
+    "View",
+    "UnsafeView",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+    "ToCopy",
+    "Index",
+    "Masked",
+)
+"""Operations that leave losses, or what is left of them, with one weight each."""
+
+
 class DifferentiatedLoss(Fact):
     """What the backward pass at hand differentiates."""
 
@@ -40,3 +59,25 @@ def mean_loss(call: LossCall) -> float | None:
     }
     function = getattr(torch.nn.functional, call.function)
     return float(function(call.input.detach().float(), call.target.detach(), reduction="mean", **options))
+
+
+def is_weighted(root: torch.Tensor, call: LossCall) -> bool:
+    """Whether a script weighs the losses that a call gave one by one, as far as their way to the root can be followed.
+
+    A mask of zeros and ones is no weighting. Asked before the backward pass, which frees the graph.
+    """
+    node, goal = root.grad_fn, call.value.grad_fn
+    if call.value.dim() == 0 or goal is None:
+        return False
+    for _ in range(MOST_OPERATIONS):
+        if node is None or node is goal:
+            return False
+        name = type(node).__name__
+        if name.startswith("Mul"):
+            factors = [f for f in (getattr(node, f"_saved_{n}", None) for n in ("self", "other")) if f is not None]
+            if any(f.numel() > 1 and not f.requires_grad and not bool(((f == 0) | (f == 1)).all()) for f in factors):
+                return True
+        elif not name.startswith(KEEP_WEIGHTS):
+            return False
+        node = next((n for n, _ in node.next_functions if n is not None), None)
+    return False

@@ -34,13 +34,14 @@ def install(threads: Threads, patches: Patches) -> None:
         monitor = threads.current()
         if monitor is None or not torch.is_tensor(value):
             return value
+        name = original.__name__
+        given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
+        inputs, target = given.pop("input"), given.pop("target")
+        call = LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where())
         if value.requires_grad:
-            name = original.__name__
-            given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
-            inputs, target = given.pop("input"), given.pop("target")
-            monitor.loss(LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where()))
+            monitor.loss(call)
         else:
-            monitor.score(by_row=value.dim() > 0)
+            monitor.score(call)
         return value
 
     for name in LOSSES:
