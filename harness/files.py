@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -198,3 +200,12 @@ def check_writable(folder: Path) -> None:
     probe = folder / f".harness.{os.getpid()}"
     probe.touch()
     probe.unlink()
+
+
+def diff_lines(before: str, after: str, name: str) -> Iterator[str]:
+    """A patch, as ``git apply`` and ``patch -p1`` take it; each line with its end."""
+    old, new = (each.splitlines(keepends=True) for each in (before, after))
+    if any(line.endswith(("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")) for line in old):
+        old, new = (re.findall(r"[^\n]*\n|[^\n]+", each) for each in (before, after))
+    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

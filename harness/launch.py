@@ -23,9 +23,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from harness.afterwards import afterwards
 from harness.compat import accelerates_variable, join_processes
 from harness.errors import CannotTry
+from harness.processes import afterwards
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -19,11 +19,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar
 
-from harness.afterwards import afterwards
 from harness.errors import CannotTry
 from harness.files import LEFT_OUT, check_size, working_in
 from harness.findings import first_line
 from harness.fingerprint import library_versions
+from harness.processes import afterwards
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -23,8 +23,8 @@ LIBRARIES = (
     *("torch", "torch._dynamo", "datasets", "evaluate", "accelerate", "sklearn.metrics", "transformers", "pydantic"),
     *("harness.cli", "harness.matrix", "harness.metrics", "harness.record", "harness.settings", "harness.stages"),
     *("harness.watch.instrument", "harness.watch.script", "harness.report.check"),
-    *("harness.resume.run", "harness.resume.child", "harness.compare.run", "harness.compare.child"),
-    *("harness.repairs.prove", "harness.repairs.child"),
+    *("harness.resume.run", "harness.starts.child", "harness.compare.run", "harness.compare.look"),
+    *("harness.repairs.prove", "harness.repairs.trial"),
 )
 
 PLAIN = ("torch", "torch._dynamo", "harness.watch.instrument")

@@ -19,7 +19,7 @@ from harness.errors import CannotTry
 
 if TYPE_CHECKING:
     from harness.compare.differences import CompareReport
-    from harness.resume.starts import Command
+    from harness.starts.workdir import Command
 
 
 @click.command(short_help="Name the first update in which two runs part, and why.")
@@ -86,7 +86,7 @@ def compare(
 
 def _command(script: str, arguments: str, python: str | None) -> Command:
     from harness.compare.run import interpreter
-    from harness.resume.starts import Command
+    from harness.starts.workdir import Command
 
     try:
         command = Command(script, tuple(shlex.split(arguments)))
@@ -109,6 +109,6 @@ def _bisected(command: Command, span: str, updates: int, quiet: bool) -> Compare
 
 
 def _tell(quiet: bool) -> Callable[[str], None]:
-    from harness.resume.run import silent
+    from harness.starts.workdir import no_progress
 
-    return silent if quiet else partial(say, err=True)
+    return no_progress if quiet else partial(say, err=True)

@@ -107,8 +107,7 @@ def documents(
 
 def _replace(fixes: Sequence[Fix], paths: dict[str, Path], out: Output, *, diff: bool, fix: bool) -> int:
     """Print and write the documents with the fixes; how many blocks that were."""
-    from harness.documents.rewrite import diff_lines
-    from harness.files import write_atomically
+    from harness.files import diff_lines, write_atomically
     from harness.report.documents import fix_lines
 
     replaced = documents = 0
@@ -118,7 +117,7 @@ def _replace(fixes: Sequence[Fix], paths: dict[str, Path], out: Output, *, diff:
         if changed.before == changed.after:
             continue
         if diff:
-            say("".join(diff_lines(changed, _below_here(changed.path))), nl=False)
+            say("".join(diff_lines(changed.before, changed.after, _below_here(changed.path))), nl=False)
         if fix:
             try:
                 write_atomically(changed.path, changed.after)

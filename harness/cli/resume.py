@@ -62,7 +62,8 @@ def resume(
 
     from harness.report import annotations
     from harness.report.resume import outcome_lines
-    from harness.resume.run import resume_script, silent
+    from harness.resume.run import resume_script
+    from harness.starts.workdir import no_progress
 
     try:
         more = shlex.split(resume_args)
@@ -76,7 +77,7 @@ def resume(
         count=kills,
         seed=seed,
         processes=processes,
-        tell=silent if quiet else partial(say, err=True),
+        tell=no_progress if quiet else partial(say, err=True),
         on=on,
     )
     if not quiet or report.failed:

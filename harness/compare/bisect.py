@@ -11,14 +11,13 @@ from harness.compare.differences import CompareReport
 from harness.compare.releases import CannotInstall, Environments, Span
 from harness.compare.run import UPDATES, compare_scripts
 from harness.errors import CannotTry
-from harness.resume.run import silent
-from harness.resume.starts import Command
+from harness.starts.workdir import Command, no_progress
 
 SAME, DIFFERS = "the same", "differs"
 
 
 def bisect(
-    command: Command, span: Span, *, updates: int = UPDATES, tell: Callable[[str], None] = silent
+    command: Command, span: Span, *, updates: int = UPDATES, tell: Callable[[str], None] = no_progress
 ) -> CompareReport:
     """Compare the script with two releases that follow one another, of which the later one differs from ``span.first``.
 

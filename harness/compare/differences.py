@@ -16,8 +16,8 @@ from typing import Any, Literal
 import torch
 
 from harness.compare.names import Modules, Names, class_of
-from harness.resume.attempt import differing
-from harness.resume.journal import Digests, Journal, Update
+from harness.digests import Digests, differing
+from harness.starts.journal import Journal, Update
 from harness.watch.facts.batches import tensors_in
 
 Cause = Literal[

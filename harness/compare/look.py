@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from harness.compare.names import matched
+from harness.digests import named_models, named_tensors
 from harness.fingerprint import fingerprint
-from harness.resume.digests import named_models, named_tensors
-from harness.resume.orders import Keep
-from harness.resume.recorder import Recording
+from harness.starts import child
+from harness.starts.orders import Keep, Orders
+from harness.starts.recorder import Recording
 from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
@@ -32,6 +34,15 @@ LARGEST = 2**31
 
 Calls = list[tuple[str, str, list[torch.Tensor]]]
 """Of each module that was called: its name in the model, its class, what it gave."""
+
+
+def record(orders: Orders) -> int:
+    """Run a script that is compared, and keep what its orders say of it."""
+
+    def looks(recording: Recording) -> list[partial[Look]]:
+        return [] if orders.keep is None else [partial(Look, recording=recording, keep=orders.keep)]
+
+    return child.record(orders, looks)
 
 
 class Look(Onlooker):

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from harness.resume.journal import Digests, Journal
+from harness.digests import Digests
+from harness.starts.journal import Journal
 
 Names = Mapping[str, str]
 """Names in B, and what is called so in A."""

@@ -24,9 +24,9 @@ from harness.compare.differences import (
     Rung,
     beside,
 )
+from harness.digests import differing
 from harness.findings import DOCUMENTED_ADAMW
 from harness.record import FILE_NAME, Digests, RunRecord, TensorDigests
-from harness.resume.attempt import differing
 
 ROUNDING = 64 * 2**-23
 """Largest difference, as a share, that is taken for rounding in the first update that differs, in float32."""

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from harness import launch
 from harness.compare import differences
@@ -15,29 +15,38 @@ from harness.compare.differences import CompareReport, Difference
 from harness.compare.names import Names, matched, renamed, renamed_kept
 from harness.errors import CannotTry
 from harness.files import check_size
-from harness.resume.journal import Journal
-from harness.resume.orders import Keep
-from harness.resume.run import scratch, silent, uninterrupted
-from harness.resume.starts import Command, Machine
+from harness.starts.journal import Journal
+from harness.starts.orders import Keep
+from harness.starts.workdir import Command, Scratch, Start, no_progress, scratch
 
 UPDATES = 50
+
+TASK = "harness.compare.look:record"
+"""What starts a script that is compared."""
 
 SHOWN = 4
 """Names that are said."""
 
 
-class ComparedMachine(Machine):
-    """A copy of the working directory in which a script is started, and keeps what one update is made of."""
+LAUNCHED = "harness compare starts each script in one process, and without a launcher"
+"""What to do with a script that a launcher is to start."""
 
-    program: ClassVar[str] = "harness.compare.child"
-    launched: ClassVar[str] = "harness compare starts each script in one process, and without a launcher"
-    idle: ClassVar[str] = (
-        "so there is nothing to compare; processes that it starts itself (torch.multiprocessing, torchrun) are not seen"
-    )
+IDLE = "so there is nothing to compare; processes that it starts itself (torch.multiprocessing, torchrun) are not seen"
+"""What follows where a script makes no update."""
+
+
+def start_of(command: Command, given: Scratch, number: int, most_updates: int, keep: Keep) -> Start:
+    """A start of a script from the beginning, which keeps what one update is made of.
+
+    Raises:
+        CannotTry: it crashes, or nothing is trained.
+    """
+    how = {"most_updates": most_updates, "keep": keep, "task": TASK}
+    return given.workdir(number, command).uninterrupted(launched=LAUNCHED, idle=IDLE, **how)
 
 
 def compare_scripts(
-    a: Command, b: Command, *, updates: int = UPDATES, tell: Callable[[str], None] = silent
+    a: Command, b: Command, *, updates: int = UPDATES, tell: Callable[[str], None] = no_progress
 ) -> CompareReport:
     """Run both from the start, each in a copy of the working directory, and name what differs first.
 
@@ -56,15 +65,13 @@ def compare_scripts(
     check_size(Path.cwd())
     report = CompareReport(_shown(a, b), _shown(b, a))
     with scratch("harness-compare-") as given:
-        folder, left_behind = given.root, given.left_behind
-        files = [str(folder / f"kept-{name}.pt") for name in "ab"]
+        files = [str(given.root / f"kept-{name}.pt") for name in "ab"]
         number = 0
 
         def start(command: Command, keep: Keep) -> Journal:
             nonlocal number
-            machine = ComparedMachine(folder, number, command, left_behind)
+            found = start_of(command, given, number, max(updates, keep.update) + 1, keep)
             number += 1
-            found = uninterrupted(machine, most_updates=max(updates, keep.update) + 1, keep=keep)
             tell(f"{command.script}: {len(found.journals[0].updates)} updates, {found.seconds:.0f} s")
             return found.journals[0]
 

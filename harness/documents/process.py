@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from harness import processes
 from harness.documents import execute
 from harness.documents.workspace import Place
 
@@ -74,7 +74,7 @@ class _Watchdog:
         self.process, self.barked = process, False
         self.timers = [
             threading.Timer(patience, self._bark),
-            threading.Timer(patience + GRACE, lambda: end(process)),
+            threading.Timer(patience + GRACE, lambda: processes.end(process)),
         ]
 
     def _bark(self) -> None:
@@ -92,27 +92,17 @@ class _Watchdog:
             each.cancel()
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    """Kill a process with all that it has started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-
-
 @contextmanager
 def started(place: Place) -> Iterator[Process]:
     # -P: the folder of this package is not where a document's imports come from.
     command = [sys.executable, "-P", execute.__file__]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    # A session of its own: Ctrl-C is for us, and what a block starts can be ended with it.
-    process = subprocess.Popen(  # noqa: S603
-        command, cwd=place.folder, env=place.environment, text=True, start_new_session=True, **pipes
-    )
-    place.afterwards.begun(process.pid)
-    try:
-        yield Process(process)
-    finally:
-        end(process)
-        place.afterwards.ended(process.pid)
-        with suppress(OSError):  # of what could not be written to one that died
-            process.communicate()
+    with processes.started(
+        command, place.afterwards, cwd=place.folder, env=place.environment, text=True, **pipes
+    ) as process:
+        try:
+            yield Process(process)
+        finally:
+            processes.end(process)
+            with suppress(OSError):  # of what could not be written to one that died
+                process.communicate()

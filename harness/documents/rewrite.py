@@ -57,15 +57,6 @@ def rewritten(path: Path, fixes: Sequence[Fix]) -> Rewritten:
     return Rewritten(path, before, after, left)
 
 
-def diff_lines(changed: Rewritten, name: str) -> Iterator[str]:
-    """A patch, as ``git apply`` and ``patch -p1`` take it; each line with its end."""
-    before, after = (each.splitlines(keepends=True) for each in (changed.before, changed.after))
-    if any(line.endswith(("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")) for line in before):
-        before, after = (re.findall(r"[^\n]*\n|[^\n]+", each) for each in (changed.before, changed.after))
-    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
 def _edited(text: str, fixes: Sequence[Fix]) -> tuple[str, list[Block]]:
     """A text with the fixes, and the blocks that are not there."""
     lines = text.splitlines(keepends=True)

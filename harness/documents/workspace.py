@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from harness.afterwards import Afterwards, afterwards
 from harness.metrics import MODULE
+from harness.processes import Afterwards, afterwards
 from harness.recipe import Recipe
 from harness.sources import find_checkpoint, load_raw_datasets
 

@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from harness.documents.rewrite import Rewritten, diff_lines
+from pydantic import TypeAdapter
+
 from harness.errors import CannotTry
-from harness.files import check_size, replaced_atomically
-from harness.findings import PLACE, Finding
-from harness.repairs.child import REPORT
+from harness.files import check_size, diff_lines, replaced_atomically
+from harness.findings import PLACE
 from harness.repairs.repair import all_repairs, candidates
-from harness.resume.run import Scratch, scratch, silent
-from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine
+from harness.repairs.trial import REPORT, TASK
 from harness.settings import wanted
-from harness.watch.script import CheckReport, NotLookedAt, Patch, readable_script
+from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Workdir, no_progress, scratch
+from harness.watch.script import CheckReport, Patch, readable_script
 
 Files = Mapping[str, bytes]
 """Files below the working directory by their names."""
 
 
-class TrialMachine(Machine):
-    """A copy of the working directory in which a script is watched."""
-
-    program: ClassVar[str] = "harness.repairs.child"
-
-    def check(self, how: Mapping[str, Any], timeout: float) -> CheckReport | str:
-        """What ``harness check`` says of it; why it says nothing, where it does not."""
-        orders = replace(self._orders(), check=dict(how))
-        start = self._follow(orders, timeout)
-        file = Path(orders.folder, REPORT)
-        if file.exists():
-            return _report(json.loads(file.read_text(encoding="utf-8")))
-        said = [line for line in start.said.splitlines() if line.strip()]
-        return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a word"])[-1]
-
-
-def _report(found: dict[str, Any]) -> CheckReport:
-    del found["schema"]
-    lists = {
-        name: [NotLookedAt(**each) for each in found.pop(name)] for name in ("nothing_to_look_at", "not_looked_at")
-    }
-    return CheckReport(**found | lists | {"findings": [Finding(**each) for each in found["findings"]]})
+def _check(workdir: Workdir, how: Mapping[str, Any], timeout: float) -> CheckReport | str:
+    """What ``harness check`` says of the script in a copy; why it says nothing, where it does not."""
+    orders = workdir.orders(check=dict(how), task=TASK)
+    start = workdir.start(orders, timeout)
+    file = Path(orders.folder, REPORT)
+    if file.exists():
+        report: CheckReport = TypeAdapter(CheckReport).validate_json(file.read_bytes())
+        return report
+    said = [line for line in start.said.splitlines() if line.strip()]
+    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a word"])[-1]
 
 
 @dataclass
@@ -59,24 +46,21 @@ class Bench:
     tell: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self.begun = self.scratch.machine(0, self.command)
+        self.begun = self.scratch.workdir(0, self.command)
         """Not started: what the others are copies of."""
         self.number = 0
 
     def run(self, files: Files, seconds: float) -> CheckReport | str:
         """What is found in the script with other text in some of its files; ``seconds`` is how long it took before."""
         self.number += 1
-        machine = TrialMachine(
-            self.scratch.root, self.number, self.command, self.scratch.left_behind, of=self.begun.folder
-        )
+        workdir = self.scratch.workdir(self.number, self.command, self.begun.folder)
         try:
             for name, data in files.items():
-                (machine.folder / name).write_bytes(data)
-            return self._named_from_here(
-                machine.check(self.how, max(LEAST_PATIENCE, PATIENCE * seconds)), machine.folder
-            )
+                (workdir.folder / name).write_bytes(data)
+            found = _check(workdir, self.how, max(LEAST_PATIENCE, PATIENCE * seconds))
+            return self._named_from_here(found, workdir.folder)
         finally:
-            machine.remove()
+            workdir.remove()
 
     def read(self, name: str) -> bytes | None:
         """A file as it was when the script was run; None where it is not the working directory's own."""
@@ -105,7 +89,7 @@ def bench(
     full: bool = False,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
-    tell: Callable[[str], None] = silent,
+    tell: Callable[[str], None] = no_progress,
 ) -> Iterator[Bench]:
     """A bench for a script that is about to be run by :func:`harness.watch.script.check_script` with these options.
 
@@ -253,7 +237,7 @@ def _changes(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[str, in
 
 
 def _diff(name: str, before: bytes, after: bytes) -> str:
-    return "".join(diff_lines(Rewritten(Path(name), _text(before), _text(after), []), Path(name).as_posix()))
+    return "".join(diff_lines(_text(before), _text(after), Path(name).as_posix()))
 
 
 def _text(data: bytes) -> str:

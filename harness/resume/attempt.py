@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from harness.resume.journal import Digests, Journal, Saved, Update
+from harness.digests import Digests, differing
 from harness.resume.plan import Kill, epochs
+from harness.starts.journal import Journal, Saved, Update
 
 
 @dataclass(frozen=True)
@@ -205,12 +206,6 @@ class Attempt:
     def epochs_behind(self) -> int:
         """Whole epochs that lie behind the update from which it went on."""
         return sum(each[-1][0] <= self.origin for each in epochs(self.whole))
-
-
-def differing(whole: Digests, resumed: Digests, *, common: bool = True) -> list[str]:
-    """The names whose digests differ; unless only what both have is asked for, those that one lacks too."""
-    names = [name for name in whole if name in resumed] if common else list(whole | resumed)
-    return [name for name in names if whole.get(name) != resumed.get(name)]
 
 
 def _same(whole: Digests, resumed: Digests) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.resume.attempt import Attempt, Parting, differing
-from harness.resume.journal import Journal, Saved
+from harness.digests import differing
+from harness.resume.attempt import Attempt, Parting
 from harness.resume.loss import Evidence
 from harness.resume.plan import epochs
 from harness.resume.rows import Kind, other_rows
+from harness.starts.journal import Journal, Saved
 
 SCORE = re.compile(r"best|patience|wait|bad_epochs|no_improve|without|stale|since", re.IGNORECASE)
 """Names of what decides which checkpoint is best and when to stop."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.resume.journal import Journal
-from harness.resume.orders import Place
+from harness.starts.journal import Journal
+from harness.starts.orders import Place
 
 Kind = Literal["in an epoch", "during a save", "at the end of an epoch", "in an accumulation window", "after an update"]
 

@@ -8,27 +8,31 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from harness import launch
-from harness.afterwards import Afterwards, afterwards
+from harness.digests import differing
 from harness.errors import CannotTry
 from harness.files import check_size
 from harness.findings import Finding
 from harness.fingerprint import fingerprint
-from harness.resume.attempt import Attempt, Parting, differing
-from harness.resume.journal import Journal
+from harness.resume.attempt import Attempt, Parting
 from harness.resume.judge import findings, shown_by, without_fallback
-from harness.resume.orders import Keep
 from harness.resume.plan import Kill, after_each, kills
-from harness.resume.starts import LEAST_PATIENCE, PATIENCE, Command, Machine, Start
 from harness.spread import On, spread
+from harness.starts.journal import Journal
+from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 KILLS = 2
+
+LAUNCHED = "start it in several processes, with --processes"
+"""What to do with a script that a launcher is to start."""
+
+IDLE = "so there is nothing to go on with; if a finished checkpoint lies in the working directory, move it away"
+"""What follows where a script makes no update."""
 
 HOW_TO_KEEP = (
     "write one with its weights, its optimizer's state and its place every so many updates, "
@@ -73,10 +77,6 @@ class ResumeReport:
         return {"schema": 1} | asdict(self)
 
 
-def silent(line: str) -> None:
-    """Takes a line for each start, and shows none."""
-
-
 def resume_script(
     script: str,
     arguments: Sequence[str] = (),
@@ -87,7 +87,7 @@ def resume_script(
     seed: int = 0,
     processes: int = 1,
     places: Callable[[Journal], list[Kill]] | None = None,
-    tell: Callable[[str], None] = silent,
+    tell: Callable[[str], None] = no_progress,
     on: On = "here",
 ) -> ResumeReport:
     """Kill a script ``count`` times, start it again each time, and compare with what it does uninterrupted.
@@ -159,8 +159,8 @@ class Starts:
         Raises:
             CannotTry: it crashes, or nothing is trained.
         """
-        with self._machine() as machine:
-            return replace(uninterrupted(machine), fingerprint=self._fingerprint())
+        with self._workdir() as workdir:
+            return replace(workdir.uninterrupted(launched=LAUNCHED, idle=IDLE), fingerprint=self._fingerprint())
 
     def killed(
         self, arguments: Sequence[str], patience: float, most: int, expected: dict[str, Any], kill: Kill
@@ -175,24 +175,24 @@ class Starts:
         """
         _check_alike(expected, self._fingerprint())
         script = self.command.script
-        with self._machine() as machine:
-            killed = machine.start(place=kill.place, timeout=patience)
+        with self._workdir() as workdir:
+            killed = workdir.start(workdir.orders(place=kill.place), patience)
             if not killed.journals[0].killed:
                 said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
                 raise CannotTry(
                     f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
                     f"come there before; {said or 'it said nothing'}"
                 )
-            resumed = machine.start(arguments, most_updates=most, timeout=patience)
+            resumed = workdir.start(workdir.orders(arguments, most_updates=most), patience)
         failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
         if failed:
             raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
         return killed, resumed
 
     @contextmanager
-    def _machine(self) -> Iterator[Machine]:
-        with scratch() as given:
-            yield given.machine(0, replace(self.command, python=sys.executable))
+    def _workdir(self) -> Iterator[Workdir]:
+        with scratch("harness-resume-") as given:
+            yield given.workdir(0, replace(self.command, python=sys.executable))
 
     def _fingerprint(self) -> dict[str, Any]:
         """What decides about the bits that are computed; here nothing does, as all are computed on one machine."""
@@ -229,49 +229,6 @@ def _uninterrupted_twice(starts: Starts, tell: Callable[[str], None]) -> tuple[S
         _check_repeats(starts.command.script, one, other)
     tell("uninterrupted again: the same, bit for bit")
     return whole, again
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """The folder of the copies, which goes with all that runs in them, also where this process is killed."""
-
-    root: Path
-    left_behind: Afterwards
-
-    def machine(self, number: int, command: Command) -> Machine:
-        return Machine(self.root, number, command, self.left_behind)
-
-
-@contextmanager
-def scratch(prefix: str = "harness-resume-") -> Iterator[Scratch]:
-    """A folder for copies of the working directory."""
-    with (
-        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
-        afterwards(Path(name)) as each,
-    ):
-        yield Scratch(Path(name), each)
-
-
-def uninterrupted(machine: Machine, most_updates: int | None = None, keep: Keep | None = None) -> Start:
-    """Run the script to its end, or until it has made so many updates.
-
-    Raises:
-        CannotTry: it crashes, or nothing is trained.
-    """
-    script = machine.command.script
-    start = machine.start(most_updates=most_updates, keep=keep)
-    machine.remove()
-    for journal in start.journals:
-        if journal.end is None or journal.end.crashed is not None:
-            said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-            if "environment variable RANK expected" in said and machine.command.processes == 1:
-                raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {machine.launched}")
-            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
-        if journal.end.failed is not None:
-            raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
-        if not journal.updates:
-            raise CannotTry(f"{script} made no optimizer step in this process, {machine.idle}")
-    return start
 
 
 def _checkpoints(journal: Journal) -> str:

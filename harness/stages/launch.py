@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import harness
+from harness import processes
 from harness.claims import UNDER_ACCELERATE, WITH_ACCELERATE, Citation, Claim, as_documented
 from harness.compat import accelerates_variable
 from harness.examples import train
@@ -173,17 +173,17 @@ def launch(
     run: Run, script: Path = Path(train.__file__), starters: Sequence[str] = (*STARTERS,), *, configured: bool = True
 ) -> None:
     """Answer ``accelerate config``, and start the script in each of the ways, one after the other."""
-    with TemporaryDirectory(prefix="harness-launch-") as folder:
+    with TemporaryDirectory(prefix="harness-launch-") as folder, processes.afterwards(Path(folder)) as left_behind:
         home = Path(folder)
-        for processes in {STARTERS[name].processes for name in starters}:
-            rows = {"train": BATCH_SIZE * UPDATES * processes, "validation": 2 * BATCH_SIZE, "test": 1}
-            builtin.raw_datasets(split_rows=rows).save_to_disk(str(home / f"for-{processes}"))
+        for ranks in {STARTERS[name].processes for name in starters}:
+            rows = {"train": BATCH_SIZE * UPDATES * ranks, "validation": 2 * BATCH_SIZE, "test": 1}
+            builtin.raw_datasets(split_rows=rows).save_to_disk(str(home / f"for-{ranks}"))
         if configured:
-            run.configured = answered([*_ACCELERATE, "config"], home)
+            run.configured = answered([*_ACCELERATE, "config"], home, left_behind)
         for name in starters:
             starter = STARTERS[name]
             command = starter.command(script, home / f"for-{starter.processes}")
-            run.launched[name] = started(command, home, on_cpus=starter.processes > 1)
+            run.launched[name] = started(command, home, left_behind, on_cpus=starter.processes > 1)
 
 
 def environment(home: Path, *, on_cpus: bool = False) -> dict[str, str]:
@@ -195,24 +195,24 @@ def environment(home: Path, *, on_cpus: bool = False) -> dict[str, str]:
     return kept | ({accelerates_variable("ACCELERATE_USE_CPU"): "true"} if on_cpus else {})
 
 
-def started(command: Sequence[str], home: Path, *, on_cpus: bool = False, timeout: float = TIMEOUT) -> Launched:
+def started(
+    command: Sequence[str],
+    home: Path,
+    left_behind: processes.Afterwards | None = None,
+    *,
+    on_cpus: bool = False,
+    timeout: float = TIMEOUT,
+) -> Launched:
     """Run a command to its end, or for ``timeout`` seconds; no process of it is left behind."""
     with (home / "stdout").open("w+") as stdout, (home / "stderr").open("w+") as stderr:
-        process = subprocess.Popen(  # noqa: S603, no shell
-            command,
-            stdout=stdout,
-            stderr=stderr,
-            stdin=subprocess.DEVNULL,
-            cwd=home,
-            env=environment(home, on_cpus=on_cpus),
-            start_new_session=True,
-        )
+        streams = {"stdout": stdout, "stderr": stderr, "stdin": subprocess.DEVNULL}
+        how = {"cwd": home, "env": environment(home, on_cpus=on_cpus)}
         status = None
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                status = process.wait(timeout)
-        finally:
-            _end(process)
+        with (
+            processes.started(command, left_behind, grace=GRACE, **streams, **how) as process,
+            suppress(subprocess.TimeoutExpired),
+        ):
+            status = process.wait(timeout)
         for file in (stdout, stderr):
             file.seek(0)
         printed, errors = stdout.read(), stderr.read()
@@ -243,19 +243,7 @@ def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
-def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
-    """A launcher that is asked to end ends its processes, which may be in sessions of their own."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def answered(command: Sequence[str], home: Path) -> Path | None:
+def answered(command: Sequence[str], home: Path, left_behind: processes.Afterwards | None = None) -> Path | None:
     """Press Enter at each question of ``accelerate config``, at a terminal of its own; None where it left no file.
 
     Enter is the answer that it proposes; older versions of Accelerate propose none where they number the choices.
@@ -265,28 +253,32 @@ def answered(command: Sequence[str], home: Path) -> Path | None:
     import pty
 
     ours, its = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603, no shell
-        command, stdin=its, stdout=its, stderr=its, cwd=home, env=environment(home), start_new_session=True
-    )
-    os.close(its)
-    asked, answers, end = b"", 0, time.monotonic() + TIMEOUT
+    how = {"stdin": its, "stdout": its, "stderr": its, "cwd": home, "env": environment(home)}
     try:
-        while process.poll() is None and answers < MOST_ANSWERS and time.monotonic() < end:
-            if select.select([ours], [], [], QUIET)[0]:
-                try:
-                    asked += os.read(ours, 4096)
-                except OSError:  # what Linux says at the end of a terminal
-                    break
-            elif asked:
-                os.write(ours, b"0\r" if b"([0]" in asked else b"\r")
-                asked, answers = b"", answers + 1
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
+        with processes.started(command, left_behind, grace=GRACE, **how) as process:
+            os.close(its)
+            answers = _answer(process, ours)
     finally:
-        _end(process)
         os.close(ours)
     file = home / CONFIGURATION
     return file if answers and process.returncode == 0 and file.is_file() else None
+
+
+def _answer(process: subprocess.Popen[bytes], terminal: int) -> int:
+    """Press Enter wherever it is quiet, until it ends: how often."""
+    asked, answers, end = b"", 0, time.monotonic() + TIMEOUT
+    while process.poll() is None and answers < MOST_ANSWERS and time.monotonic() < end:
+        if select.select([terminal], [], [], QUIET)[0]:
+            try:
+                asked += os.read(terminal, 4096)
+            except OSError:  # what Linux says at the end of a terminal
+                break
+        elif asked:
+            os.write(terminal, b"0\r" if b"([0]" in asked else b"\r")
+            asked, answers = b"", answers + 1
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE)
+    return answers
 
 
 _ONE_PROCESS = UNDER_ACCELERATE | as_documented("processes")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.resume.digests import digest, digests_of, joined, torch_states, weights_of
+from harness.digests import digest, digests_of, joined, torch_states, weights_of
 from harness.torch_objects import checksum, raw_optimizer
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,8 +15,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.afterwards import Afterwards, afterwards
 from harness.findings import Finding, shortened
+from harness.processes import Afterwards, afterwards, started
 from harness.spread import On, spread
 from harness.watch.script import CheckReport
 
@@ -81,22 +79,9 @@ def _checked(options: Sequence[str], command: Sequence[str]) -> ScriptReport:
 def _run(command: Sequence[str], options: Sequence[str], scratch: Path, left_behind: Afterwards) -> ScriptReport:
     file, printed = scratch / "found.json", scratch / "stderr.txt"
     ours = [sys.executable, "-P", "-m", "harness", "check", *options, "--json", str(file)]
-    with printed.open("wb") as stderr:
-        process = subprocess.Popen(  # noqa: S603 - the user's own script
-            [*ours, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        left_behind.begun(process.pid)
-        try:
-            process.wait()
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            left_behind.ended(process.pid)
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    with printed.open("wb") as stderr, started([*ours, *command], left_behind, stderr=stderr, **quiet) as process:
+        process.wait()
     script, code = shlex.join(command), process.returncode
     if file.exists() and code in (0, 1, 2, 3):
         return ScriptReport(script, code, TypeAdapter(CheckReport).validate_json(file.read_bytes()))

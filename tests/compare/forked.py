@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 
-from harness.compare.run import ComparedMachine, compare_scripts
+from harness.compare.run import compare_scripts
 from harness.errors import CannotTry
-from harness.resume.orders import Keep
-from harness.resume.starts import Command, Start
+from harness.starts.orders import Orders
+from harness.starts.workdir import Command, Start, Workdir
 from tests import forks
 from tests.checks.corpus import edited
 from tests.resume import forked
@@ -60,15 +60,16 @@ def result_of(entry: dict[str, Any]) -> dict[str, Any]:
 
 def keep_first_sides(folder: Path) -> None:
     """From now on a start of a script as it is, for the same update, is what an earlier one was."""
-    original = ComparedMachine.start
+    original = Workdir.start
 
-    def start(machine: ComparedMachine, *arguments: Any, keep: Keep, **options: Any) -> Start:
-        if machine.command.script != "a.py":
-            return original(machine, *arguments, keep=keep, **options)
-        asked = (machine.folder / "a.py").read_text(), keep.update, options["most_updates"]
+    def start(workdir: Workdir, orders: Orders, timeout: float | None = None) -> Start:
+        keep = orders.keep
+        if workdir.command.script != "a.py" or keep is None:
+            return original(workdir, orders, timeout)
+        asked = (workdir.folder / "a.py").read_text(), keep.update, orders.most_updates
         kept = folder / hashlib.sha256(repr(asked).encode()).hexdigest()
         if not kept.with_suffix(".pickle").exists():
-            started = original(machine, *arguments, keep=keep, **options)
+            started = original(workdir, orders, timeout)
             if Path(keep.file).exists():
                 shutil.copy(keep.file, kept.with_suffix(".pt"))
             kept.with_suffix(".pickle").write_bytes(pickle.dumps(started))
@@ -77,7 +78,7 @@ def keep_first_sides(folder: Path) -> None:
         found: Start = pickle.loads(kept.with_suffix(".pickle").read_bytes())
         return found
 
-    ComparedMachine.start = start  # type: ignore[method-assign]
+    Workdir.start = start  # type: ignore[method-assign]
 
 
 def main(arguments: Sequence[str], prog_name: str = "") -> None:

@@ -17,8 +17,7 @@ from harness.compare.bisect import bisect
 from harness.compare.differences import OTHER, CompareReport, Difference
 from harness.compare.releases import CannotInstall, Environments, Span
 from harness.errors import CannotTry
-from harness.resume.run import silent
-from harness.resume.starts import Command
+from harness.starts.workdir import Command, no_progress
 
 RELEASES = {"1.0": 1.0, "1.1": 1.0, "1.2": 1.0, "2.0": 2.0, "2.1": 2.0, "3.0rc1": 3.0}
 """Of the library, with what it multiplies the loss by."""
@@ -73,7 +72,7 @@ def test_the_release_is_found(released: Path) -> None:
     assert found["releases"] == {"1.0": "the same", "1.2": "the same", "2.0": "differs", "2.1": "differs"}
     for wheel in released.iterdir():  # what is installed is not asked for again
         wheel.unlink()
-    environments = Environments("scales-losses", silent)
+    environments = Environments("scales-losses", no_progress)
     span = Span.parse("scales-losses=1.0..2.1")
     assert {"1.0", "1.2", "2.0", "2.1"} <= {str(each) for each in environments.releases(span)}
     assert Path(environments.python(Version("2.0"))).exists()
@@ -81,7 +80,7 @@ def test_the_release_is_found(released: Path) -> None:
 
 def test_releases_that_pip_tells(released: Path) -> None:
     assert [
-        str(each) for each in Environments("scales-losses", silent).releases(Span.parse("scales-losses=1.0..9"))
+        str(each) for each in Environments("scales-losses", no_progress).releases(Span.parse("scales-losses=1.0..9"))
     ] == [
         *("1.0", "1.1", "1.2", "2.0", "2.1"),
         "9",
@@ -89,7 +88,7 @@ def test_releases_that_pip_tells(released: Path) -> None:
 
 
 def test_a_release_that_there_is_not(released: Path) -> None:
-    environments = Environments("scales-losses", silent)
+    environments = Environments("scales-losses", no_progress)
     with pytest.raises(CannotInstall, match=r"No matching distribution found for scales-losses==9"):
         environments.python(Version("9"))
     assert not list((released.parent / "cache").rglob("*9*"))
@@ -119,7 +118,7 @@ def test_bisect_takes_one_script() -> None:
 
 def test_nothing_is_known_of_a_library_without_a_network(released: Path) -> None:
     with pytest.raises(CannotTry, match="pip tells no releases of no-such-thing from 1 to 2"):
-        Environments("no-such-thing", silent).releases(Span.parse("no-such-thing=1..2"))
+        Environments("no-such-thing", no_progress).releases(Span.parse("no-such-thing=1..2"))
 
 
 def differing(what: str | None) -> CompareReport:

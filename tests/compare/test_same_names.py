@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from harness.compare.names import Modules, matched
-from harness.resume.digests import named_tensors
+from harness.digests import named_tensors
 
 
 def names(a: nn.Module, b: nn.Module) -> dict[str, str] | None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from harness.documents import notebooks
 from harness.documents.blocks import blocks_of
-from harness.documents.rewrite import Fix, Rewritten, diff_lines, rewritten
+from harness.documents.rewrite import Fix, Rewritten, rewritten
+from harness.files import diff_lines
 from tests.documents.test_forms import cell, notebook
 
 NEW = "from b import y\nfrom a import z"
@@ -171,7 +172,7 @@ def test_a_patch_applies(tmp_path: Path) -> None:
     for name in ("a.md", "b.ipynb"):
         changed = fixed(folder / name, 1)
         after[name] = changed.after
-        patch += "".join(diff_lines(changed, f"docs/{name}"))
+        patch += "".join(diff_lines(changed.before, changed.after, f"docs/{name}"))
     subprocess.run(["git", "apply", "-"], input=patch.encode(), cwd=tmp_path, check=True)
     assert {name: (folder / name).read_text() for name in after} == after
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.cli import main as command
 from harness.errors import CannotTry
 from harness.repairs.prove import bench, prove
-from harness.resume.starts import LEAST_PATIENCE
+from harness.starts.workdir import LEAST_PATIENCE
 from tests.resume import forked
 
 RESULT = "repaired.json"

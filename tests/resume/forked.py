@@ -9,7 +9,6 @@ that way. Tests ask :class:`tests.server.Server` for it.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shlex
@@ -17,41 +16,48 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from harness.errors import CannotTry
-from harness.resume.journal import Journal
-from harness.resume.orders import Orders
 from harness.resume.plan import Kill, after_each, kills
 from harness.resume.run import resume_script
-from harness.resume.starts import Machine
+from harness.starts import child
+from harness.starts.journal import Journal
+from harness.starts.orders import Orders
+from harness.starts.workdir import Workdir
 from tests import forks
 
 CORPUS = Path(__file__).parent / "corpus"
 
 
-def spawn(machine: Any, orders: Orders, said: TextIO) -> forks.Fork:
-    """In the place of ``Machine._spawn``."""
+@contextmanager
+def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fork]:
+    """In the place of ``Workdir._started``."""
 
     def start() -> int:
-        os.chdir(machine.folder)
-        os.environ["TMPDIR"] = str(machine.folder.parent / "tmp")
-        forks.set_environment(machine._environment())
-        status: int = importlib.import_module(machine.program).main(str(orders.file))
-        return status
+        os.chdir(workdir.folder)
+        os.environ["TMPDIR"] = str(workdir.folder.parent / "tmp")
+        forks.set_environment(workdir.environment())
+        return child.main(str(orders.file))
 
-    processes = machine.command.processes
+    processes = workdir.command.processes
     work = start if processes == 1 else partial(forks.as_ranks, start, processes)
     with open(os.devnull, "w") as silence:
-        return forks.fork(work, streams=(silence.fileno(), said.fileno()))
+        fork = forks.fork(work, streams=(silence.fileno(), said.fileno()))
+    try:
+        yield fork
+    finally:
+        forks.end_group(fork.pid)
+        fork.wait()
 
 
 def install() -> None:
     """From now on starts are forked."""
-    Machine._spawn = spawn  # type: ignore[method-assign, assignment]
+    Workdir._started = started  # type: ignore[method-assign, assignment]
 
 
 def scripts() -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.resume.attempt import Attempt
-from harness.resume.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
 from harness.resume.judge import findings, shown_by
-from harness.resume.orders import Place
 from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
 from harness.resume.rows import other_rows
+from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
+from harness.starts.orders import Place
 
 EPOCHS = ([3, 1, 0, 2], [1, 2, 3, 0], [0, 3, 2, 1])
 """The rows of three epochs, two a batch."""

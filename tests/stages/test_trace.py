@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
+from harness.digests import digests_of, joined, torch_states
 from harness.metrics import load_metric
-from harness.resume.digests import digests_of, joined, torch_states
 from harness.stages.trace import TOGETHER, Trace, _norm, row_key
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from harness.resume.attempt import Attempt
 from harness.resume.evidence import SCORE, other_files, other_values, stops_by_score
-from harness.resume.journal import is_tensor
 from harness.resume.loss import Evidence, Loss
+from harness.starts.journal import is_tensor
 
 
 class BestScoreLost(Loss):

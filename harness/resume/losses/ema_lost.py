@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from harness.resume.attempt import Attempt
 from harness.resume.evidence import end_differs, other_files, other_values
-from harness.resume.journal import is_tensor
 from harness.resume.loss import Evidence, Loss, several
+from harness.starts.journal import is_tensor
 
 
 class EmaLost(Loss):

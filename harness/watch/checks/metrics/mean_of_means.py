@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 class MeanOfMeans(Check):
-    """An evaluation's loss is the mean of its batches' means, though some batches have many more targets than others.
+    """An evaluation's loss or perplexity is the mean of its batches' means, though their numbers of target tokens differ.
 
     ## Why is this a bug?
     The loss that a model gives for a batch is the mean over its targets. Where texts have different lengths, so do the

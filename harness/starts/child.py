@@ -1,7 +1,8 @@
-"""One start of the script, in a process of its own: ``python -m harness.resume.child FILE`` with what to do in FILE."""
+"""One start of a script, in a process of its own: ``python -m harness.starts.child FILE`` with its orders in FILE."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -12,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from harness.resume.journal import Writer
-from harness.resume.orders import Orders, Place
-from harness.resume.recorder import Recorder, Recording
-from harness.resume.saves import Files
+from harness.starts.journal import Writer
+from harness.starts.orders import Orders, Place
+from harness.starts.recorder import Recorder, Recording
+from harness.starts.saves import Files
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator
@@ -26,16 +27,27 @@ PAUSE = 0.5
 """Seconds after which a rank looks again whether its launcher is there."""
 
 
-Others = Callable[[Orders, Recording], Sequence[Callable[[Monitor], AnyCheck]]]
+Others = Callable[[Recording], Sequence[Callable[[Monitor], AnyCheck]]]
 """What makes further listeners, beside the recorder."""
 
 
-def main(file: str, others: Others = lambda orders, recording: ()) -> int:
+def main(file: str) -> int:
     orders = Orders.read(Path(file))
-    rank = int(os.environ.get("RANK", "0"))
-    orders.pid_file(rank).write_text(str(os.getpid()))
+    orders.pid_file(_rank()).write_text(str(os.getpid()))
     if "TORCHELASTIC_RUN_ID" in os.environ:
         _end_with(os.getppid())
+    module, _, name = orders.task.partition(":")
+    status: int = getattr(importlib.import_module(module), name)(orders)
+    return status
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def record(orders: Orders, others: Others = lambda recording: ()) -> int:
+    """Run the script and write its journal; ``others`` makes further listeners."""
+    rank = _rank()
     path = None if orders.module else readable_script(orders.script)
     with orders.journal(rank).open("a", encoding="utf-8") as journal:
         return _run(orders, path, journal, rank, others)
@@ -57,7 +69,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         return Recorder(monitor, recording)
 
     locator = Locator(path)
-    threads = Threads(Options((recorder, *others(orders, recording))), locator)
+    threads = Threads(Options((recorder, *others(recording))), locator)
     main_recorder = recording.recorders[0]
 
     def finish(crashed: str | None, where: str | None = None) -> None:

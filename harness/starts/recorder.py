@@ -11,9 +11,9 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import Subset
 
-from harness.resume.digests import digest, joined, named_tensors, random_states, state_of, weights_of
-from harness.resume.journal import BatchTrained, End, Loaded, Update, Writer
-from harness.resume.orders import Place
+from harness.digests import digest, joined, named_tensors, random_states, state_of, weights_of
+from harness.starts.journal import BatchTrained, End, Loaded, Update, Writer
+from harness.starts.orders import Place
 from harness.torch_objects import held_by
 from harness.watch.check import Onlooker
 from harness.watch.events import (

@@ -14,6 +14,9 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import is_dense
 
+Digests = dict[str, str]
+"""Digests of tensors by their names."""
+
 SHORT = 64
 """Numbers of a list from which on it is one value, and not so many."""
 
@@ -36,6 +39,12 @@ def joined(parts: Iterable[Any]) -> str:
     for part in parts:
         found.update(f"{part}\0".encode())
     return found.hexdigest()
+
+
+def differing(one: Digests, other: Digests, *, common: bool = True) -> list[str]:
+    """The names whose digests differ; unless only what both have is asked for, those that one lacks too."""
+    names = [name for name in one if name in other] if common else list(one | other)
+    return [name for name in names if one.get(name) != other.get(name)]
 
 
 def weights_of(model: nn.Module) -> dict[str, str]:

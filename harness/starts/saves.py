@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.resume.digests import values_in
-from harness.resume.journal import Loaded, Moved, Saved, is_tensor
-from harness.resume.recorder import Recording
+from harness.digests import values_in
+from harness.starts.journal import Loaded, Moved, Saved, is_tensor
+from harness.starts.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.locate import Locator
 

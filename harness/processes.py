@@ -1,7 +1,8 @@
-"""Ends what a command has started, and removes its scratch folder, where the command itself is killed.
+"""Processes that a command starts: in sessions of their own, and ended with all that they have started themselves.
 
-A process of its own does that, with nothing but the standard library: ``python afterwards.py FOLDER``. It is told the
-numbers of process groups, one a line; where its input ends, the command has, and what is left of both goes.
+Where the command itself is killed, another process ends them and removes the command's scratch folder. That is this
+file, run with nothing but the standard library: ``python processes.py FOLDER``. It is told the numbers of process
+groups, one a line; where its input ends, the command has, and what is left of both goes.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 class Afterwards:
     """A process that outlives this one, should it be killed: it ends what this one has started."""
 
     def __init__(self, pipe: IO[str]) -> None:
-        self.pipe = pipe
+        self._pipe = pipe
 
     def begun(self, group: int) -> None:
         """A process group that would be left behind."""
@@ -33,8 +34,8 @@ class Afterwards:
 
     def _tell(self, number: int) -> None:
         with suppress(OSError):  # somebody ended it
-            self.pipe.write(f"{number}\n")
-            self.pipe.flush()
+            self._pipe.write(f"{number}\n")
+            self._pipe.flush()
 
 
 @contextmanager
@@ -55,6 +56,40 @@ def afterwards(folder: Path) -> Iterator[Afterwards]:
         process.stdout.read()  # until it has ended
         process.stdout.close()
         process.wait()
+
+
+@contextmanager
+def started(
+    command: Sequence[str], left_behind: Afterwards | None = None, *, grace: float = 0.0, **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """Start a command in a session of its own: Ctrl-C is for the caller. At the end of the block it is ended.
+
+    Args:
+        left_behind: what ends it where this process is killed.
+        grace: seconds in which it can end by itself when it is asked to.
+        options: those of :class:`subprocess.Popen`.
+    """
+    process = subprocess.Popen(command, start_new_session=True, **options)  # noqa: S603 - no shell
+    if left_behind is not None:
+        left_behind.begun(process.pid)
+    try:
+        yield process
+    finally:
+        if grace and process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(grace)
+        end(process)
+        process.wait()
+        if left_behind is not None:
+            left_behind.ended(process.pid)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Kill a process, and what is left of the group that it leads."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def main() -> None:

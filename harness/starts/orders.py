@@ -47,6 +47,8 @@ class Orders:
     keep: Keep | None = None
     check: dict[str, Any] | None = None
     """How :mod:`harness.repairs` has it watched: what check_script takes."""
+    task: str = "harness.starts.child:record"
+    """The function that starts the script, as MODULE:NAME; it is given these orders, and its result is the status."""
 
     @property
     def file(self) -> Path:

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-Digests = dict[str, str]
-"""Digests of tensors by their names."""
+from harness.digests import Digests
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
 

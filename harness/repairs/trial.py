@@ -1,22 +1,24 @@
-"""A start of a script that is tried with an edit: ``python -m harness.repairs.child FILE`` with what to do in FILE."""
+"""A start of a script that is tried with an edit, and watched."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 from harness.errors import CannotTry
-from harness.resume.orders import Orders
+from harness.starts.orders import Orders
 from harness.watch.script import CheckReport, check_script
 
+TASK = "harness.repairs.trial:check"
+"""This module's own, as orders name it."""
+
 REPORT = "report.json"
+"""Where it leaves what was found, in its orders' folder."""
 
 
-def main(file: str) -> int:
-    orders = Orders.read(Path(file))
-    orders.pid_file(0).write_text(str(os.getpid()))
+def check(orders: Orders) -> int:
+    """Watch the script as its orders say."""
 
     def kept(report: CheckReport) -> int:
         Path(orders.folder, REPORT).write_text(json.dumps(report.as_dict()), encoding="utf-8")
@@ -35,7 +37,3 @@ def main(file: str) -> int:
     except CannotTry as error:
         print(error, file=sys.stderr)
         return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,203 @@
+"""Starts of a script: in a fresh copy of its working directory, and again where it was killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TextIO
+
+from harness.errors import CannotTry
+from harness.files import LEFT_OUT
+from harness.processes import Afterwards, afterwards, started
+from harness.starts.journal import Journal
+from harness.starts.orders import Orders
+
+PATIENCE = 10.0
+"""How many times the uninterrupted run's seconds a start is given."""
+
+LEAST_PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """How the script is started."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    processes: int = 1
+    python: str = sys.executable
+    """The interpreter."""
+    folder: str = field(default_factory=os.getcwd)
+    """The working directory, as words of the command line have it."""
+
+
+@dataclass(frozen=True)
+class Start:
+    journals: list[Journal]
+    """Of each process."""
+    seconds: float
+    said: str
+    """The end of what it printed to stderr."""
+    timed_out: bool = False
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+    """Of the machine, where there are several."""
+
+
+class Workdir:
+    """A copy of the working directory in which a script is started, killed and started again."""
+
+    def __init__(
+        self, root: Path, number: int, command: Command, left_behind: Afterwards, of: Path | None = None
+    ) -> None:
+        """``of`` is the folder that is copied, where that is not the working directory but a copy of it."""
+        self._left_behind = left_behind
+        self._home = root / f"{number}"
+        self.folder = self._home / "copy" / Path.cwd().name  # which may be called as what lies beside it
+        self.command = command
+        self._starts = 0
+        self._home.mkdir(parents=True)
+        (self._home / "tmp").mkdir()
+
+        def left_out(path: str, names: list[str]) -> set[str]:
+            ours = {root.name} if Path(path).resolve() == root.parent.resolve() else set()
+            return LEFT_OUT(path, names) | ours
+
+        shutil.copytree(of or Path.cwd(), self.folder, symlinks=True, ignore=left_out)
+
+    def orders(self, arguments: Sequence[str] = (), **orders: Any) -> Orders:
+        """What the next start is told; ``arguments`` are given besides the command's own."""
+        self._starts += 1
+        command = self.command
+        return Orders(
+            folder=str(self._home / f"start-{self._starts}"),
+            script=self._inside(command.script),
+            arguments=tuple(self._inside(each) for each in (*command.arguments, *arguments)),
+            module=command.module,
+            **orders,
+        )
+
+    def start(self, orders: Orders, timeout: float | None = None) -> Start:
+        """Start the script, and wait for its end or its death, or for ``timeout`` seconds."""
+        orders.write()
+        begun = time.perf_counter()
+        with (self._home / "stderr.txt").open("w+") as said:
+            with self._started(orders, said) as process:
+                timed_out = False
+                try:
+                    process.wait(timeout)
+                except subprocess.TimeoutExpired:
+                    timed_out = True
+                finally:
+                    if process.poll() != 0:
+                        _end_ranks(orders)
+            said.seek(0)
+            text = said.read()[-20_000:]
+        journals = [Journal.read(orders.journal(rank)) for rank in range(self.command.processes)]
+        return Start(journals, time.perf_counter() - begun, text, timed_out)
+
+    def uninterrupted(self, *, launched: str, idle: str, **orders: Any) -> Start:
+        """Run the script to its end, and remove the copy.
+
+        Args:
+            launched: what to do with a script that a launcher is to start.
+            idle: what follows where a script makes no update.
+            orders: as those of :meth:`orders`.
+
+        Raises:
+            CannotTry: it crashes, or nothing is trained.
+        """
+        script = self.command.script
+        start = self.start(self.orders(**orders))
+        self.remove()
+        for journal in start.journals:
+            if journal.end is None or journal.end.crashed is not None:
+                said = start.said.strip() if journal.end is None else str(journal.end.crashed)
+                if "environment variable RANK expected" in said and self.command.processes == 1:
+                    raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {launched}")
+                raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
+            if journal.end.failed is not None:
+                raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
+            if not journal.updates:
+                raise CannotTry(f"{script} made no optimizer step in this process, {idle}")
+        return start
+
+    def remove(self) -> None:
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return started(
+            [*self._launcher(), self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)],
+            self._left_behind,
+            cwd=self.folder,
+            env={**os.environ, "TMPDIR": str(self._home / "tmp"), **self.environment()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+
+    def _inside(self, word: str) -> str:
+        """A word of the command line with the path of the copy for that of the working directory."""
+        return word.replace(self.command.folder, str(self.folder))
+
+    def _launcher(self) -> list[str]:
+        if self.command.processes == 1:
+            return []
+        ranks = str(self.command.processes)
+        return [
+            *(self.command.python, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
+            "--no-python",
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """What is set for the script besides."""
+        from harness.compat import accelerates_variable
+
+        if self.command.processes == 1:
+            return {}
+        import torch
+
+        return {} if torch.cuda.is_available() else {accelerates_variable("USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
+
+
+def _end_ranks(orders: Orders) -> None:
+    """Kill the processes of a start that did not end well, and what they started: their launcher is not their group."""
+    for pid in orders.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The folder of the copies, which goes with all that runs in them, also where this process is killed."""
+
+    root: Path
+    left_behind: Afterwards
+
+    def workdir(self, number: int, command: Command, of: Path | None = None) -> Workdir:
+        return Workdir(self.root, number, command, self.left_behind, of)
+
+
+@contextmanager
+def scratch(prefix: str) -> Iterator[Scratch]:
+    """A folder for copies of the working directory."""
+    with (
+        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
+        afterwards(Path(name)) as each,
+    ):
+        yield Scratch(Path(name), each)
+
+
+def no_progress(line: str) -> None:
+    """Takes a line for each start, and shows none."""
