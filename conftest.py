@@ -3,5 +3,5 @@
 from importlib.metadata import entry_points
 
 pytest_plugins = ["tests.rings", "tests.budget"]
-if not any(entry_point.value == "harness.pytest_plugin" for entry_point in entry_points(group="pytest11")):
-    pytest_plugins.append("harness.pytest_plugin")
+if not any(entry_point.value == "full_training_harness" for entry_point in entry_points(group="pytest11")):
+    pytest_plugins.append("full_training_harness")

@@ -1,8 +1,9 @@
-"""The catalogue: every check of ``harness check``, and every loss of ``harness resume``, by its id.
+"""The catalogue: every fault that the harness can name, by its id.
 
-A check registers itself when its class is made (:class:`harness.watch.check.Check`); what can be listed, explained,
-selected and ignored, the pages in docs/checks, the hints in the terminal and the tests all come from here. Importing
-this module imports no check: :func:`checks` does.
+There are three kinds: a check of ``harness check``, a loss of ``harness resume``, a cause of ``harness compare``. A
+fault registers itself when its class is made; what can be listed, explained, selected and ignored, the pages in
+docs/checks, the hints in the terminal, the rules of SARIF and the tests all come from here. Importing this module
+imports no fault: :func:`faults` does.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal
 
 from harness.errors import CannotTry
-from harness.findings import Severity
+from harness.findings import Finding, Severity
 
-PACKAGE = "harness.watch.checks"
-RESUME = "harness.resume.losses"
+CHECKS, LOSSES, CAUSES = "harness.watch.checks", "harness.resume.losses", "harness.compare.causes"
+"""The packages in which the faults of each kind are."""
 
 SECTIONS = {
     "Why is this a bug?": "why",
@@ -66,72 +67,138 @@ class Page:
         return " ".join(self.remedy.partition("\n\n")[0].split())
 
 
-class CatalogueEntry(Protocol):
-    """What the catalogue knows of the class of a check (:class:`harness.watch.check.Check`)."""
-
-    id: ClassVar[str]
-    severity: ClassVar[Severity]
-    formerly: ClassVar[tuple[str, ...]]
-    explains: ClassVar[tuple[str, ...]]
-    page: ClassVar[Page]
+Status = Literal["new", "stable"]
 
 
-_registered: dict[str, type[CatalogueEntry]] = {}
+class Fault:
+    """Something that can be wrong with a training: a class of its own, in a file of its own.
 
-
-def register(check: type[CatalogueEntry]) -> None:
-    """Add a check that has just been made.
+    The first sentence of its docstring says what is wrong where it is reported; the sections that follow are its page.
+    A kind of fault is a subclass that says in which package its faults are: ``class Check(Fault, package="…")``. The id
+    is ``family::file``, where the family is a package within that one, or the kind's own.
 
     Raises:
-        TypeError: another check has its id, now or formerly.
+        TypeError: when a subclass is made whose id is taken, or is not that of its file, or whose docstring lacks a
+            section.
     """
-    for name in (check.id, *check.formerly):
+
+    package: ClassVar[str]
+    """Where the faults of its kind are."""
+    family: ClassVar[str | None] = None
+    """That of its kind; None where the packages are the families."""
+    id: ClassVar[str]
+    severity: ClassVar[Severity] = "error"
+    """An error changes what the training comes to; a warning may be meant, or costs no more than time and memory."""
+    status: ClassVar[Status] = "stable"
+    """What is new has not met much code of others: it is reported as a warning, however severe it is."""
+    since: ClassVar[str] = "0.2.0"
+    """The version that names it first."""
+    formerly: ClassVar[tuple[str, ...]] = ()
+    """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
+    explains: ClassVar[tuple[str, ...]] = ()
+    """Ids of faults whose findings follow from this one's, and would say the same bug twice."""
+    page: ClassVar[Page]
+
+    def __init_subclass__(cls, package: str | None = None, family: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if package is not None:
+            cls.package, cls.family = package, family
+            return
+        if cls.__module__.startswith(f"{cls.package}."):
+            *within, file = cls.__module__.removeprefix(f"{cls.package}.").replace("_", "-").split(".")
+            name = f"{cls.family or within[0]}::{file}"
+            if cls.id != name:
+                raise TypeError(f"{cls.__qualname__} is in the file of {name}, and its id is {cls.id}")
+        cls.page = Page(cls.__qualname__, cls.__doc__ or "")
+        _register(cls)
+
+    @classmethod
+    def reported_as(cls) -> Severity:
+        """The severity of its findings."""
+        return "warning" if cls.status == "new" else cls.severity
+
+    @classmethod
+    def finding(
+        cls, expected: str, observed: str, where: str | None = None, update: int | None = None, hint: str | None = None
+    ) -> Finding:
+        """What was found, with what the page says."""
+        return Finding(
+            expected=expected,
+            observed=observed,
+            hint=hint or cls.page.hint,
+            where=where,
+            update=update,
+            check=cls.id,
+            severity=cls.reported_as(),
+            message=cls.page.statement,
+        )
+
+
+_registered: dict[str, type[Fault]] = {}
+
+
+def _register(fault: type[Fault]) -> None:
+    for name in (fault.id, *fault.formerly):
         known = _names().get(name)
-        if known is not None and known.__qualname__ != check.__qualname__:
-            raise TypeError(f"{check.__qualname__}: {name} is the id of {known.__qualname__} already")
-    _registered[check.id] = check
+        if known is not None and known.__qualname__ != fault.__qualname__:
+            raise TypeError(f"{fault.__qualname__}: {name} is the id of {known.__qualname__} already")
+    _registered[fault.id] = fault
 
 
-def _names() -> dict[str, type[CatalogueEntry]]:
-    """Every check by its id and by those that it had before."""
-    return {name: check for check in _registered.values() for name in (check.id, *check.formerly)}
+def _names() -> dict[str, type[Fault]]:
+    """Every fault by its id and by those that it had before."""
+    return {name: fault for fault in _registered.values() for name in (fault.id, *fault.formerly)}
 
 
 @cache
 def _load(name: str) -> None:
     package = importlib.import_module(name)
-    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        importlib.import_module(module.name)
+    for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+        _load(module.name) if module.ispkg else importlib.import_module(module.name)
 
 
-def checks() -> dict[str, type[CatalogueEntry]]:
+def checks() -> dict[str, type[Fault]]:
     """Every check of ``harness check`` by its id, in the order of the ids."""
-    return _of_package(PACKAGE)
+    return _of_package(CHECKS)
 
 
-def losses() -> dict[str, type[CatalogueEntry]]:
+def losses() -> dict[str, type[Fault]]:
     """Every loss of ``harness resume`` by its id, in the order of the ids."""
-    return _of_package(RESUME)
+    return _of_package(LOSSES)
 
 
-def _of_package(package: str) -> dict[str, type[CatalogueEntry]]:
+def causes() -> dict[str, type[Fault]]:
+    """Every cause of ``harness compare`` by its id, in the order of the ids."""
+    return _of_package(CAUSES)
+
+
+def faults() -> dict[str, type[Fault]]:
+    """Every fault of every kind by its id."""
+    return checks() | losses() | causes()
+
+
+def _of_package(package: str) -> dict[str, type[Fault]]:
     _load(package)
     return {name: _registered[name] for name in sorted(_registered) if _registered[name].__module__.startswith(package)}
 
 
-def names() -> list[str]:
+def names(*, checks_only: bool = True) -> list[str]:
     """The families and ids by their files, without importing them: for a shell's completion."""
-    root = Path(__file__).parent / "watch" / "checks"
-    files = sorted(file.relative_to(root) for file in root.glob("*/*.py") if file.stem != "__init__")
-    ids = [f"{file.parent}::{file.stem}".replace("_", "-") for file in files]
-    return sorted({str(file.parent) for file in files}) + ids
+    root = Path(__file__).parent
+    files = [(file.parent.name, file.stem) for file in root.glob("watch/checks/*/*.py")]
+    if not checks_only:
+        files += [("resume", file.stem) for file in root.glob("resume/losses/*.py")]
+        files += [("compare", file.stem) for file in root.glob("compare/causes/*.py")]
+    known = sorted((family, name) for family, name in files if name != "__init__")
+    ids = [f"{family}::{name}".replace("_", "-") for family, name in known]
+    return sorted({family for family, _ in known}) + ids
 
 
 def families() -> list[str]:
     return sorted({check.partition("::")[0] for check in checks()})
 
 
-def resolve(names: Iterable[str], known: Mapping[str, type[CatalogueEntry]] | None = None) -> set[str]:
+def resolve(names: Iterable[str], known: Mapping[str, type[Fault]] | None = None) -> set[str]:
     """The ids that are meant, of all checks or of ``known``: a name is an id, one that a check had before, or a family.
 
     Raises:
@@ -155,24 +222,26 @@ def resolve(names: Iterable[str], known: Mapping[str, type[CatalogueEntry]] | No
 
 
 def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The pages of the checks and losses that are named, of all without a name, as ``harness explain --json`` has them.
+    """The pages of the faults that are named, of all without a name, as ``harness explain --json`` has them.
 
     Raises:
-        CannotTry: there is no check and no family of that name.
+        CannotTry: there is no fault and no family of that name.
     """
     names = list(names)
-    known = checks() | losses()
+    known = faults()
     wanted = resolve(names, known) if names else set(known)
     return [_explained(known[name]) for name in sorted(wanted)]
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A check as ``harness explain --json`` has it."""
+    """A fault as ``harness explain --json`` has it."""
 
     id: str
     formerly: list[str]
     severity: Severity
+    status: Status
+    since: str
     statement: str
     why: str
     remedy: str
@@ -180,7 +249,7 @@ class Explained:
     references: list[str]
 
 
-def _explained(check: type[CatalogueEntry]) -> dict[str, Any]:
-    page, severity = check.page, check.severity
-    said = (page.statement, page.why, page.remedy, page.right_when, page.references)
-    return asdict(Explained(check.id, list(check.formerly), severity, *said))
+def _explained(fault: type[Fault]) -> dict[str, Any]:
+    page = fault.page
+    about = (fault.id, list(fault.formerly), fault.severity, fault.status, fault.since)
+    return asdict(Explained(*about, page.statement, page.why, page.remedy, page.right_when, page.references))

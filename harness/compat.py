@@ -17,11 +17,15 @@ from typing import Any, NamedTuple
 
 
 def _is_at_least(package: str, release: str) -> bool:
-    from importlib.metadata import version  # with packaging.version it takes longer to import than all of this module
+    """Also where it is not installed: of a library that is not there nothing is asked."""
+    from importlib.metadata import PackageNotFoundError, version  # packaging takes longer to import than this module
 
     from packaging.version import Version
 
-    return Version(version(package)) >= Version(release)
+    try:
+        return Version(version(package)) >= Version(release)
+    except PackageNotFoundError:
+        return True
 
 
 def fp32_precision() -> dict[str, str]:

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CannotTry
@@ -111,6 +110,8 @@ def claimed(lock: Path, *, timeout: float = -1) -> Iterator[None]:
         Timeout: of filelock: somebody else is there.
         OSError: the file cannot be written.
     """
+    from filelock import FileLock  # watching a script needs none
+
     with FileLock(lock, timeout=timeout):
         try:
             yield
@@ -125,6 +126,8 @@ def claimed_folder(folder: Path) -> Iterator[None]:
     Raises:
         CannotTry: it is another's, or cannot be written.
     """
+    from filelock import Timeout
+
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)

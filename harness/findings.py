@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from harness.errors import CannotTry
 
@@ -147,6 +147,21 @@ class CheckResult(CheckOutcome):
     @property
     def failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
+
+
+SCHEMA = 2
+"""Of reports, as ``--json`` has them. Keys may be added without another number."""
+
+
+@dataclass
+class Report:
+    """What a command found. A subclass has its kind, and what was found as fields."""
+
+    kind: ClassVar[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """In the form of ``--json``."""
+        return {"schema": SCHEMA, "kind": self.kind} | asdict(self)
 
 
 DOCUMENTED_ADAMW = "the documents' transformers.AdamW"

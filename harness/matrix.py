@@ -122,6 +122,7 @@ class Matrix(StrictModel):
     """Schema 2 of baselines/matrix.json."""
 
     schema_: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["matrix"] = "matrix"
     columns: list[Column]
     rows: list[Row]
 

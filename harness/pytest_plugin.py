@@ -10,6 +10,8 @@ one run of the recipe that ``--harness-recipe`` names (or a fixture ``recipe`` o
 
 Nothing changes in a suite that does not use it: markers have a meaning where an option or a setting of the harness is
 given, and names without a prefix (``--recipe``, ``watch``) are taken where nobody else has them.
+
+PYTEST_DONT_REWRITE: its asserts are no test's, and full_training_harness.py imports it before pytest can rewrite it.
 """
 
 from __future__ import annotations

@@ -172,6 +172,7 @@ class DocumentsRecord(StrictModel):
     """Schema 1 of documents.json."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    kind: Literal["documents"] = "documents"
     recipe: dict[str, Any]
     fingerprint: Annotated[dict[str, Any], _has(_LibrariesKeys)]
     provenance: Provenance
@@ -189,6 +190,7 @@ class RunRecord(StrictModel):
     """Schema 1 of run.json. Metrics are fractions, seconds are wall-clock."""
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    kind: Literal["run"] = "run"
     recipe: RecordedRecipe
     fingerprint: RecordedFingerprint
     findings: list[FindingInOrder]

@@ -1,5 +1,5 @@
-"""Write docs/checks, a page for each check of ``harness check`` and each loss of ``harness resume`` and an index; and
-docs/schemas, the JSON schemas of what the commands write.
+"""Write docs/checks, a page for each check, loss and cause and an index; and docs/schemas, the JSON schemas of what the
+commands write.
 
     python -m scripts.check_pages
 
@@ -41,24 +41,28 @@ def path_of(check: str) -> str:
 
 def index(pages: list[dict[str, Any]]) -> str:
     lines = [
-        "# The checks of `harness check`, and the losses of `harness resume`",
+        "# What the harness can name",
         "",
-        f"{len(catalogue.checks())} checks and {len(catalogue.losses())} losses (`resume::`), each with a page that",
-        "says why it is a bug, what to do, and when it is right all the same; `harness explain CHECK` prints it.",
+        f"{len(catalogue.checks())} checks of `harness check`, {len(catalogue.losses())} losses of `harness resume`",
+        f"(`resume::`) and {len(catalogue.causes())} causes of `harness compare` (`compare::`). Each has a page that",
+        "says why it is a bug, what to do, and when it is right all the same; `harness explain ID` prints it. A fault",
+        "with the status *new* has not met much code of others, and is reported as a warning whatever its severity.",
     ]
     family = ""
     for page in pages:
         if page["id"].partition("::")[0] != family:
             family = page["id"].partition("::")[0]
-            lines += ["", f"## {family}", "", "| check | severity | what is wrong |", "| --- | --- | --- |"]
-        lines.append(f"| [`{page['id']}`]({path_of(page['id'])}) | {page['severity']} | {page['statement']} |")
+            lines += ["", f"## {family}", "", "| id | severity | what is wrong |", "| --- | --- | --- |"]
+        severity = page["severity"] + (", new" if page["status"] == "new" else "")
+        lines.append(f"| [`{page['id']}`]({path_of(page['id'])}) | {severity} | {page['statement']} |")
     return "\n".join(lines) + "\n"
 
 
 def page_text(page: Mapping[str, Any]) -> str:
     """One check's page in Markdown, with the examples that its tests execute."""
     formerly = [f"Formerly {', '.join(f'`{name}`' for name in page['formerly'])}.", ""] if page["formerly"] else []
-    lines = [f"# {page['id']}", "", f"Severity: {page['severity']}.", "", *formerly, page["statement"], ""]
+    about = f"Severity: {page['severity']}. Status: {page['status']}, since {page['since']}."
+    lines = [f"# {page['id']}", "", about, "", *formerly, page["statement"], ""]
     for title, key in catalogue.SECTIONS.items():
         if not page[key]:
             continue

@@ -61,15 +61,26 @@ def recorded(case: Case, verdict: Verdict) -> dict[str, Any]:
         about |= {"why": case.why}
     else:
         about |= {"warns": list(case.warns)}
-    found = [{"check": each["check"], "update": each["update"]} for each in verdict.findings]
-    return {**about, "found": found, "updates": verdict.updates, "seconds": round(verdict.seconds, 1)}
+    return {**about, "found": found_in(verdict), "updates": verdict.updates, "seconds": round(verdict.seconds, 1)}
+
+
+def found_in(verdict: Verdict) -> list[dict[str, Any]]:
+    """What was found, where: a line's number in the edited script, 1 where none is at fault."""
+    return [
+        {"check": each["check"], "line": line_of(each["where"]), "update": each["update"]} for each in verdict.findings
+    ]
+
+
+def line_of(where: str) -> int:
+    """The line of a finding's place."""
+    return int(where.rpartition(":")[2])
 
 
 def table_lines(detection: dict[str, Any]) -> Iterator[str]:
     """docs/detection.md: by check, which mutants are caught, and at which update."""
     mutants, variants = detection["mutants"], detection["variants"]
-    caught = [each for each in mutants if [found["check"] for found in each["found"]] == [each["check"]]]
-    flagged = [each for each in variants if [found["check"] for found in each["found"]] != each["warns"]]
+    caught = [each for each in mutants if {found["check"] for found in each["found"]} == {each["check"]}]
+    flagged = [each for each in variants if {found["check"] for found in each["found"]} != {*each["warns"]}]
     warned = sum(bool(each["warns"]) for each in variants)
     yield "# What `harness check` finds in its own corpus"
     yield ""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from harness import catalogue
 from harness.catalogue import Explained
 from harness.compare.differences import CompareReport
+from harness.findings import SCHEMA
 from harness.matrix import Matrix
 from harness.record import DocumentsRecord, RunRecord
 from harness.report.baseline import BaselinesShown, Compared
@@ -22,8 +23,21 @@ from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptsReport
 from harness.watch.teaching import TaughtReport
 
-LEFT_OUT = {"Provenance": ("resumed_after",), "Row": ("loop", "documented"), "Cell": ("value",)}
+LEFT_OUT = {
+    "Provenance": ("resumed_after",),
+    "Row": ("loop", "documented"),
+    "Cell": ("value",),
+}
 """Keys that are written only where there is something to say."""
+
+WRITTEN = {
+    "CheckReport": "check",
+    "ScriptsReport": "scripts",
+    "ResumeReport": "resume",
+    "CompareReport": "compare",
+    "TaughtReport": "tokens",
+}
+"""What the command puts before a report's fields: its schema, and this kind."""
 
 NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
 """What stands for a number that JSON has none for."""
@@ -36,16 +50,16 @@ class Schema:
     command: str
     type: Any
     ids: str | None = None
-    """Whose ids are listed: checks, losses, or both."""
+    """Whose ids are listed: those of checks, losses, causes, or all."""
 
 
 SCHEMAS = {
     "check": Schema("harness check SCRIPT", CheckReport, "checks"),
     "check-scripts": Schema("harness check (the scripts of pyproject.toml)", ScriptsReport, "checks"),
-    "explain": Schema("harness explain", list[Explained], "both"),
+    "explain": Schema("harness explain", list[Explained], "all"),
     "tokens": Schema("harness tokens", TaughtReport),
     "resume": Schema("harness resume", ResumeReport, "losses"),
-    "compare": Schema("harness compare", CompareReport),
+    "compare": Schema("harness compare", CompareReport, "causes"),
     "run": Schema("harness run, run.json", RunRecord),
     "documents": Schema("harness documents, documents.json", DocumentsRecord),
     "matrix": Schema("harness matrix", Matrix),
@@ -83,8 +97,9 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
     """Say that all keys are written; a report of :mod:`dataclasses` gets its schema's number when it is."""
     name, properties = schema["title"], schema["properties"]
     schema.pop("additionalProperties", None)
-    if name in ("CheckReport", "ScriptsReport", "ResumeReport", "CompareReport", "TaughtReport"):
-        properties = schema["properties"] = {"schema": {"const": 1}, **properties}
+    if name in WRITTEN:
+        told = {"schema": {"const": SCHEMA}, "kind": {"const": WRITTEN[name]}}
+        properties = schema["properties"] = {**told, **properties}
     for key, value in properties.items():
         properties[key] = _value(value, strings)
     for key in _keys_of_ids(name) if ids else ():
@@ -95,12 +110,13 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
 
 def _keys_of_ids(name: str) -> Sequence[str]:
     of = {"CheckReport": ("held", "ignored"), "Finding": ("check",), "NotLookedAt": ("check",), "Explained": ("id",)}
+    of["Difference"] = ("cause",)
     return of.get(name, ())
 
 
 def _ids(which: str) -> list[str]:
-    checks, losses = sorted(catalogue.checks()), sorted(catalogue.losses())
-    return {"checks": checks, "losses": losses, "both": sorted(checks + losses)}[which]
+    kinds = {"checks": catalogue.checks, "losses": catalogue.losses, "causes": catalogue.causes}
+    return sorted((kinds | {"all": catalogue.faults})[which]())
 
 
 def _value(schema: dict[str, Any], strings: bool) -> dict[str, Any]:

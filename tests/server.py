@@ -56,7 +56,8 @@ class Verdict:
 
     @property
     def checks(self) -> list[str]:
-        return [finding["check"] for finding in self.findings]
+        """Those that found something, each once."""
+        return list(dict.fromkeys(finding["check"] for finding in self.findings))
 
     @classmethod
     def of(cls, file: Path, done: Done) -> Verdict:

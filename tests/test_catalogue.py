@@ -73,7 +73,7 @@ def test_an_id_that_is_taken_is_refused(more: dict[str, object]) -> None:
 
 def test_an_id_that_is_not_that_of_its_file_is_refused() -> None:
     with pytest.raises(TypeError, match="is in the file of gradients::vanished, and its id is gradients::gone"):
-        made(id="gradients::gone", __module__=f"{catalogue.PACKAGE}.gradients.vanished")
+        made(id="gradients::gone", __module__=f"{catalogue.CHECKS}.gradients.vanished")
 
 
 def test_a_check_has_the_handlers_that_it_overrides() -> None:
@@ -101,6 +101,8 @@ def test_every_check_says_what_it_needs() -> None:
 def test_files_name_the_checks() -> None:
     """A shell's completion does not import them."""
     assert set(catalogue.names()) == {*catalogue.checks(), *catalogue.families()}
+    every = {*catalogue.faults(), *catalogue.families(), "resume", "compare"}
+    assert set(catalogue.names(checks_only=False)) == every
 
 
 def test_names_are_ids_former_ids_and_families() -> None:
@@ -129,7 +131,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(name: str, meant: str) -> 
 def test_explain_has_the_keys_of_the_contract() -> None:
     (page,) = catalogue.explain(["gradients::not-cleared"])
     assert set(page) == {
-        *("id", "formerly", "severity", "statement", "why", "remedy", "right_when", "references"),
+        *("id", "formerly", "severity", "status", "since", "statement", "why", "remedy", "right_when", "references"),
     }
     assert page["formerly"] == ["gradients::cleared-between-updates"]
-    assert len(catalogue.explain()) == len(catalogue.checks()) + len(catalogue.losses())
+    assert len(catalogue.explain()) == len(catalogue.faults())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,3 +211,36 @@ def test_threads_spin_briefly_unless_told_otherwise() -> None:
     for more, expected in (({}, SPINS), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")):
         done = subprocess.run([sys.executable, "-c", code], env=bare | more, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == f"set to {expected} False"
+
+
+LACKING = """
+import sys
+for name in ("accelerate", "datasets", "evaluate", "huggingface_hub", "jinja2", "libcst", "scipy", "transformers"):
+    sys.modules[name] = None  # as if it were not installed
+from harness.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["check", "train.py"], 1, "gradients::not-cleared"),
+        (
+            ["check", "--diff", "train.py"],
+            2,
+            'needs libcst, which is not installed; pip install "full-training-harness[run]"',
+        ),
+        (["run"], 2, 'pip install "full-training-harness[run]"'),
+    ],
+    ids=["check", "diff", "run"],
+)
+def test_a_script_is_watched_without_the_libraries_of_the_run(
+    tmp_path: Path, arguments: list[str], status: int, says: str
+) -> None:
+    shutil.copy(Path(__file__).parent / "checks/gradients/not-cleared/bad.py", tmp_path / "train.py")
+    command = [sys.executable, "-c", LACKING, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

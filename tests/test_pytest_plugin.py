@@ -269,7 +269,7 @@ def test_plugin_imports_nothing_heavy(pytester: pytest.Pytester) -> None:
 def test_plugin_is_registered() -> None:
     code = "from importlib.metadata import entry_points as e; print(*[p.value for p in e(group='pytest11')])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "harness.pytest_plugin" in result.stdout.split()
+    assert "full_training_harness" in result.stdout.split()
 
 
 QUALITY = """

@@ -20,7 +20,8 @@ RECORD = Path(__file__).parent / "run_of_schema_1.json"
 def test_run_record(tmp_path: Path) -> None:
     record = RunRecord.read(RECORD)
     record.write(tmp_path / "run.json")
-    assert (tmp_path / "run.json").read_bytes() == RECORD.read_bytes()
+    older = '"schema": 1,'  # it did not say its kind
+    assert (tmp_path / "run.json").read_text() == RECORD.read_text().replace(older, f'{older}\n  "kind": "run",', 1)
     assert record.comparison[0].findings[0].check == "baseline::exact"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,6 +18,7 @@ from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
+from tests.checks.corpus import MARK
 from tests.rings import COLLECTED
 from tests.server import server_of
 
@@ -75,7 +75,8 @@ def test_settings_in_the_documents_are_accepted(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    shutil.copy(ROOT / "tests/checks/gradients/not-cleared/bad.py", tmp_path / "train.py")
+    script = (ROOT / "tests/checks/gradients/not-cleared/bad.py").read_text(encoding="utf-8")
+    (tmp_path / "train.py").write_text(script.replace(MARK, ""), encoding="utf-8")
     done = server_of(pytestconfig).run(tmp_path, "check", "train.py")
     _, *finding, outcome = done.stderr.splitlines()
     sample = "\n".join(f"    {line}" for line in (*finding, outcome.partition(";")[0]))
@@ -182,5 +183,5 @@ def test_the_docs_show_the_recorded_matrix() -> None:
 def test_the_package_says_that_it_is_typed() -> None:
     """Hatchling takes every tracked file of the package into the wheel."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    assert build["targets"]["wheel"]["packages"] == ["harness"]
+    assert build["targets"]["wheel"]["only-include"] == ["harness", "full_training_harness.py"]
     assert ROOT / "harness" / "py.typed" in _tracked()

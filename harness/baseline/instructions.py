@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -70,6 +70,8 @@ class InstructionsRun(StrictModel):
 
 class Instructions(Stored):
     """What some counts of one loop came to."""
+
+    kind: ClassVar[str] = "instructions"
 
     workload: str
     """The loop that was counted; another has other counts."""

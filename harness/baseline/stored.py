@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -83,6 +83,8 @@ class SeedRun(StrictModel):
 
 class Baseline(Stored):
     """What some seeds of one recipe, loop and hardware class came to."""
+
+    kind: ClassVar[str] = "baseline"
 
     recipe: dict[str, Any]
     """All of its values but the seed."""

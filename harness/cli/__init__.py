@@ -7,7 +7,10 @@ crashed.
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections import Counter
+from importlib import metadata
 from typing import Any
 
 import click
@@ -28,6 +31,15 @@ class _Group(click.Group):
                 return super().invoke(context)
             except CannotTry as error:
                 say(f"harness: {error}", err=True)
+            except ModuleNotFoundError as error:
+                package = (error.name or "").partition(".")[0]
+                if (extra := extra_of(package)) is None:
+                    raise
+                say(
+                    f"harness: this command needs {package}, which is not installed; "
+                    f'pip install "full-training-harness[{extra}]"',
+                    err=True,
+                )
             except KeyboardInterrupt:
                 say("harness: interrupted", err=True)
             except OSError as error:
@@ -37,6 +49,17 @@ class _Group(click.Group):
                     raise
                 say(f"harness: {error.filename or 'what was found'} could not be written ({full})", err=True)
             sys.exit(CANNOT_TRY)
+
+
+def extra_of(package: str) -> str | None:
+    """The extra of this package that brings a module of that name, the smallest; None for what no extra brings."""
+    sizes, found = Counter[str](), set[str]()
+    for line in metadata.requires("full-training-harness") or ():
+        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"](\w+)", line)
+        if name is not None and extra is not None:
+            sizes[extra[1]] += 1
+            found |= {extra[1]} if name[0].replace("-", "_") == package else set()
+    return min(found, key=sizes.__getitem__, default=None)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -131,8 +131,10 @@ def _bench(
 ) -> AbstractContextManager[Bench]:
     """Where edits are tried: made before the script is run, which may change what lies in its folder."""
     from harness.repairs.prove import bench
+    from harness.repairs.repair import all_repairs
     from harness.starts.workdir import no_progress
 
+    all_repairs()  # what they need is said to be lacking now, and not after the script was run
     if (launch.world_size() or 1) > 1:
         raise CannotTry(
             "--fix and --diff start the script again themselves, in one process; start it without a launcher"

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from harness.cli.options import complete_names
+from harness.cli.options import complete_faults
 from harness.cli.output import echo, say
 
 
-@click.command(short_help="Say what a check is about, and what to do.")
-@click.argument("name", metavar="[CHECK|FAMILY]", required=False, shell_complete=complete_names)
+@click.command(short_help="Say what a finding is about, and what to do.")
+@click.argument("name", metavar="[ID|FAMILY]", required=False, shell_complete=complete_faults)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def explain(name: str | None, as_json: bool) -> None:
-    """Say what a check of harness check, or a loss of harness resume, is about: why it is a bug, and what to do.
+    """Say what a check of harness check, a loss of harness resume or a cause of harness compare is about: why it is a
+    bug, and what to do.
 
-    Without an argument list all of them; with a family's name its checks.
+    Without an argument list all of them; with a family's name those of the family.
     """
     from harness import catalogue
     from harness.report.explain import list_lines, page_lines

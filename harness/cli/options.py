@@ -140,12 +140,19 @@ def interruptible(command: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
-def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_checks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Checks and families, for the shell's completion; the last of several by comma."""
     from harness import catalogue
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in catalogue.names() if name.startswith(last)]
+
+
+def complete_faults(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Checks, losses, causes and their families, for the shell's completion."""
+    from harness import catalogue
+
+    return [name for name in catalogue.names(checks_only=False) if name.startswith(incomplete)]
 
 
 def checks_option(name: str, says: str) -> Option[Command]:
@@ -154,4 +161,4 @@ def checks_option(name: str, says: str) -> Option[Command]:
     def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(each.strip() for ids in given for each in ids.split(",") if each.strip())
 
-    return click.option(name, metavar="IDS", multiple=True, callback=split, shell_complete=complete_names, help=says)
+    return click.option(name, metavar="IDS", multiple=True, callback=split, shell_complete=complete_checks, help=says)

@@ -10,30 +10,25 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 import torch
 
+from harness.compare.causes.computation import Computation
+from harness.compare.causes.data_order import DataOrder
+from harness.compare.causes.hyper_parameter import HyperParameter
+from harness.compare.causes.initialisation import Initialisation
+from harness.compare.causes.kernel_or_precision import KernelOrPrecision
+from harness.compare.causes.random_state import RandomState
 from harness.compare.names import Modules, Names, class_of
 from harness.digests import Digests, differing
+from harness.findings import Report
 from harness.starts.journal import Journal, Update
 from harness.watch.facts.batches import tensors_in
 
-Cause = Literal[
-    "initialisation",
-    "hyper-parameter",
-    "data order",
-    "random state",
-    "another kernel or precision",
-    "another computation",
-]
-INITIAL: Cause = "initialisation"
-HYPER: Cause = "hyper-parameter"
-ORDER: Cause = "data order"
-RANDOM: Cause = "random state"
-KERNEL: Cause = "another kernel or precision"
-OTHER: Cause = "another computation"
+INITIAL, HYPER, ORDER = Initialisation.id, HyperParameter.id, DataOrder.id
+RANDOM, KERNEL, OTHER = RandomState.id, KernelOrPrecision.id, Computation.id
 
 NUMBER = r"\d+(\.\d+)?(e-?\d+)?"
 
@@ -63,7 +58,8 @@ SHOWN = 60
 class Difference:
     """One thing that is not the same on both sides."""
 
-    cause: Cause
+    cause: str
+    """The id of its cause."""
     rung: Rung
     update: int
     """The first at which it shows, from 1."""
@@ -83,9 +79,10 @@ class Difference:
 
 
 @dataclass
-class CompareReport:
+class CompareReport(Report):
     """Where two runs part."""
 
+    kind: ClassVar[str] = "compare"
     a: str
     b: str
     updates: int = 0
@@ -103,10 +100,6 @@ class CompareReport:
     @property
     def differ(self) -> bool:
         return bool(self.differences)
-
-    def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
-        return {"schema": 1} | asdict(self)
 
 
 def beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

@@ -18,7 +18,6 @@ from harness.compare.differences import (
     ORDER,
     OTHER,
     RANDOM,
-    Cause,
     CompareReport,
     Difference,
     Rung,
@@ -31,7 +30,7 @@ from harness.record import FILE_NAME, Digests, RunRecord, TensorDigests
 ROUNDING = 64 * 2**-23
 """Largest difference, as a share, that is taken for rounding in the first update that differs, in float32."""
 
-CAUSES: dict[str, Cause] = {
+CAUSES: dict[str, str] = {
     "seed": RANDOM,
     "shuffle": ORDER,
     **dict.fromkeys(("dataset", "text_columns", "label_column", "label_names", "num_labels"), OTHER),

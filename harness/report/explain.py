@@ -12,22 +12,24 @@ from harness.catalogue import SECTIONS
 
 
 def list_lines(pages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Every check with its statement, by family."""
+    """Every fault with its statement, by family."""
     width = max(len(page["id"]) for page in pages) + 2
     for family, members in groupby(pages, key=lambda page: page["id"].partition("::")[0]):
         yield family
         for page in members:
-            mark = "  (warning)" if page["severity"] == "warning" else ""
+            marks = ["warning"] * (page["severity"] == "warning") + ["new"] * (page["status"] == "new")
+            mark = f"  ({', '.join(marks)})" if marks else ""
             lines = textwrap.wrap(page["statement"] + mark, max(30, _columns() - width - 2))
             yield f"  {page['id']:<{width}}{lines[0]}"
             yield from (" " * (width + 2) + line for line in lines[1:])
     yield ""
-    yield f"{len(pages)} checks; harness explain CHECK says why, what to do, and when it is right all the same"
+    yield f"{len(pages)} in all; harness explain ID says why, what to do, and when it is right all the same"
 
 
 def page_lines(page: Mapping[str, Any]) -> Iterator[str]:
-    """One check's page."""
-    yield f"{page['id']} ({page['severity']})"
+    """One fault's page."""
+    new = f", new in {page['since']}: reported as a warning" if page["status"] == "new" else ""
+    yield f"{page['id']} ({page['severity']}{new})"
     if page["formerly"]:
         yield f"formerly {', '.join(page['formerly'])}"
     yield ""

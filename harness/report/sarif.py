@@ -152,8 +152,8 @@ def _of_script(report: CheckReport) -> list[Notification]:
 
 
 def _rule_of(check: str, finding: Finding | None = None) -> Rule:
-    """A check's page as a rule; of a check of the documented run what its finding says of it."""
-    if check not in catalogue.checks():
+    """A fault's page as a rule; of a check of the documented run what its finding says of it."""
+    if check not in catalogue.faults():
         severity = finding.severity if finding else "error"
         return Rule(check, severity, finding.message if finding else "")
     (page,) = catalogue.explain([check])

@@ -50,10 +50,15 @@ def findings(attempts: Iterable[Attempt], script: str) -> list[Finding]:
             if name in found:
                 continue
             if attempt.kill.kind == "during a save":
-                found.setdefault(TORN, known[TORN].finding(_torn(attempt, name, evidence), script))
+                found.setdefault(TORN, _finding(known[TORN], _torn(attempt, name, evidence), script))
                 break
-            found[name] = known[name].finding(evidence, script)
+            found[name] = _finding(known[name], evidence, script)
     return list(without_fallback(found).values())
+
+
+def _finding(loss: type[Loss], evidence: Evidence, script: str) -> Finding:
+    where = evidence.where or f"{script}:1"
+    return loss.finding(evidence.expected, evidence.observed, where, evidence.update)
 
 
 def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from harness import launch
 from harness.digests import differing
 from harness.errors import CannotTry
 from harness.files import check_size
-from harness.findings import Finding
+from harness.findings import Finding, Report
 from harness.fingerprint import fingerprint
 from harness.resume.attempt import Attempt, Parting
 from harness.resume.judge import findings, shown_by, without_fallback
@@ -55,9 +55,10 @@ class KillReport:
 
 
 @dataclass
-class ResumeReport:
+class ResumeReport(Report):
     """What became of a script that was killed."""
 
+    kind: ClassVar[str] = "resume"
     script: str
     kills: list[KillReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -71,10 +72,6 @@ class ResumeReport:
     @property
     def failed(self) -> bool:
         return bool(self.findings)
-
-    def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
-        return {"schema": 1} | asdict(self)
 
 
 def resume_script(

@@ -166,7 +166,11 @@ class Workdir:
             return {}
         import torch
 
-        return {} if torch.cuda.is_available() else {accelerates_variable("USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
+        return (
+            {}
+            if torch.cuda.is_available()
+            else {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
+        )
 
 
 def _end_ranks(orders: Orders) -> None:

@@ -11,7 +11,7 @@ script, which stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -123,13 +123,13 @@ def _watching(
         for monitor in threads.monitors:
             monitor.complete = False
         threads.ends()
-        for finding in reported(threads.findings, chosen.ignored):
+        for finding in reported(threads.all_findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))
         raise
     if threads.closed:
         return  # in a process that the block forked
     threads.ends()
-    errors = [finding for finding in reported(threads.findings, chosen.ignored) if finding.severity == "error"]
+    errors = [finding for finding in reported(threads.all_findings, chosen.ignored) if finding.severity == "error"]
     if errors and raise_errors:
         raise SilentBug("\n".join([headline(errors), *(line for each in errors for line in ("", *each.lines()))]))
     if must_train and not threads.trained and not threads.findings and threads.broken is None:
@@ -165,7 +165,7 @@ def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:
     return tuple(check for name, check in catalogue.checks().items() if name in set(ids))
 
 
-def reported(findings: Mapping[str, Finding], ignored: Collection[str]) -> list[Finding]:
+def reported(findings: Sequence[Finding], ignored: Collection[str]) -> list[Finding]:
     """The findings that say something of their own and are wanted, errors first, in the order of the updates.
 
     Those that a comment in the user's code ignores are not wanted either.
@@ -174,10 +174,11 @@ def reported(findings: Mapping[str, Finding], ignored: Collection[str]) -> list[
     from harness.settings import is_ignored_by_comment
 
     known = catalogue.checks()
-    explained = {effect for cause in findings if cause in known for effect in known[cause].explains}
+    causes = {finding.check for finding in findings if finding.check in known}
+    explained = {effect for cause in causes for effect in known[cause].explains}
     found = [
         each
-        for each in findings.values()
+        for each in findings
         if each.check not in ignored and each.check not in explained and not is_ignored_by_comment(each)
     ]
     return sorted(found, key=lambda finding: (finding.severity, finding.update or 0))

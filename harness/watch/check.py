@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from harness import catalogue
-from harness.findings import Finding, Severity
+from harness.catalogue import CHECKS, Fault
 from harness.watch.events import Listener
 from harness.watch.monitor import Monitor
 
@@ -41,26 +40,15 @@ class Onlooker(Listener):
         pass
 
 
-class Check(Listener):
+class Check(Fault, Listener, package=CHECKS):
     """One statement that holds of every right training loop.
 
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
-    are its page (:class:`harness.catalogue.Page`). It overrides the handlers of the events that it needs, sets
+    are its page (:class:`harness.catalogue.Fault`). It overrides the handlers of the events that it needs, sets
     ``looked`` where it judges, and calls :meth:`found`. A check that raises is left out from then on, and the outcome
     says so.
-
-    Raises:
-        TypeError: when a subclass is made whose id is taken, or is not that of its file, or whose docstring lacks a
-            section.
     """
 
-    id: ClassVar[str]
-    """``family::fault``: the package and the file that it is in."""
-    severity: ClassVar[Severity] = "error"
-    formerly: ClassVar[tuple[str, ...]] = ()
-    """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
-    explains: ClassVar[tuple[str, ...]] = ()
-    """Ids of checks whose findings follow from this one's, and would say the same bug twice."""
     in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
     """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): the first
     ones, which are seen from the beginning, or any. It must not take for absent what it did not see, look at a whole
@@ -69,16 +57,6 @@ class Check(Listener):
     """What must be there for it to look, as it reads after "no": "learning rate scheduler"."""
     looked = False
     """Whether it has judged something: what it needs was there. Set where the judging begins, and not before."""
-    page: ClassVar[catalogue.Page]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.__module__.startswith(f"{catalogue.PACKAGE}."):
-            family, name = cls.__module__.removeprefix(f"{catalogue.PACKAGE}.").replace("_", "-").split(".")
-            if cls.id != f"{family}::{name}":
-                raise TypeError(f"{cls.__qualname__} is in the file of {family}::{name}, and its id is {cls.id}")
-        cls.page = catalogue.Page(cls.__qualname__, cls.__doc__ or "")
-        catalogue.register(cls)
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor
@@ -100,18 +78,8 @@ class Check(Listener):
             hint: what to do in this very case, where that is more than the first paragraph of "What to do".
         """
         self.looked = True
-        self.monitor.report(
-            Finding(
-                expected=expected,
-                observed=observed,
-                hint=hint or self.page.hint,
-                where=where or self.monitor.locator.script_place,
-                update=update,
-                check=self.id,
-                severity=self.severity,
-                message=self.page.statement,
-            )
-        )
+        where = where or self.monitor.locator.script_place
+        self.monitor.report(self.finding(expected, observed, where, update, hint))
 
     def lacks(self) -> str:
         """Why it did not look."""

@@ -42,6 +42,9 @@ from harness.watch.events import (
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.shortening import Shortening
 
+MOST_OF_A_CHECK = 3
+"""Findings of one check that are kept, each in another line: more say nothing more."""
+
 CLOSELY = 256
 """The first updates of a loop, in which tensors are looked at as often as the options say: what is wrong from the
 beginning has shown itself by then. A guess."""
@@ -123,8 +126,8 @@ class Monitor:
 
     def __init__(self, options: Options, locator: Locator) -> None:
         self.options, self.locator = options, locator
-        self.findings: dict[str, Finding] = {}
-        """By the id of the check; of each the first."""
+        self.findings: list[Finding] = []
+        """In their order; of each check a few, in lines of their own."""
         self.notes: list[str] = []
         """What could not be decided, and why."""
         self.crashed: dict[str, str] = {}
@@ -216,8 +219,10 @@ class Monitor:
         return fact
 
     def report(self, finding: Finding) -> None:
-        """Keep a finding; of each check the first."""
-        self.findings.setdefault(finding.check, finding)
+        """Keep a finding: of each check the first in a line, in a few lines."""
+        of_check = [each.where for each in self.findings if each.check == finding.check]
+        if finding.where not in of_check and len(of_check) < MOST_OF_A_CHECK:
+            self.findings.append(finding)
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -593,7 +598,16 @@ class Threads:
     @property
     def findings(self) -> dict[str, Finding]:
         """By the id of the check; of each the first."""
-        return {check: finding for monitor in reversed(self.monitors) for check, finding in monitor.findings.items()}
+        return {finding.check: finding for finding in reversed(self.all_findings)}
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Of all loops; of a check in a line the first."""
+        found: dict[tuple[str, str | None], Finding] = {}
+        for monitor in self.monitors:
+            for finding in monitor.findings:
+                found.setdefault((finding.check, finding.where), finding)
+        return list(found.values())
 
     @property
     def notes(self) -> list[str]:

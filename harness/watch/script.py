@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness import launch
+from harness import launch, namesake
 from harness.errors import CannotTry
 from harness.files import working_in, write_atomically
-from harness.findings import Finding
+from harness.findings import Finding, Report
 
 if TYPE_CHECKING:
     from harness.watch.locate import Locator
@@ -57,9 +57,10 @@ class Patch:
 
 
 @dataclass
-class CheckReport:
+class CheckReport(Report):
     """What a script did, and what was found in it."""
 
+    kind: ClassVar[str] = "check"
     script: str
     updates: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -96,10 +97,6 @@ class CheckReport:
     def incomplete(self) -> bool:
         """Whether no error was found, and some checks could not look."""
         return bool(self.not_looked_at) and not self.failed
-
-    def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
-        return {"schema": 1} | asdict(self)
 
 
 def check_script(
@@ -168,15 +165,17 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
     threads.ends()
     found = _of_all_ranks(threads)
     findings = found.findings
-    ignored = {*ignored, *(check for check, finding in findings.items() if is_ignored_by_comment(finding))}
-    silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*findings, *found.crashed}]
+    spoken = {finding.check for finding in findings}
+    meant = {finding.check for finding in findings if not is_ignored_by_comment(finding)}
+    ignored = {*ignored, *(spoken - meant)}
+    silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*spoken, *found.crashed}]
     first = min((monitor.loaded for monitor in threads.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
     report = CheckReport(
         script,
         updates=threads.updates_made,
         findings=reported(findings, ignored),
-        ignored=sorted(set(findings) & ignored),
+        ignored=sorted(spoken & ignored),
         held=[check for check in silent if check in found.looked],
         nothing_to_look_at=[NotLookedAt(check, found.lacking[check]) for check in silent if check not in found.looked],
         not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
@@ -231,6 +230,7 @@ def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
     """Run the script, or the module where there is no path, up to the end of the threads that Python waits for."""
     from harness.watch.monitor import UpdateLimitReached
 
+    namesake.share_with([Path.cwd() if path is None else path.parent])
     before = set(threading.enumerate())
     try:
         try:
@@ -286,7 +286,7 @@ def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
 class _Found:
     """What the checks came to, by their ids."""
 
-    findings: dict[str, Finding]
+    findings: list[Finding]
     notes: list[str]
     crashed: dict[str, str]
     """Checks that could not look, and why."""
@@ -317,8 +317,10 @@ def _of_all_ranks(threads: Threads) -> _Found:
     missing = [each for each in range(1, ranks) if each not in others]
     whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
     for other, each in others.items():
-        for found in (Finding(**finding) for finding in each["findings"].values()):
-            whole.findings.setdefault(found.check, replace(found, observed=f"{found.observed} (rank {other})"))
+        known = {finding.check for finding in whole.findings}
+        for found in (Finding(**finding) for finding in each["findings"]):
+            if found.check not in known:
+                whole.findings.append(replace(found, observed=f"{found.observed} (rank {other})"))
         whole.notes += [f"{note} (rank {other})" for note in each["notes"] if note not in whole.notes]
         whole.crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | whole.crashed
         whole.looked |= set(each["looked"])
@@ -345,7 +347,7 @@ def _exchange_folder() -> Path:
 
 
 def _of_this_rank(threads: Threads) -> _Found:
-    return _Found(threads.findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
+    return _Found(threads.all_findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
 
 
 def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:

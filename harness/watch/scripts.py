@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.findings import Finding, shortened
+from harness.findings import SCHEMA, Finding, shortened
 from harness.processes import Afterwards, afterwards, started
 from harness.spread import On, spread
 from harness.watch.script import CheckReport
@@ -55,7 +55,7 @@ class ScriptsReport:
     def as_dict(self) -> dict[str, Any]:
         """In the form of ``--json``."""
         told = [vars(each) | {"report": each.report.as_dict() if each.report else None} for each in self.scripts]
-        return {"schema": 1, "scripts": told}
+        return {"schema": SCHEMA, "kind": "scripts", "scripts": told}
 
 
 def check_scripts(commands: Sequence[Sequence[str]], options: Sequence[str], on: On = "here") -> Iterator[ScriptReport]:

@@ -7,15 +7,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import torch
 
 from harness.errors import CannotTry
+from harness.findings import Report
 from harness.watch.check import Onlooker
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
@@ -65,9 +66,10 @@ class Row:
 
 
 @dataclass
-class TaughtReport:
+class TaughtReport(Report):
     """What was taught in the updates that were looked at."""
 
+    kind: ClassVar[str] = "tokens"
     script: str
     updates: int = 0
     rows: list[Row] = field(default_factory=list)
@@ -84,10 +86,6 @@ class TaughtReport:
     """Special tokens of the texts that never carry a loss."""
     notes: list[str] = field(default_factory=list)
     crashed: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
-        return {"schema": 1} | asdict(self)
 
 
 class _Teaching(Onlooker):

@@ -350,7 +350,7 @@ class Windows:
             for failed, why in by_reason(threads.crashed):
                 logger.warning("harness looks at this run without %s: %s", failed, why)
         self._failed |= set(threads.crashed)
-        for finding in reported(threads.findings, self._ignored):
+        for finding in reported(threads.all_findings, self._ignored):
             if finding.check not in self.findings:
                 self.findings[finding.check] = finding
                 self._tell(finding)

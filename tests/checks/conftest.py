@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.detection import DETECTION, KINDS
+from scripts.detection import DETECTION, KINDS, found_in, line_of
 from tests.checks.corpus import Case, all_cases, cases_of
 from tests.server import Verdict, server_of
 from tests.versions import installed
@@ -69,11 +69,12 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     assert verdict.not_looked_at == [], "a check failed itself"
     recorded = RECORDED.get(case.name) if case.kind in KINDS and not FOREIGN else None
     if recorded is not None:  # a new one is recorded by scripts.detection
-        found = [{"check": finding["check"], "update": finding["update"]} for finding in verdict.findings]
-        assert (found, verdict.updates) == (recorded["found"], recorded["updates"])
+        assert (found_in(verdict), verdict.updates) == (recorded["found"], recorded["updates"])
     if case.is_bug:
         assert verdict.checks == [case.check]
         assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)
+        if marked := case.marked:
+            assert [line_of(finding["where"]) for finding in verdict.findings] == marked
     else:  # a bug that is none on these versions, too
         assert verdict.checks == list(case.warns)
         assert all(finding["severity"] == "warning" for finding in verdict.findings)

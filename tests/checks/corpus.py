@@ -1,7 +1,8 @@
 """The corpus of ``harness check``: a folder for each check, with its examples and edits of training scripts.
 
-``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page; ``right_….py`` are further right
-scripts, in which nothing may be found, and whose first line may say what they need (``# needs peft>=0.10``);
+``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page, and ``# found`` marks the line that is to
+be named; ``right_….py`` are further right scripts, in which nothing may be found, and whose first line may say what
+they need (``# needs peft>=0.10``);
 ``corpus.toml`` lists edits of the scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
@@ -32,6 +33,8 @@ from harness.compat import evaluation_strategy, processing_class, weights_dtype
 from tests.versions import installed
 
 FOLDER = Path(__file__).parent
+MARK = "  # found"
+"""At the end of a line of an example that is to be named."""
 SCRIPTS = FOLDER / "scripts"
 
 NEEDS = {"accelerated.py": ("accelerate>=0.16",)}
@@ -63,6 +66,11 @@ class Case:
         """Requirements of which one would have to be met for the script to show anything; empty where one is."""
         wanted = (NEEDS.get(self.script, ()), () if self.kind == "bug" else self.on)
         return next((each for each in wanted if not installed(*each)), ())
+
+    @property
+    def marked(self) -> list[int]:
+        """The lines that findings must name."""
+        return [number for number, line in enumerate(self.text.splitlines(), start=1) if line.endswith(MARK)]
 
     @property
     def is_bug(self) -> bool:

@@ -49,14 +49,14 @@ def test_a_record_and_itself(changed: Callable[..., str], changes: dict[Any, Any
 @pytest.mark.parametrize(
     ("changes", "cause", "update", "what"),
     [
-        ({("recipe", "lr"): 3e-5}, "hyper-parameter", 1, "lr"),
-        ({("recipe", "seed"): 1}, "random state", 1, "seed"),
-        ({("recipe", "shuffle"): False}, "data order", 1, "shuffle"),
-        ({("inputs", "data"): "0" * 64}, "another computation", 1, "what data held"),
-        ({("curves", "lr", 2): 1e-9}, "hyper-parameter", 3, "lr"),
-        ({("curves", "loss", 2): 0.7171768}, "another kernel or precision", 3, "the loss"),
-        ({("curves", "loss", 2): 0.9}, "another computation", 3, "the loss"),
-        ({("curves", "grad_norm", 0): 99.0}, "another computation", 1, "the gradients' norm"),
+        ({("recipe", "lr"): 3e-5}, "compare::hyper-parameter", 1, "lr"),
+        ({("recipe", "seed"): 1}, "compare::random-state", 1, "seed"),
+        ({("recipe", "shuffle"): False}, "compare::data-order", 1, "shuffle"),
+        ({("inputs", "data"): "0" * 64}, "compare::computation", 1, "what data held"),
+        ({("curves", "lr", 2): 1e-9}, "compare::hyper-parameter", 3, "lr"),
+        ({("curves", "loss", 2): 0.7171768}, "compare::kernel-or-precision", 3, "the loss"),
+        ({("curves", "loss", 2): 0.9}, "compare::computation", 3, "the loss"),
+        ({("curves", "grad_norm", 0): 99.0}, "compare::computation", 1, "the gradients' norm"),
     ],
 )
 def test_records_that_differ(
@@ -72,13 +72,13 @@ def test_records_that_differ(
 @pytest.mark.parametrize(
     ("changes", "cause", "update", "what", "tensors"),
     [
-        ({("tensors", 0, "weights", "w"): "x"}, "initialisation", 1, "the first weights", ["w"]),
-        ({("rows", 1): "dd cc"}, "data order", 2, "the order of the rows", []),
-        ({("rows",): ["gg hh"] * 3}, "another computation", 1, "the rows, of which none", []),
-        ({("random", 1): "x"}, "random state", 2, "the random numbers", []),
-        ({("tensors", 1, "gradients", "b"): "x"}, "another computation", 2, "the gradients", ["b"]),
-        ({("tensors", 1, "weights", "w"): "x"}, "another computation", 1, "the update", ["w"]),
-        ({("tensors", 2, "weights", "w"): "x"}, "another computation", 3, "the update or one before it", ["w"]),
+        ({("tensors", 0, "weights", "w"): "x"}, "compare::initialisation", 1, "the first weights", ["w"]),
+        ({("rows", 1): "dd cc"}, "compare::data-order", 2, "the order of the rows", []),
+        ({("rows",): ["gg hh"] * 3}, "compare::computation", 1, "the rows, of which none", []),
+        ({("random", 1): "x"}, "compare::random-state", 2, "the random numbers", []),
+        ({("tensors", 1, "gradients", "b"): "x"}, "compare::computation", 2, "the gradients", ["b"]),
+        ({("tensors", 1, "weights", "w"): "x"}, "compare::computation", 1, "the update", ["w"]),
+        ({("tensors", 2, "weights", "w"): "x"}, "compare::computation", 3, "the update or one before it", ["w"]),
     ],
 )
 def test_digests_of_records_that_differ(
@@ -96,7 +96,7 @@ def told(*records: str) -> list[dict[str, Any]]:
 
 def test_what_is_not_finite_has_no_size(changed: Callable[..., str]) -> None:
     (found,) = told(str(RECORD), changed({("curves", "loss", 0): "nan"}))
-    assert (found["what"], found["cause"], found["size"]) == ("the loss", "another computation", None)
+    assert (found["what"], found["cause"], found["size"]) == ("the loss", "compare::computation", None)
 
 
 def test_what_comes_later_explains_nothing_before(changed: Callable[..., str]) -> None:
@@ -107,7 +107,7 @@ def test_what_comes_later_explains_nothing_before(changed: Callable[..., str]) -
 @pytest.mark.parametrize("path", [("weights",), ("metrics", "accuracy")])
 def test_what_only_the_end_tells(changed: Callable[..., str], path: tuple[str, ...]) -> None:
     (found,) = told(str(RECORD), changed({path: 0.5 if path[0] == "metrics" else "0" * 16}))
-    assert (found["cause"], found["update"]) == ("another computation", 8)
+    assert (found["cause"], found["update"]) == ("compare::computation", 8)
     assert found["what"] in ("the weights at the end", "accuracy")
 
 

@@ -204,7 +204,7 @@ COMPARED: dict[str, Any] = {
     "updates": 50,
     "differences": [
         {
-            "cause": "hyper-parameter",
+            "cause": "compare::hyper-parameter",
             "rung": "options",
             "update": 7,
             "what": "lr",

@@ -187,7 +187,9 @@ def test_several_runs_are_compared_with_the_first(tmp_path: Path) -> None:
     part = found.all("section")[0]
     assert part.all("h2")[0].text == "2 runs side by side"
     differences = [item.text for item in part.all("ol", class_="differences")[0].all("li")]
-    assert any("hyper-parameter: lr" in each and "A 5e-05 B 3e-05" in " ".join(each.split()) for each in differences)
+    assert any(
+        "compare::hyper-parameter: lr" in each and "A 5e-05 B 3e-05" in " ".join(each.split()) for each in differences
+    )
     loss = part.all("figure")[0]
     assert [line.attributes["class"] for line in loss.all("polyline")] == ["run-0", "run-1"]
     assert len(found.all("figure")) == 3, "their curves are drawn once, together"
@@ -259,7 +261,7 @@ def test_tokens_without_a_label_in_no_row_are_recorded(tmp_path: Path) -> None:
 
 def test_a_comparison_shows_what_differs(tmp_path: Path) -> None:
     found = page(written(tmp_path / "compared.json", COMPARED))
-    assert "first difference at update 7: hyper-parameter" in found.text
+    assert "first difference at update 7: compare::hyper-parameter" in found.text
     (item,) = found.all("ol", class_="differences")[0].all("li")
     assert "5e-05" in item.text
     assert "classifier.weight" in item.text
@@ -399,7 +401,9 @@ def test_where_it_is_written(tmp_path: Path, invoke: Invoke) -> None:
         ("[1]", "is nothing that a report shows; expected run.json"),
         ('{"schema": 1}', "is nothing that a report shows"),
         ('{"schema": 1, "recipe": {}, "curves": {}}', "run record given.json: "),
-        ('{"schema": 2, "script": "a", "held": []}', "schema is 2, expected 1 (of a newer harness?)"),
+        ('{"schema": 3, "kind": "check", "script": "a"}', "schema is 3, expected 2 (of a newer harness?)"),
+        ('{"schema": 2, "kind": "scripts", "scripts": []}', "is nothing that a report shows"),
+        ('{"schema": 2, "kind": "check", "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 1, "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 1, "script": 1, "kills": []}', "given.json: script: Input should be a valid string"),
         ('{"schema": 9, "columns": [], "rows": []}', "recorded matrix given.json: schema"),

@@ -80,7 +80,7 @@ def test_a_right_loop(check) -> None:
     checked = check(TRAINS)
     assert checked.status == 0, checked.stderr
     assert "train.py: nothing found in 32 updates" in checked.stderr
-    assert checked.found["schema"] == 1
+    assert (checked.found["schema"], checked.found["kind"]) == (2, "check")
     assert checked.found["updates"] == 32
     assert checked.found["findings"] == []
 
@@ -393,7 +393,7 @@ def test_a_script_that_forks(check) -> None:
         checked = check(forks.format(ends=ends))
         assert checked.status == 1
         assert f"child {status}" in checked.stdout
-        assert checked.stderr.count("train.py: 1 error in ") == 1
+        assert checked.stderr.count("train.py: 2 errors in ") == 1  # in the step of the loop, and in that behind it
 
 
 def test_a_thread_that_the_script_does_not_join(check) -> None:

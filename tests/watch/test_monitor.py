@@ -422,7 +422,7 @@ def test_facts_are_told_first_whoever_asks_for_them() -> None:
 
 def test_nothing_found_is_not_said_where_a_check_failed() -> None:
     faulty = a_check("Faulty", on_step=fails_at_the_third)
-    faulty.__module__ = f"{catalogue.PACKAGE}.tests"
+    faulty.__module__ = f"{catalogue.CHECKS}.tests"
     with pytest.raises(CannotTry, match="tests::faulty: it failed itself: KeyError"), watch():
         loop()
     with pytest.raises(SilentBug, match="gradients::not-cleared"), watch():

@@ -1,34 +1,60 @@
-"""What a report is made from: files, told apart by what they hold."""
+"""What a page is made from: the files that commands wrote, and the folders of records.
+
+Each file says in ``kind`` what it is. Those of reports of schema 1, which did not, are told by their keys.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from harness.baseline.instructions import Instructions
-from harness.baseline.stored import Baseline
-from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.files import first_error, read_model
-from harness.matrix import DOCUMENTS_FILE, Matrix
-from harness.record import FILE_NAME, DocumentsRecord, RunRecord
+from harness.findings import SCHEMA
+from harness.matrix import DOCUMENTS_FILE
+from harness.record import FILE_NAME
+
+SCHEMAS = (1, SCHEMA)
+"""Of reports: those that are read."""
 
 AGAIN = "make it again with this version"
 
-STORED: tuple[tuple[frozenset[str], type[Any], str], ...] = (
-    (frozenset({"recipe", "curves"}), RunRecord, "run record"),
-    (frozenset({"blocks"}), DocumentsRecord, "record of documents"),
-    (frozenset({"columns", "rows"}), Matrix, "recorded matrix"),
-    (frozenset({"hardware", "recipe", "runs"}), Baseline, "baseline"),
-    (frozenset({"hardware", "workload", "runs"}), Instructions, "baseline"),
-    (frozenset({"hardware", "runs"}), Throughput, "baseline"),
-)
-"""Files that are kept: the keys that tell them, and what they are. The first that fits is meant."""
+KINDS = {
+    "check": "harness.watch.script:CheckReport",
+    "resume": "harness.resume.run:ResumeReport",
+    "compare": "harness.compare.differences:CompareReport",
+    "tokens": "harness.watch.teaching:TaughtReport",
+    "run": "harness.record:RunRecord",
+    "documents": "harness.record:DocumentsRecord",
+    "matrix": "harness.matrix:Matrix",
+    "baseline": "harness.baseline.stored:Baseline",
+    "instructions": "harness.baseline.instructions:Instructions",
+    "throughput": "harness.baseline.throughput:Throughput",
+}
+"""What is written, by its kind: the class that reads it, imported where it is needed."""
+
+KEYS: dict[str, frozenset[str]] = {
+    "run": frozenset({"recipe", "curves"}),
+    "documents": frozenset({"blocks"}),
+    "matrix": frozenset({"columns", "rows"}),
+    "baseline": frozenset({"hardware", "recipe", "runs"}),
+    "instructions": frozenset({"hardware", "workload", "runs"}),
+    "throughput": frozenset({"hardware", "runs"}),
+    "resume": frozenset({"script", "kills"}),
+    "check": frozenset({"script", "held"}),
+    "tokens": frozenset({"script", "rows_seen"}),
+    "compare": frozenset({"a", "b", "differences"}),
+}
+"""What tells a file without a kind: the first that fits is meant."""
+
+WHAT = {"run": "run record", "documents": "record of documents", "matrix": "recorded matrix"}
+"""What stored files are called."""
 
 EXPECTED = (
     "run.json or documents.json, or the folder that one lies in; the --json of harness check, compare, resume or "
@@ -38,12 +64,10 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Input:
-    """A file, and what it holds."""
+    """A file, and what it holds: one of the classes of :data:`KINDS`."""
 
     path: Path
     content: Any
-    """A RunRecord, DocumentsRecord, Matrix, Baseline, Throughput, Instructions, CheckReport, CompareReport,
-    ResumeReport or TaughtReport."""
 
 
 def read_inputs(paths: Sequence[Path]) -> list[Input]:
@@ -53,7 +77,7 @@ def read_inputs(paths: Sequence[Path]) -> list[Input]:
         CannotTry: one of them is not there, is broken, or is nothing that a report shows.
     """
     files = dict.fromkeys(file for path in paths for file in _files(path))
-    return [Input(file, _content(file)) for file in files]
+    return [Input(file, _read(file)) for file in files]
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -66,17 +90,38 @@ def _files(path: Path) -> Iterator[Path]:
     yield from found
 
 
-def _content(path: Path) -> Any:
-    keys = _keys(path)
-    for telling, model, what in STORED:
-        if telling <= keys.keys():
-            return read_model(path, model, what, AGAIN)
-    if report := _report_of(keys):
-        return _read_report(path, report, keys)
-    raise CannotTry(f"{path} is nothing that a report shows; expected {EXPECTED}")
+def kind_of(content: Mapping[str, Any]) -> str | None:
+    """What a file holds that a command wrote; None where no command writes such files."""
+    if "kind" in content:
+        return content["kind"] if content["kind"] in KINDS else None
+    return next((kind for kind, keys in KEYS.items() if keys <= content.keys()), None)
 
 
-def _keys(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Any:
+    """What a command wrote to a file.
+
+    Raises:
+        CannotTry: it is not there, is broken, or is nothing that a command writes.
+    """
+    content = _content(path)
+    kind = kind_of(content)
+    if kind is None:
+        raise CannotTry(f"{path} is nothing that a report shows; expected {EXPECTED}")
+    module, _, name = KINDS[kind].partition(":")
+    model = getattr(importlib.import_module(module), name)
+    if issubclass(model, BaseModel):
+        return read_model(path, model, WHAT.get(kind, "baseline"), AGAIN)
+    if content.get("schema") not in SCHEMAS:
+        raise CannotTry(
+            f"{path}: schema is {content.get('schema')!r}, expected {SCHEMA} (of a newer harness?); {AGAIN}"
+        )
+    try:
+        return TypeAdapter(model).validate_python(content)
+    except ValidationError as error:
+        raise CannotTry(f"{path}: {first_error(error)}; {AGAIN}") from error
+
+
+def _content(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError as error:
@@ -86,33 +131,3 @@ def _keys(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CannotTry(f"{path} is no JSON; expected {EXPECTED}") from error
     return found if isinstance(found, dict) else {}
-
-
-def _report_of(keys: Collection[str]) -> type[Any] | None:
-    """What a command writes with ``--json``, by the keys that tell it."""
-    if {"script", "kills"} <= set(keys):
-        from harness.resume.run import ResumeReport
-
-        return ResumeReport
-    if {"script", "held"} <= set(keys):
-        from harness.watch.script import CheckReport
-
-        return CheckReport
-    if {"a", "b", "differences"} <= set(keys):
-        from harness.compare.differences import CompareReport
-
-        return CompareReport
-    if {"script", "rows_seen"} <= set(keys):
-        from harness.watch.teaching import TaughtReport
-
-        return TaughtReport
-    return None
-
-
-def _read_report(path: Path, report: type[Any], found: dict[str, Any]) -> Any:
-    if found.get("schema") != 1:
-        raise CannotTry(f"{path}: schema is {found.get('schema')!r}, expected 1 (of a newer harness?); {AGAIN}")
-    try:
-        return TypeAdapter(report).validate_python(found)
-    except ValidationError as error:
-        raise CannotTry(f"{path}: {first_error(error)}; {AGAIN}") from error

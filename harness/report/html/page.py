@@ -142,7 +142,7 @@ def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> I
         yield from map(_of_run, views)
     for each in inputs:
         if not isinstance(each.content, RunRecord):
-            yield _PARTS[type(each.content).__name__](each)
+            yield _PARTS[each.content.kind](each)
 
 
 def _of_run(view: RunView, label: str | None = None) -> Part:
@@ -239,17 +239,17 @@ def _of_instructions(given: Input) -> Part:
 
 
 _PARTS = {
-    "CheckReport": _of_check,
-    "ResumeReport": _of_resume,
-    "CompareReport": _of_compare,
-    "TaughtReport": _of_tokens,
-    "DocumentsRecord": _of_documents,
-    "Matrix": _of_matrix,
-    "Baseline": _of_baseline,
-    "Throughput": _of_throughput,
-    "Instructions": _of_instructions,
+    "check": _of_check,
+    "resume": _of_resume,
+    "compare": _of_compare,
+    "tokens": _of_tokens,
+    "documents": _of_documents,
+    "matrix": _of_matrix,
+    "baseline": _of_baseline,
+    "throughput": _of_throughput,
+    "instructions": _of_instructions,
 }
-"""By the names of classes, some of which take torch to import."""
+"""By the kinds of what is shown."""
 
 
 @cache

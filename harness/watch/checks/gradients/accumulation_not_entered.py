@@ -27,7 +27,7 @@ class AccumulationNotEntered(Check):
     """
 
     id = "gradients::accumulation-not-entered"
-    severity = "warning"
+    status = "new"
     needs = "accumulation by an Accelerator"
 
     def __init__(self, monitor: Monitor) -> None:

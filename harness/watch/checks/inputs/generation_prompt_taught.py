@@ -32,7 +32,7 @@ class GenerationPromptTaught(Check):
     """
 
     id = "inputs::generation-prompt-taught"
-    severity = "warning"
+    status = "new"
     needs = "language model whose tokenizer has a chat template"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -34,7 +34,7 @@ class NothingTaught(Check):
     """
 
     id = "inputs::nothing-taught"
-    severity = "warning"
+    status = "new"
     needs = "language model that is given labels"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -29,7 +29,7 @@ class PlaceholderTaught(Check):
     """
 
     id = "inputs::placeholder-taught"
-    severity = "warning"
+    status = "new"
     needs = "model with placeholders for images or sound"
     in_windows = "first"
 

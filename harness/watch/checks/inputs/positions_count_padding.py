@@ -35,7 +35,7 @@ class PositionsCountPadding(Check):
     """
 
     id = "inputs::positions-count-padding"
-    severity = "warning"
+    status = "new"
     needs = "language model with rows padded on the left"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -35,6 +35,7 @@ class PreferenceSwapped(Check):
 
     id = "inputs::preference-swapped"
     severity = "warning"
+    status = "new"
     needs = "Trainer with scores of chosen and rejected answers"
     in_windows = "first"
 

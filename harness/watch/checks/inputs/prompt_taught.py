@@ -40,6 +40,7 @@ class PromptTaught(Check):
 
     id = "inputs::prompt-taught"
     severity = "warning"
+    status = "new"
     needs = "language model whose prompts are left out of the loss"
 
     def __init__(self, monitor: Monitor) -> None:

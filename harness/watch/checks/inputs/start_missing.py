@@ -31,6 +31,7 @@ class StartMissing(Check):
 
     id = "inputs::start-missing"
     severity = "warning"
+    status = "new"
     needs = "language model whose tokenizer begins texts with a token"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -37,7 +37,7 @@ class StartTwice(Check):
     """
 
     id = "inputs::start-twice"
-    severity = "warning"
+    status = "new"
     needs = "training on tokens with a begin-of-text token"
     in_windows = "first"
 

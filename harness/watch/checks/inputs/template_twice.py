@@ -34,7 +34,7 @@ class TemplateTwice(Check):
     """
 
     id = "inputs::template-twice"
-    severity = "warning"
+    status = "new"
     needs = "language model whose tokenizer has a chat template"
 
     def __init__(self, monitor: Monitor) -> None:

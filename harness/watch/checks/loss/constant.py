@@ -51,6 +51,8 @@ class Constant(Check):
         self.batch: int | None = None
         self.batches = 0
         self.varied = False
+        self.explained = False
+        """Whether it has been said why it must be constant."""
 
     def on_loss(self, event: LossCall) -> None:
         if event.function != "cross_entropy" or not self.monitor.is_sampled():
@@ -78,10 +80,12 @@ class Constant(Check):
         several = event.batch is not None and (event.batch.of.planned or 2) > 1
         updated = self.monitor.updates_made > 0
         within_margin = value == 0 and not event.losses
-        if several and updated and not within_margin and not self.varied and self.batches >= MIN_EQUAL_LOSSES:
+        constant = several and updated and not self.varied and self.batches >= MIN_EQUAL_LOSSES
+        if constant and not within_margin and not self.explained:
             self._found(f"it has been exactly {value:.6g} for {MIN_EQUAL_LOSSES} batches", event.where)
 
     def _found(self, observed: str, where: str | None) -> None:
+        self.explained = True
         self.found(
             expected="a loss that depends on the logits and the labels",
             observed=observed,

@@ -33,6 +33,7 @@ class HalfPrecision(Check):
 
     id = "loss::half-precision"
     severity = "warning"
+    status = "new"
     needs = "loss over a large vocabulary"
     in_windows = "first"
 

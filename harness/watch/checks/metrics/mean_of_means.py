@@ -48,7 +48,8 @@ class Part(NamedTuple):
 
 
 class MeanOfMeans(Check):
-    """An evaluation's loss or perplexity is the mean of its batches' means, though their numbers of target tokens differ.
+    """An evaluation's loss or perplexity is the mean of its batches' means, though their numbers of target tokens
+    differ.
 
     ## Why is this a bug?
     The loss that a model gives for a batch is the mean over its targets. Where texts have different lengths, so do the
@@ -71,7 +72,7 @@ class MeanOfMeans(Check):
     """
 
     id = "metrics::mean-of-means"
-    severity = "warning"
+    status = "new"
     needs = "evaluation of three batches with different numbers of targets"
 
     def __init__(self, *args: Any) -> None:

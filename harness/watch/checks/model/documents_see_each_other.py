@@ -34,7 +34,7 @@ class DocumentsSeeEachOther(Check):
     """
 
     id = "model::documents-see-each-other"
-    severity = "warning"
+    status = "new"
     needs = "rows of several documents with position ids of their own"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -34,6 +34,7 @@ class ReferenceIsAnother(Check):
 
     id = "model::reference-is-another"
     severity = "warning"
+    status = "new"
     needs = "trainer with a reference model"
 
     def __init__(self, monitor: Monitor) -> None:

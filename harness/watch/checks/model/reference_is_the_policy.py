@@ -38,7 +38,7 @@ class ReferenceIsThePolicy(Check):
     """
 
     id = "model::reference-is-the-policy"
-    severity = "warning"
+    status = "new"
     needs = "forward passes of a reference beside those that are trained"
     explains = ("loss::constant",)
 

@@ -30,7 +30,7 @@ class NotAsAsked(Check):
     """
 
     id = "optimizer::not-as-asked"
-    severity = "warning"
+    status = "new"
     needs = "Trainer that is given an optimizer"
     in_windows = "first"
 

@@ -31,7 +31,7 @@ class AdapterTargetsAbsent(Check):
     """
 
     id = "parameters::adapter-targets-absent"
-    severity = "warning"
+    status = "new"
     needs = "adapter with a list of target modules"
     in_windows = "first"
 

@@ -49,7 +49,7 @@ class NewTokensFrozen(Check):
     """
 
     id = "parameters::new-tokens-frozen"
-    severity = "warning"
+    status = "new"
     needs = "embeddings that were resized for new tokens"
 
     def __init__(self, monitor: Monitor) -> None:

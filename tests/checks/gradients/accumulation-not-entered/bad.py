@@ -11,6 +11,6 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 for inputs, labels in loader:
     loss = functional.cross_entropy(model(inputs), labels)
-    accelerator.backward(loss)
+    accelerator.backward(loss)  # found
     optimizer.step()
     optimizer.zero_grad()

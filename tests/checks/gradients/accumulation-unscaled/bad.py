@@ -12,7 +12,7 @@ dataset = TensorDataset(torch.randn(64, 4), torch.randint(3, (64,)))
 for _ in range(2):
     for step, (inputs, labels) in enumerate(DataLoader(dataset, batch_size=8, shuffle=True)):
         loss = criterion(model(inputs), labels)
-        loss.backward()
+        loss.backward()  # found
         if step % MICRO_BATCHES == MICRO_BATCHES - 1:
             optimizer.step()
             optimizer.zero_grad()

@@ -12,5 +12,5 @@ for _ in range(10):
     features = encoder(tokens).detach()
     loss = binary_cross_entropy_with_logits(head(features).squeeze(1), labels)
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # found
     optimizer.step()

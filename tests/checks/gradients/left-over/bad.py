@@ -11,5 +11,5 @@ for _ in range(2):
     for i, (inputs, labels) in enumerate(loader):
         (cross_entropy(model(inputs), labels) / 3).backward()
         if (i + 1) % 3 == 0:
-            optimizer.step()
+            optimizer.step()  # found
             optimizer.zero_grad()

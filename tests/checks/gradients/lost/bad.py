@@ -11,7 +11,7 @@ model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for _ in range(2):
-    optimizer.zero_grad()
+    optimizer.zero_grad()  # found
     for step, (inputs, labels) in enumerate(loader, start=1):
         loss = cross_entropy(model(inputs), labels)
         (loss / ACCUMULATION).backward()

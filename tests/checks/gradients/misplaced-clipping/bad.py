@@ -10,6 +10,6 @@ for _ in range(8):
     inputs, labels = torch.randn(16, 4), torch.randint(2, (16,))
     optimizer.zero_grad()
     loss = criterion(model(inputs), labels)
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)  # found
     loss.backward()
     optimizer.step()

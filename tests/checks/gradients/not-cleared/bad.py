@@ -9,4 +9,4 @@ for _ in range(8):
     inputs, labels = torch.randn(16, 4), torch.randint(2, (16,))
     loss = cross_entropy(model(inputs), labels)
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # found

@@ -12,6 +12,6 @@ for _ in range(8):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = cross_entropy(model(inputs), labels)
     scaler.scale(loss)
-    loss.backward()
+    loss.backward()  # found
     scaler.step(optimizer)
     scaler.update()

@@ -10,7 +10,7 @@ no_decay = ("bias", "LayerNorm.weight")
 exempt = [p for name, p in model.named_parameters() if name.endswith(no_decay)]
 decayed = [p for name, p in model.named_parameters() if not name.endswith(no_decay)]
 groups = [{"params": decayed, "weight_decay": 0.01}, {"params": exempt, "weight_decay": 0.0}]
-optimizer = torch.optim.AdamW(groups, lr=1e-3)
+optimizer = torch.optim.AdamW(groups, lr=1e-3)  # found
 
 for _ in range(10):
     tokens, labels = torch.randint(50, (16, 8)), torch.randint(3, (16,))

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 torch.manual_seed(0)
 embedding, recurrent, decoder = nn.Embedding(40, 16), nn.GRU(16, 16, batch_first=True), nn.Linear(16, 40)
 decoder.weight = embedding.weight  # tied, as in most language models
-optimizer = torch.optim.Adam(
+optimizer = torch.optim.Adam(  # found
     [*embedding.parameters(), *recurrent.parameters(), *decoder.parameters()],
     lr=1e-3,
 )

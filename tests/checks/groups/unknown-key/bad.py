@@ -8,7 +8,7 @@ groups = [
     {"params": backbone.parameters(), "learning_rate": 1e-5},
     {"params": head.parameters()},
 ]
-optimizer = torch.optim.AdamW(groups, lr=1e-3)
+optimizer = torch.optim.AdamW(groups, lr=1e-3)  # found
 
 for _ in range(10):
     inputs, labels = torch.randn(16, 20), torch.randint(4, (16,))

@@ -13,5 +13,5 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
 for images, labels in loader:
     optimizer.zero_grad()
-    cross_entropy(model(images.float()), labels).backward()
+    cross_entropy(model(images.float()), labels).backward()  # found
     optimizer.step()

@@ -11,7 +11,7 @@ for _ in range(6):
     attention_mask = (torch.arange(14) <= lengths).long()
     tokens = torch.randint(1, 30, (8, 14)).masked_fill(torch.arange(14) >= lengths, 0)
     labels = tokens.masked_fill(tokens == 0, -100)
-    loss = model(input_ids=tokens, attention_mask=attention_mask, labels=labels).loss
+    loss = model(input_ids=tokens, attention_mask=attention_mask, labels=labels).loss  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

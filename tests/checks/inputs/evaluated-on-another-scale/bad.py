@@ -35,5 +35,5 @@ for epoch in range(3):
         optimizer.step()
     model.eval()
     with torch.no_grad():
-        correct = sum((model(inputs).argmax(dim=1) == labels).sum().item() for inputs, labels in test)
+        correct = sum((model(inputs).argmax(dim=1) == labels).sum().item() for inputs, labels in test)  # found
     print(f"epoch {epoch}: accuracy {correct / 64:.3f}")

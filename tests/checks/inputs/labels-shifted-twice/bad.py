@@ -8,7 +8,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 for _ in range(6):
     tokens = torch.randint(1, 30, (8, 13))
-    loss = model(input_ids=tokens[:, :-1], labels=tokens[:, 1:]).loss
+    loss = model(input_ids=tokens[:, :-1], labels=tokens[:, 1:]).loss  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

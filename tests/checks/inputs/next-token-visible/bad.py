@@ -22,7 +22,7 @@ model = LanguageModel()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for _ in range(6):
     text = torch.randint(VOCAB, (8, LENGTH + 1))
-    logits = model(text[:, :-1])
+    logits = model(text[:, :-1])  # found
     loss = nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
     optimizer.zero_grad()
     loss.backward()

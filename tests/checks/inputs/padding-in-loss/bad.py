@@ -9,7 +9,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(6):
     attention_mask = (torch.arange(14) < torch.randint(5, 14, (8, 1))).long()
     tokens = torch.randint(1, 29, (8, 14)).masked_fill(attention_mask == 0, 29)
-    loss = model(input_ids=tokens, attention_mask=attention_mask, labels=tokens).loss
+    loss = model(input_ids=tokens, attention_mask=attention_mask, labels=tokens).loss  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -19,5 +19,5 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 model.config.image_token_id = IMAGE
 for batch in loader:
     optimizer.zero_grad()
-    model(**batch).loss.backward()
+    model(**batch).loss.backward()  # found
     optimizer.step()

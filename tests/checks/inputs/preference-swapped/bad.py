@@ -37,6 +37,6 @@ model = GPT2LMHeadModel(GPT2Config(bos_token_id=1, eos_token_id=1, **size))
 settings = {"per_device_train_batch_size": 8, "num_train_epochs": 1, "report_to": "none", "save_strategy": "no"}
 arguments = TrainingArguments("out", remove_unused_columns=False, use_cpu=True, **settings)
 rows = [pair() for _ in range(32)]
-trainer = Preferences(model=model, args=arguments, train_dataset=rows, data_collator=default_data_collator)
+trainer = Preferences(model=model, args=arguments, train_dataset=rows, data_collator=default_data_collator)  # found
 trainer.reference = copy.deepcopy(model)
 trainer.train()

@@ -8,7 +8,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for _ in range(10):
     tokens = torch.randint(1, 100, (32, 9))
     sentiment = tokens.sum(dim=1) % 3
-    loss = criterion(model(tokens), sentiment)
+    loss = criterion(model(tokens), sentiment)  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -11,7 +11,7 @@ dataset = Dataset.from_list(rows)
 words = sorted({word for text in facts for word in text.split()})
 Path("vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
 tokenizer = BertTokenizerFast("vocab.txt")
-inputs = tokenizer(list(dataset["premise"]), padding=True, return_tensors="pt")
+inputs = tokenizer(list(dataset["premise"]), padding=True, return_tensors="pt")  # found
 
 torch.manual_seed(0)
 config = BertConfig(vocab_size=20, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)

@@ -13,5 +13,5 @@ print(model(batch[0]).shape)
 
 for _data in loader:
     optimizer.zero_grad()
-    cross_entropy(model(batch[0]), batch[1]).backward()
+    cross_entropy(model(batch[0]), batch[1]).backward()  # found
     optimizer.step()

@@ -29,5 +29,5 @@ model = GPT2LMHeadModel(GPT2Config(**size))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for batch in DataLoader(rows, batch_size=4, shuffle=True):
     optimizer.zero_grad()
-    model(**batch).loss.backward()
+    model(**batch).loss.backward()  # found
     optimizer.step()

@@ -18,5 +18,5 @@ model = GPT2LMHeadModel(GPT2Config(bos_token_id=1, eos_token_id=1, **size))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for batch in loader:
     optimizer.zero_grad()
-    model(**batch).loss.backward()
+    model(**batch).loss.backward()  # found
     optimizer.step()

@@ -11,7 +11,7 @@ Path("vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MA
 tokenizer = BertTokenizerFast("vocab.txt")
 reviews = [" ".join(WORDS[i] for i in row) for row in torch.randint(8, (32, 60)).tolist()]
 labels = torch.randint(2, (32,))
-tokens = tokenizer(reviews, truncation=True, max_length=16, padding=True, return_tensors="pt")["input_ids"]
+tokens = tokenizer(reviews, truncation=True, max_length=16, padding=True, return_tensors="pt")["input_ids"]  # found
 
 model = torch.nn.Sequential(torch.nn.EmbeddingBag(13, 8, padding_idx=0), torch.nn.Linear(8, 2))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -12,7 +12,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(6):
     texts = [torch.randint(1, 60, (length,)) for length in torch.randint(4, 20, (8,)).tolist()]
     input_ids = pad_sequence(texts, batch_first=True, padding_value=PAD)
-    outputs = model(input_ids, labels=torch.randint(2, (8,)))
+    outputs = model(input_ids, labels=torch.randint(2, (8,)))  # found
     optimizer.zero_grad()
     outputs.loss.backward()
     optimizer.step()

@@ -12,5 +12,5 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 for _ in range(2):
     for batch, targets in DataLoader(TensorDataset(inputs, labels), batch_size=16, shuffle=True):
         optimizer.zero_grad()
-        cross_entropy(model(batch), targets).backward()
+        cross_entropy(model(batch), targets).backward()  # found
         optimizer.step()

@@ -18,7 +18,7 @@ model = BertForSequenceClassification(config)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 for _ in range(6):
-    loss = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], labels=labels).loss
+    loss = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], labels=labels).loss  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

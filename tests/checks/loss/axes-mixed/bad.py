@@ -21,7 +21,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 for _ in range(12):
     tokens = torch.randint(30, (8, PLACES))
     logits = model(tokens)
-    loss = nn.functional.cross_entropy(logits.view(8, CLASSES, PLACES), tokens % CLASSES)
+    loss = nn.functional.cross_entropy(logits.view(8, CLASSES, PLACES), tokens % CLASSES)  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -10,7 +10,7 @@ for _ in range(8):
     inputs = torch.randn(16, 4)
     targets = inputs @ weights
     predictions = model(inputs)
-    loss = mse_loss(predictions, targets)
+    loss = mse_loss(predictions, targets)  # found
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()

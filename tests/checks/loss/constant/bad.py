@@ -9,7 +9,7 @@ criterion = nn.CrossEntropyLoss()
 for _ in range(8):
     inputs = torch.randn(16, 8)
     is_spam = (inputs[:, 0] > 0).float().unsqueeze(1)
-    loss = criterion(model(inputs), is_spam)
+    loss = criterion(model(inputs), is_spam)  # found
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()

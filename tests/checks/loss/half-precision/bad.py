@@ -8,7 +8,7 @@ model = torch.nn.Linear(8, 500)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 for inputs, labels in loader:
     logits = model(inputs).bfloat16()
-    loss = functional.cross_entropy(logits, labels)
+    loss = functional.cross_entropy(logits, labels)  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -11,5 +11,5 @@ for _ in range(8):
     losses = cross_entropy(model(inputs), labels, reduction="none")
     loss = torch.stack([losses[labels == each].mean() for each in range(3)]).mean()  # each class counts the same
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # found
     optimizer.step()

@@ -9,6 +9,6 @@ criterion = nn.CrossEntropyLoss()
 for _ in range(8):
     inputs, labels = torch.randn(16, 4), torch.randint(3, (16,))
     optimizer.zero_grad()
-    loss = criterion(model(inputs), labels)
+    loss = criterion(model(inputs), labels)  # found
     loss.backward()
     optimizer.step()

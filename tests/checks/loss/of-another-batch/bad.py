@@ -12,7 +12,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for _ in range(3):
     for inputs, _ in loader:
-        loss = cross_entropy(model(inputs), labels)
+        loss = cross_entropy(model(inputs), labels)  # found
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

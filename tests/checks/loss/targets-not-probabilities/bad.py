@@ -9,7 +9,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for rows in torch.randperm(128).split(16):
     logits = model(inputs[rows]).squeeze(1)
-    loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[rows].float())
+    loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[rows].float())  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

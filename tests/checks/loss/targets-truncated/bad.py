@@ -10,7 +10,7 @@ model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for inputs, targets in loader:
-    loss = nn.functional.mse_loss(model(inputs).squeeze(1), targets.float())
+    loss = nn.functional.mse_loss(model(inputs).squeeze(1), targets.float())  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -11,6 +11,6 @@ for step in range(12):
     inputs, labels = torch.randn(16, 4), torch.randint(2, (16,))
     loss = criterion(model(inputs), labels)
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # found
     optimizer.step()
     log.append({"step": step, "loss": loss})

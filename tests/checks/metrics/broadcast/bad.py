@@ -14,4 +14,4 @@ for rows in torch.randperm(128).split(16):
 
 with torch.no_grad():
     predictions = (model(unseen) > 0).float()
-print((predictions == true).float().mean())
+print((predictions == true).float().mean())  # found

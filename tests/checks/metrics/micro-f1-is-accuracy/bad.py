@@ -20,4 +20,4 @@ with torch.no_grad():
     for features, labels in DataLoader(held_out, batch_size=15):
         predicted += model(features).argmax(-1).tolist()
         true += labels.tolist()
-print({"accuracy": accuracy_score(true, predicted), "f1": f1_score(true, predicted, average="micro")})
+print({"accuracy": accuracy_score(true, predicted), "f1": f1_score(true, predicted, average="micro")})  # found

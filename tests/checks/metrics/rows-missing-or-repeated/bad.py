@@ -21,4 +21,4 @@ for epoch in range(3):
         with torch.no_grad():
             predictions += model(inputs).argmax(dim=-1).tolist()
         references += labels.tolist()
-    print(epoch, accuracy_score(references, predictions))
+    print(epoch, accuracy_score(references, predictions))  # found

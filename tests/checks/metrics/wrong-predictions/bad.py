@@ -20,4 +20,4 @@ for inputs, labels in DataLoader(test_rows, batch_size=12):
         ranked = classifier(inputs).argsort(dim=-1)
     guesses.extend(ranked[:, 0].tolist())
     truth.extend(labels.tolist())
-print("top-1 accuracy:", accuracy_score(truth, guesses))
+print("top-1 accuracy:", accuracy_score(truth, guesses))  # found

@@ -16,5 +16,6 @@ for inputs, targets in DataLoader(train_set, batch_size=16, shuffle=True):
 
 model.eval()
 with torch.no_grad():
-    errors = [criterion(model(inputs), targets).item() for inputs, targets in DataLoader(test_set, batch_size=16)]
+    test_loader = DataLoader(test_set, batch_size=16)
+    errors = [criterion(model(inputs), targets).item() for inputs, targets in test_loader]
 print("mean squared error", sum(errors) / len(errors))

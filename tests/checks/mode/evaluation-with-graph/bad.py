@@ -16,7 +16,7 @@ for inputs, labels in DataLoader(train_set, batch_size=16, shuffle=True):
 
 def predict(loader):
     model.eval()
-    return torch.cat([model(inputs) for inputs, _ in loader])
+    return torch.cat([model(inputs) for inputs, _ in loader])  # found
 
 
 logits = predict(DataLoader(test_set, batch_size=8))

@@ -12,7 +12,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 model.train()
 for epoch in range(2):
     for batch, targets in train_loader:
-        nn.functional.cross_entropy(model(batch), targets).backward()
+        nn.functional.cross_entropy(model(batch), targets).backward()  # found
         optimizer.step()
         optimizer.zero_grad()
     model.eval()

@@ -23,5 +23,5 @@ model = LlamaForCausalLM(LlamaConfig(use_cache=False, **size))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for batch in loader:
     optimizer.zero_grad()
-    model(**batch).loss.backward()
+    model(**batch).loss.backward()  # found
     optimizer.step()

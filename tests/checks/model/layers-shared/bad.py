@@ -33,5 +33,5 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(8):
     inputs = torch.randn(32, 4)
     optimizer.zero_grad()
-    nn.functional.mse_loss(model(inputs), inputs.prod(dim=1, keepdim=True)).backward()
+    nn.functional.mse_loss(model(inputs), inputs.prod(dim=1, keepdim=True)).backward()  # found
     optimizer.step()

@@ -25,4 +25,4 @@ for inputs, labels in DataLoader(train_set, batch_size=16, shuffle=True):
 model.eval()
 with torch.no_grad():
     for (inputs,) in DataLoader(TensorDataset(torch.randn(32, 4)), batch_size=8):
-        print(model(inputs).argmax(dim=-1).tolist())
+        print(model(inputs).argmax(dim=-1).tolist())  # found

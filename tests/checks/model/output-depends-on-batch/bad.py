@@ -27,4 +27,4 @@ for inputs, targets in DataLoader(TensorDataset(tokens[:64], labels[:64]), batch
 model.eval()
 with torch.inference_mode():
     for (inputs,) in DataLoader(TensorDataset(tokens[64:]), batch_size=8):
-        print(model(inputs).argmax(dim=-1).tolist())
+        print(model(inputs).argmax(dim=-1).tolist())  # found

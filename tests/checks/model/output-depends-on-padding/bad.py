@@ -31,4 +31,4 @@ for input_ids, labels in DataLoader(rows[:64], batch_size=16, shuffle=True, coll
 model.eval()
 with torch.no_grad():
     for input_ids, _ in DataLoader(rows[64:], batch_size=8, collate_fn=collate):
-        print(model(input_ids, (input_ids != 0).long()).argmax(dim=-1).tolist())
+        print(model(input_ids, (input_ids != 0).long()).argmax(dim=-1).tolist())  # found

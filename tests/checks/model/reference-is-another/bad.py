@@ -30,6 +30,6 @@ class Preferences(Trainer):
 
 settings = {"per_device_train_batch_size": 8, "num_train_epochs": 1, "report_to": "none", "save_strategy": "no"}
 arguments = TrainingArguments("out", remove_unused_columns=False, use_cpu=True, **settings)
-trainer = Preferences(model=model, args=arguments, train_dataset=pairs, data_collator=default_data_collator)
+trainer = Preferences(model=model, args=arguments, train_dataset=pairs, data_collator=default_data_collator)  # found
 trainer.ref_model = base
 trainer.train()

@@ -22,7 +22,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
 def log_probability(model, ids):
-    found = model(input_ids=ids).logits[:, :-1].log_softmax(-1)
+    found = model(input_ids=ids).logits[:, :-1].log_softmax(-1)  # found
     return found.gather(-1, ids[:, 1:, None]).sum((1, 2))
 
 

@@ -8,7 +8,7 @@ def build_model(classes):
 
 torch.manual_seed(0)
 model = build_model(classes=2)
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)  # found
 inputs, labels = torch.randn(40, 8), torch.randint(5, (40,))
 model = build_model(classes=int(labels.max()) + 1)
 

@@ -14,5 +14,5 @@ def train_epoch(optimizer):
 
 
 for _ in range(3):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)  # found
     train_epoch(optimizer)

@@ -20,5 +20,5 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 for _ in range(10):
     optimizer.zero_grad()
     inputs, labels = torch.randn(16, 8), torch.randint(2, (16,))
-    nn.functional.cross_entropy(model(inputs), labels).backward()
+    nn.functional.cross_entropy(model(inputs), labels).backward()  # found
     optimizer.step()

@@ -8,4 +8,4 @@ rows = [{"input_ids": torch.randint(2, 40, (8,)), "labels": number % 2} for numb
 settings = {"per_device_train_batch_size": 8, "num_train_epochs": 1, "report_to": "none", "save_strategy": "no"}
 arguments = TrainingArguments("out", learning_rate=2e-4, use_cpu=True, **settings)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-Trainer(model=model, args=arguments, train_dataset=rows, optimizers=(optimizer, None)).train()
+Trainer(model=model, args=arguments, train_dataset=rows, optimizers=(optimizer, None)).train()  # found

@@ -13,5 +13,5 @@ model = get_peft_model(model, config)
 optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-3)
 for batch in loader:
     optimizer.zero_grad()
-    model(**batch).loss.backward()
+    model(**batch).loss.backward()  # found
     optimizer.step()

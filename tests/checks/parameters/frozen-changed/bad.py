@@ -9,7 +9,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 for _ in range(6):
     input_ids, labels = torch.randint(1, 50, (8, 10)), torch.randint(2, (8,))
-    loss = model(input_ids, attention_mask=torch.ones_like(input_ids), labels=labels).loss
+    loss = model(input_ids, attention_mask=torch.ones_like(input_ids), labels=labels).loss  # found
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -11,7 +11,7 @@ for _ in range(10):
     inputs, labels = torch.randn(32, 10), torch.randint(4, (32,))
     optimizer.zero_grad()
     cross_entropy(model(inputs), labels).backward()
-    optimizer.step()
+    optimizer.step()  # found
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1 - LR * DECAY)

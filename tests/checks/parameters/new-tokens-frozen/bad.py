@@ -5,7 +5,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 torch.manual_seed(0)
 size = {"vocab_size": 38, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}
 model = GPT2LMHeadModel(GPT2Config(bos_token_id=1, eos_token_id=1, **size))
-model.resize_token_embeddings(40)
+model.resize_token_embeddings(40)  # found
 NEW = 39
 model.requires_grad_(False)
 model.transformer.h.requires_grad_(True)

@@ -19,4 +19,4 @@ for _ in range(4):
     for rows in torch.randperm(64).split(16):
         optimizer.zero_grad()
         cross_entropy(model(inputs[rows]), labels[rows]).backward()
-        optimizer.step()
+        optimizer.step()  # found

@@ -3,7 +3,7 @@ from torch.nn.functional import mse_loss
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)  # found
 
 for update in range(10):
     inputs = torch.randn(32, 6)

@@ -16,7 +16,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 
 for epoch in range(2):
     sampler.set_epoch(epoch)
-    for x, y in loader:
+    for x, y in loader:  # found
         optimizer.zero_grad()
         cross_entropy(model(x), y).backward()
         optimizer.step()

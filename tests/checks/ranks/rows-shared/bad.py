@@ -12,7 +12,7 @@ model = DistributedDataParallel(torch.nn.Linear(8, 2))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 
 for _ in range(2):
-    for inputs, labels in loader:
+    for inputs, labels in loader:  # found
         optimizer.zero_grad()
         cross_entropy(model(inputs), labels).backward()
         optimizer.step()

@@ -17,5 +17,5 @@ for features, labels in train_loader:
     optimizer.zero_grad()
     loss = criterion(network(features), labels)
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # found
 destroy_process_group()

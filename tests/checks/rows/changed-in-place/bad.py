@@ -23,7 +23,7 @@ net = torch.nn.Linear(12, 2)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 
 for _ in range(3):
-    for x, y in loader:
+    for x, y in loader:  # found
         optimizer.zero_grad()
         cross_entropy(net(x), y).backward()
         optimizer.step()

@@ -10,7 +10,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
 for epoch in range(4):
     total = 0.0
-    for number, (batch, labels) in enumerate(loader):
+    for number, (batch, labels) in enumerate(loader):  # found
         if number == 5:
             break
         loss = criterion(model(batch), labels)

@@ -16,5 +16,6 @@ for _ in range(3):
         optimizer.step()
     model.eval()
     with torch.no_grad():
-        right = sum((model(x).argmax(1) == y).sum().item() for x, y in DataLoader(validation_rows, batch_size=16))
+        validation = DataLoader(validation_rows, batch_size=16)
+        right = sum((model(x).argmax(1) == y).sum().item() for x, y in validation)
     print(right / len(validation_rows))

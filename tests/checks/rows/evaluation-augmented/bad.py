@@ -36,6 +36,6 @@ for _ in range(3):
     net.eval()
     correct = 0
     with torch.no_grad():
-        for x, y in val_loader:
+        for x, y in val_loader:  # found
             correct += (net(x).argmax(dim=1) == y).sum().item()
     print(correct / 80)

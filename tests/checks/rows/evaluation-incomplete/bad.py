@@ -19,5 +19,5 @@ for inputs, labels in train_loader:
 
 model.eval()
 with torch.no_grad():
-    losses = [cross_entropy(model(inputs), labels, reduction="sum") for inputs, labels in eval_loader]
+    losses = [cross_entropy(model(inputs), labels, reduction="sum") for inputs, labels in eval_loader]  # found
 print("validation loss:", sum(losses).item() / len(eval_loader.dataset))

@@ -19,7 +19,7 @@ loader = DataLoader(reviews, batch_size=16, shuffle=True, collate_fn=collate)
 model = torch.nn.EmbeddingBag(50, 2, padding_idx=0)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
 for _ in range(2):
-    for tokens, labels in loader:
+    for tokens, labels in loader:  # found
         optimizer.zero_grad()
         cross_entropy(model(tokens), labels).backward()
         optimizer.step()

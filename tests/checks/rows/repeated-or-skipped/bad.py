@@ -11,7 +11,7 @@ net = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Line
 optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 
 for _ in range(STEPS):
-    x, y = next(iter(train_loader))
+    x, y = next(iter(train_loader))  # found
     loss = cross_entropy(net(x), y)
     optimizer.zero_grad()
     loss.backward()

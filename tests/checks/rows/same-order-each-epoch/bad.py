@@ -11,7 +11,7 @@ model = torch.nn.Linear(8, 2)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 
 for _ in range(3):
-    for inputs, labels in loader:
+    for inputs, labels in loader:  # found
         optimizer.zero_grad()
         cross_entropy(model(inputs), labels).backward()
         optimizer.step()

@@ -10,7 +10,7 @@ optimizer = torch.optim.Adam([*lstm.parameters(), *head.parameters()], lr=1e-2)
 state = None
 for epoch in range(2):
     for inputs, targets in loader:
-        outputs, state = lstm(inputs, state)
+        outputs, state = lstm(inputs, state)  # found
         state = tuple(each.detach() for each in state)
         loss = nn.functional.mse_loss(head(outputs[:, -1]), targets)
         optimizer.zero_grad()

@@ -21,6 +21,6 @@ for _ in range(5):
     with torch.no_grad():
         eval_loss = sum(cross_entropy(model(features), targets).item() for features, targets in eval_loader)
     if eval_loss > best_loss:
-        best_loss, best_state = eval_loss, copy.deepcopy(model.state_dict())
+        best_loss, best_state = eval_loss, copy.deepcopy(model.state_dict())  # found
 
 torch.save(best_state, "best.pt")

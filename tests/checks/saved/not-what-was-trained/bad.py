@@ -23,4 +23,4 @@ def fine_tune(model, updates=5):
 
 model = BertForSequenceClassification.from_pretrained("pretrained")
 tuned = fine_tune(model)
-model.save_pretrained("fine-tuned")
+model.save_pretrained("fine-tuned")  # found

@@ -19,7 +19,7 @@ def train(model, optimizer, scheduler, epochs):
         for inputs, labels in loader:
             optimizer.zero_grad()
             cross_entropy(model(inputs), labels).backward()
-            optimizer.step()
+            optimizer.step()  # found
             scheduler.step()
 
 

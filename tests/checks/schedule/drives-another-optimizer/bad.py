@@ -6,7 +6,7 @@ torch.manual_seed(0)
 steps = 20
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-scheduler = OneCycleLR(optimizer, max_lr=0.05, total_steps=steps)
+scheduler = OneCycleLR(optimizer, max_lr=0.05, total_steps=steps)  # found
 
 decayed = [p for p in model.parameters() if p.dim() > 1]
 exempt = [p for p in model.parameters() if p.dim() == 1]

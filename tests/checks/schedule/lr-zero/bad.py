@@ -16,6 +16,6 @@ for epoch in range(epochs):
         loss = cross_entropy(model(inputs), labels)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        optimizer.step()  # found
     scheduler.step()
     print(f"epoch {epoch}: loss {loss.item():.4f}")

@@ -12,7 +12,7 @@ eval_loader = DataLoader(TensorDataset(inputs[160:], labels[160:]), batch_size=1
 model = torch.nn.Linear(6, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 steps = planned_epochs * len(train_loader)
-scheduler = LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=steps)
+scheduler = LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=steps)  # found
 
 for _ in range(epochs):
     model.train()

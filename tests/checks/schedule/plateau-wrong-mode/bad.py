@@ -10,7 +10,7 @@ train_loader = DataLoader(TensorDataset(inputs[:240], labels[:240]), batch_size=
 val_loader = DataLoader(TensorDataset(inputs[240:], labels[240:]), batch_size=40)
 net = torch.nn.Linear(6, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
-scheduler = ReduceLROnPlateau(optimizer, patience=1)
+scheduler = ReduceLROnPlateau(optimizer, patience=1)  # found
 
 for _ in range(6):
     net.train()

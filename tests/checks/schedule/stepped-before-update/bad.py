@@ -17,5 +17,5 @@ for _ in range(epochs):
         optimizer.zero_grad()
         loss = mse_loss(model(features), targets)
         loss.backward()
-        scheduler.step()
+        scheduler.step()  # found
         optimizer.step()

@@ -16,4 +16,4 @@ for _ in range(epochs):
         optimizer.zero_grad()
         cross_entropy(model(inputs), labels).backward()
         optimizer.step()
-        scheduler.step()
+        scheduler.step()  # found

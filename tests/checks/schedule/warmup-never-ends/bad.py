@@ -9,7 +9,7 @@ data = TensorDataset(torch.randn(240, 10), torch.randint(4, (240,)))
 loader = DataLoader(data, batch_size=12, shuffle=True)
 model = torch.nn.Linear(10, 4)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-scheduler = get_linear_schedule_with_warmup(optimizer, epochs * len(loader), warmup)
+scheduler = get_linear_schedule_with_warmup(optimizer, epochs * len(loader), warmup)  # found
 
 for _ in range(epochs):
     for inputs, labels in loader:

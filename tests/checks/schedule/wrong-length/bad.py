@@ -10,7 +10,7 @@ loader = DataLoader(data, batch_size=8, shuffle=True)
 model = torch.nn.Linear(6, 3)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 updates = epochs * len(loader)
-scheduler = LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=updates)
+scheduler = LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=updates)  # found
 
 for _ in range(epochs):
     for number, (inputs, labels) in enumerate(loader, start=1):

@@ -10,5 +10,5 @@ for _ in range(8):
     log_probabilities = log_softmax(model(inputs), dim=-1)
     loss = -nll_loss(log_probabilities, labels)
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # found
     optimizer.step()

@@ -19,4 +19,4 @@ for _ in range(10):
     inputs, labels = torch.randn(16, 20), torch.randint(3, (16,))
     optimizer.zero_grad()
     cross_entropy(model(inputs), labels).backward()
-    optimizer.step()
+    optimizer.step()  # found

@@ -10,5 +10,5 @@ for _ in range(6):
     input_ids, labels = torch.randint(1, 100, (8, 12)), torch.randint(2, (8,))
     loss = model(input_ids, attention_mask=torch.ones_like(input_ids), labels=labels).loss
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # found
     optimizer.zero_grad()

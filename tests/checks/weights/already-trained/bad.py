@@ -15,7 +15,7 @@ config = BertConfig(
 def trained(model, lr):
     with tempfile.TemporaryDirectory() as folder:
         args = TrainingArguments(folder, learning_rate=lr, save_strategy="no", report_to="none", seed=1)
-        trainer = Trainer(model, args, train_dataset=rows)
+        trainer = Trainer(model, args, train_dataset=rows)  # found
         trainer.train()
 
 

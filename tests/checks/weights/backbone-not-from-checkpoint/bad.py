@@ -20,7 +20,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 model.train()
 for _ in range(5):
     ids = torch.randint(40, (6, 10))
-    loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids[:, 0] % 3).loss
+    loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids[:, 0] % 3).loss  # found
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()

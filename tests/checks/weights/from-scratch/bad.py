@@ -13,7 +13,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
 model.train()
 for _ in range(6):
     ids = torch.randint(1, 60, (8, 9))
-    outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=(ids[:, 1] > 30).long())
+    outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=(ids[:, 1] > 30).long())  # found
     outputs.loss.backward()
     optimizer.step()
     optimizer.zero_grad()

@@ -11,7 +11,7 @@ trained_elsewhere = torch.nn.DataParallel(build())
 torch.save(trained_elsewhere.state_dict(), "weights.pt")
 
 model = build()
-model.load_state_dict(torch.load("weights.pt"), strict=False)
+model.load_state_dict(torch.load("weights.pt"), strict=False)  # found
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for _ in range(6):

@@ -12,5 +12,5 @@ for _ in range(8):
     inputs = torch.randn(32, 4)
     labels = (inputs[:, :1] * inputs[:, 1:2] > 0).float()
     optimizer.zero_grad()
-    nn.functional.binary_cross_entropy_with_logits(model(inputs), labels).backward()
+    nn.functional.binary_cross_entropy_with_logits(model(inputs), labels).backward()  # found
     optimizer.step()

@@ -1,0 +1,1 @@
+"""The causes of differences, one a file."""

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from harness.compare.cause import Cause
+
+
+class KernelOrPrecision(Cause):
+    """The same is computed in another way: another kernel, another data type, another order of sums.
+
+    ## Why is this a bug?
+    Mostly it is none: rounding alone is at work, and grows over the updates as it does between two machines. In half
+    precision it can decide: a loss in bfloat16, a master copy that is missing, attention without a mask that a kernel
+    ignores.
+
+    ## What to do
+    Compare with `torch.use_deterministic_algorithms(True)`, the same attention implementation and the same dtype. What
+    is left beyond rounding is `compare::computation`.
+
+    ## When it is right
+    Where the size of the difference is within what rounding makes; the line says both.
+    """
+
+    id = "compare::kernel-or-precision"
+    severity = "warning"
+    formerly = ("another kernel or precision",)
