@@ -104,8 +104,14 @@ def _lines_of_file(file: str) -> list[str]:
     return linecache.getlines(file)
 
 
+CELLS: dict[int, list[str]] = {}
+"""The lines of a notebook's cells, by their number, where the harness runs it (:mod:`harness.watch.notebooks`)."""
+
+
 def _lines_of_cell(number: int) -> list[str]:
     """A cell as it was executed: IPython keeps them all in ``In``."""
+    if number in CELLS:
+        return CELLS[number]
     shell = interactive_shell()
     cells = shell.user_ns.get("In", []) if shell else []
     return str(cells[number]).splitlines() if number < len(cells) else []

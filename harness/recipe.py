@@ -248,6 +248,8 @@ def load_recipe(spec: str) -> Recipe:
     if spec in RECIPES:
         return RECIPES[spec]
     path, colon, name = spec.rpartition(":")
+    if spec.endswith(".py"):
+        raise CannotTry(f"{spec} is a file of recipes: say which one, as {spec}:NAME")
     if not (colon and path.endswith(".py")):
         raise CannotTry(f"unknown recipe {spec!r}: expected one of {', '.join(RECIPES)}, or FILE.py:OBJECT")
     if not Path(path).is_file():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import difflib
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +28,9 @@ from harness.recipe import Recipe
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord, Provenance
 
 SHORT_NAME = REPLACEMENTS[-1]
+
+ALIKE = 0.85
+"""Similarity, as difflib measures it, from which on a name is another one that was misspelt."""
 """Of what a folder of that name in the working directory hides; the hub's client is asked about it instead."""
 
 OFFLINE = re.compile(
@@ -262,7 +267,7 @@ class _Reading:
         raised = None
         if error is not None and error["type"] == block.raises:
             raised, error = error["type"], None
-        if error is not None and (missing := _missing(error, self.lost)):
+        if error is not None and (missing := self._missing(error)):
             return _Result("not applicable", missing, place, code, seconds=seconds)
         error = error or _refused(block.code)
         if error is not None:
@@ -281,6 +286,17 @@ class _Reading:
             seconds=seconds,
             ended=self.ended,
         )
+
+    def _missing(self, error: Mapping[str, Any]) -> str | None:
+        """What a block needs and cannot have here; None where the error is its own, as a misspelt name is."""
+        name = error["name"]
+        if name is None:
+            return _missing(error)
+        if name not in self.lost:
+            known = {each for step in self.steps for each in step.block.assigns} | set(dir(builtins))
+            if _misspelt(name, known - {name}):
+                return None
+        return f"needs {name} of {self.lost.get(name, 'no block')}"
 
     def _repaired(self, block: Block, done: dict[str, Any]) -> tuple[dict[str, Any], list[Replacement], str]:
         """The block with the documented replacements that help, one after the other; which they were; its code."""
@@ -301,10 +317,13 @@ class _Reading:
         return done, helped, code
 
 
-def _missing(error: Mapping[str, Any], lost: Mapping[str, str]) -> str | None:
+def _misspelt(name: str, known: Iterable[str]) -> bool:
+    """Whether a name that nobody gave a value is one of those that have one, but for a letter or two."""
+    return bool(difflib.get_close_matches(name, known, n=1, cutoff=ALIKE))
+
+
+def _missing(error: Mapping[str, Any]) -> str | None:
     """What a block needs and cannot have here; None where the error is its own."""
-    if error["name"] is not None:
-        return f"needs {error['name']} of {lost.get(error['name'], 'no block')}"
     text = f"{error['type']}: {error['says']}"
     module = error["module"] or next(iter(NOT_INSTALLED.findall(text)), None)
     if module is not None:

@@ -26,7 +26,8 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         return
     for note in report.notes:
         yield f"  note: {note}"
-    yield f"  {_looked_at(report)}"
+    if report.updates or report.crashed is None:
+        yield f"  {_looked_at(report)}"
     if verbose:
         yield from (f"    held: {check}" for check in report.held)
         yield from (f"    nothing to look at: {each.check}: {each.why}" for each in report.nothing_to_look_at)
@@ -41,12 +42,10 @@ def summary_line(report: CheckReport) -> str:
     if report.not_looked_at:
         counted.append(f"{_number(len(report.not_looked_at), 'check')} could not look")
     passes = " of shortened passes" if report.shortened else ""
-    early = "" if report.crashed is None else ", after which it ended early"
     before, in_all = report.seconds.values()
-    return (
-        f"{report.script}: {', '.join(counted) or 'nothing found'} in {_number(report.updates, 'update')}"
-        f"{passes}{early}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
-    )
+    found, made = ", ".join(counted) or "nothing found", f"{_number(report.updates, 'update')}{passes}"
+    says = f"{found} in {made}" if report.crashed is None else f"it crashed after {made}, and until then {found}"
+    return f"{report.script}: {says}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
 
 
 def script_lines(each: ScriptReport, *, quiet: bool = False, verbose: bool = False) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import sysconfig
@@ -13,6 +14,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from harness.findings import interactive_shell
+
+OUR_CELL = re.compile(r"In\[\d+\]")
+"""What the code of a notebook's cell is compiled under where the harness runs it."""
 
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqdm", "click")
 """Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
@@ -71,6 +75,8 @@ class Locator:
     def shown(self, place: tuple[str, int]) -> str:
         """A line of :meth:`stack` as FILE:LINE, or as Jupyter says it, Cell In[2], line 5."""
         name, line = place
+        if OUR_CELL.fullmatch(name):
+            return f"Cell {name}, line {line}"
         return f"{cell}, line {line}" if (cell := _cell(name)) else f"{self._shown[name]}:{line}"
 
     def _lines(self, frame: FrameType | None) -> Iterator[tuple[str, int]]:
@@ -113,7 +119,7 @@ class Locator:
         return name if relative.startswith("..") else relative
 
     def _is_users(self, name: str) -> bool:
-        if "ipykernel" in name or name.startswith("<ipython"):
+        if OUR_CELL.fullmatch(name) or "ipykernel" in name or name.startswith("<ipython"):
             return True
         if name.startswith("<"):
             return False

@@ -23,6 +23,7 @@ from harness import launch, namesake
 from harness.errors import CannotTry
 from harness.files import working_in, write_atomically
 from harness.findings import Finding, Report
+from harness.watch import notebooks
 
 if TYPE_CHECKING:
     from harness.watch.locate import Locator
@@ -134,6 +135,8 @@ def check_script(
     shortening = None if full else Shortening()
     options = Options(checks_of(chosen.selected), every=10 if full else 1, updates=updates, shortening=shortening)
     threads = Threads(options, Locator(path))
+    if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
+        threads.first.note(skipped)
 
     def outcome(crashed: str | None) -> CheckReport:
         with working_in(folder):  # the script may have gone to another
@@ -257,6 +260,8 @@ def _run(script: str, path: Path | None) -> None:
     try:
         if path is None:
             _defined[:] = [runpy.run_module(script, run_name="__main__", alter_sys=True)]
+        elif path.suffix == notebooks.SUFFIX:
+            _defined[:] = [notebooks.run(path)]
         else:
             _defined[:] = [runpy.run_path(str(path), run_name="__main__")]
     except BaseException as ended:
@@ -365,15 +370,24 @@ def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
 
 def readable_script(script: str) -> Path:
     path = Path(script)
+    if script.startswith("-"):
+        raise CannotTry(f"there is no option {script.partition('=')[0]}, and no script of that name; see --help")
     if path.is_dir():
         path = path / "__main__.py"
+        if not path.is_file():
+            raise CannotTry(f"{script} is a folder without a __main__.py; name the script in it")
     if not path.is_file():
         raise CannotTry(f"there is no script {script}")
     try:
-        compile(path.read_bytes(), script, "exec")
+        if path.suffix == notebooks.SUFFIX:
+            list(notebooks.compiled(path))
+        else:
+            compile(path.read_bytes(), script, "exec")
     except (SyntaxError, ValueError) as error:
-        place = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise CannotTry(f"{script} is not Python{place}: {error.args[0]}") from error
+        cell = f", {error.filename}" if path.suffix == notebooks.SUFFIX and isinstance(error, SyntaxError) else ""
+        place = f"{cell}, line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        what = "no notebook" if path.suffix == notebooks.SUFFIX and not place else "not Python"
+        raise CannotTry(f"{script} is {what}{place}: {error.args[0]}") from error
     except OSError as error:
         raise CannotTry(f"{script} cannot be read: {error.strerror}") from error
     return path
@@ -393,7 +407,7 @@ def as_main(script: str, arguments: Sequence[str], path: Path | None) -> Iterato
 
 def _own_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     """The frames of the script, without those that started it."""
-    ours = tuple(str(Path(__file__).parents[1] / part) for part in ("watch", "resume"))
+    ours = tuple(str(Path(__file__).parents[1] / part) for part in ("watch", "starts"))
     frames = traceback.extract_tb(trace)
     started = [i for i, frame in enumerate(frames) if frame.filename.startswith(ours) or "runpy" in frame.filename]
     leading = 0

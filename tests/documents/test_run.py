@@ -235,6 +235,18 @@ def test_nothing_of_the_documents_is_kept(record: DocumentsRecord) -> None:
     assert str(Path.cwd()) not in text
 
 
+def test_a_misspelt_name_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """Of a name that is given no value here nobody knows: it may be another section's."""
+    (tmp_path / "a.md").write_text(
+        "```python\nsettings = 1\n```\n\n```python\nprnt(settings)\n```\n\n```python\nsetings\n```\n\n"
+        "```python\ntrainer\n```\n"
+    )
+    _, typo, own, absent = run_documents(read_documents(tmp_path), RECIPES["tiny"]).record.blocks
+    assert (typo.outcome, typo.says) == ("fails", "NameError: name 'prnt' is not defined")
+    assert own.outcome == "fails"
+    assert (absent.outcome, absent.says) == ("not applicable", "needs trainer of no block")
+
+
 def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: Path) -> None:
     with started(Place(tmp_path, dict(os.environ), Afterwards(io.StringIO()))) as process:
         assert process.run("1 + 1", "first")["printed"] == "2"

@@ -152,7 +152,7 @@ def test_what_was_to_come_is_not_missed(check) -> None:
     )
     assert crashed.status == 3
     assert crashed.checks == []
-    assert "train.py: nothing found in 32 updates, after which it ended early; " in crashed.stderr
+    assert "train.py: it crashed after 32 updates, and until then nothing found; " in crashed.stderr
 
 
 def test_there_is_no_such_script(check) -> None:
