@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
 import re
 import signal
@@ -107,6 +109,12 @@ class Locator:
         files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         return {self._relative(file) for file in files if isinstance(file, str) and self._is_users(file)}
 
+    def argument(self, name: str) -> str | None:
+        """FILE:LINE where the user's files give an argument of that name; None where none does, or several do."""
+        files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
+        found = [f"{file}:{line}" for file in sorted(files) for line in _lines_with_argument(file, name)]
+        return found[0] if len(found) == 1 else None
+
     def _as_shown(self, name: str) -> str:
         return self._relative(name) if self._is_users(name) else ""
 
@@ -133,6 +141,18 @@ class Locator:
             if module is not None and module.__file__ and hasattr(module, "__path__"):
                 self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
         return tuple(self._not_the_users)
+
+
+def _lines_with_argument(file: str, name: str) -> list[int]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return []
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == name]
+    keys = (key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys)
+    return [node.value.lineno for node in named] + [
+        key.lineno for key in keys if isinstance(key, ast.Constant) and key.value == name
+    ]
 
 
 def _cell(name: str) -> str | None:

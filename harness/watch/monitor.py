@@ -315,6 +315,8 @@ class Monitor:
         if ended.over or ended.batches == 0:
             return
         ended.over = True
+        # A loop that counts (Lightning's does) takes the last batch and never asks whether there is another.
+        ended.exhausted |= ended.planned is not None and ended.batches >= ended.planned
         if ended in self.passes:
             self.passes.remove(ended)
         self.passes_shortened = self.passes_shortened or ended.shortened

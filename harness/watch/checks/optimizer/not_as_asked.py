@@ -50,7 +50,7 @@ class NotAsAsked(Check):
                 self.found(
                     expected=f"the {name} of {asked:g} that the arguments ask for",
                     observed=f"the optimizer that Trainer was given has {told}, and {name}={asked:g} is ignored",
-                    where=event.where,
+                    where=self.monitor.locator.argument(name) or event.where,
                 )
                 return
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import End
+from harness.watch.events import End, TrainerMade
 from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
 from harness.watch.monitor import Monitor
 
@@ -30,6 +30,12 @@ class WarmupNeverEnds(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
+        self.asked: tuple[str, float] | None = None
+        """The argument that a Trainer was given, and its value."""
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        given = ((name, getattr(event.trainer.args, name, 0)) for name in ("warmup_steps", "warmup_ratio"))
+        self.asked = next((each for each in given if each[1]), None)
 
     def lacks(self) -> str:
         return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
@@ -37,9 +43,13 @@ class WarmupNeverEnds(Check):
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_rates
         for verdict in self.schedulers.with_fault(Fault.RISES_ONLY):
+            asked = f"{self.asked[0]}={self.asked[1]}" if self.asked is not None else None
             self.found(
                 expected="a warmup that is over before the training is",
-                observed=verdict.observed,
-                where=verdict.of.made,
+                observed=verdict.observed
+                if asked is None
+                else f"{asked} in {verdict.of.planned_steps} updates; " + verdict.observed.partition(": ")[2],
+                where=(self.asked and self.monitor.locator.argument(self.asked[0])) or verdict.of.made,
                 update=verdict.update,
+                hint=None if asked is None else f"Make {asked} a small part of the {verdict.of.planned_steps} updates.",
             )
