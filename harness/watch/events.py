@@ -399,6 +399,16 @@ class Save(Event):
     where: str | None
 
 
+@dataclass(frozen=True, eq=False)
+class ModelSaved(Event):
+    """``save_pretrained`` of transformers or PEFT has written a model to a folder."""
+
+    handler = "on_model_saved"
+    model: Any
+    folder: str
+    where: str | None
+
+
 # What the script makes
 
 
@@ -521,6 +531,7 @@ class Listener:
     def on_load(self, event: Load) -> None: ...
     def on_state_asked(self, event: StateAsked) -> None: ...
     def on_save(self, event: Save) -> None: ...
+    def on_model_saved(self, event: ModelSaved) -> None: ...
     def on_from_pretrained(self, event: FromPretrained) -> None: ...
     def on_model_made(self, event: ModelMade) -> None: ...
     def on_tokenizer_made(self, event: TokenizerMade) -> None: ...

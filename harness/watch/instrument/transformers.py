@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -11,13 +12,14 @@ from harness.watch.events import (
     Encode,
     FromPretrained,
     ModelMade,
+    ModelSaved,
     Save,
     StateAsked,
     TokenizerMade,
     TrainerMade,
 )
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.monitor import Monitor, Threads
 
 
 def install_models(threads: Threads, patches: Patches, module: ModuleType) -> None:
@@ -43,8 +45,7 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
         where = monitor.locator.where()
         monitor.emit(Save(args[0], where))
         monitor.emit(StateAsked(args[0], where))
-        with monitor.suspended:
-            return original(*args, **kwargs)
+        return _saved(monitor, where, original, args, kwargs)
 
     def resized(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         before = getattr(args[0].get_input_embeddings(), "num_embeddings", None)
@@ -59,6 +60,27 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
     patches.wrap(module.PreTrainedModel, "__init__", made)
     patches.wrap(module.PreTrainedModel, "from_pretrained", loaded)
     patches.wrap(module.PreTrainedModel, "save_pretrained", saved)
+
+
+def _saved(
+    monitor: Monitor, where: str | None, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    with monitor.suspended:
+        done = original(*args, **kwargs)
+    folder = [*args[1:2], kwargs.get("save_directory")][0]
+    if folder is not None:
+        monitor.emit(ModelSaved(args[0], os.fspath(folder), where))
+    return done
+
+
+def install_adapters(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        return _saved(monitor, monitor.locator.where(), original, args, kwargs)
+
+    patches.wrap(module.PeftModel, "save_pretrained", saved)
 
 
 def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -> None:
@@ -93,4 +115,5 @@ MODULES = {
     "transformers.modeling_utils": install_models,
     "transformers.tokenization_utils_base": install_tokenizers,
     "transformers.trainer": install_trainer,
+    "peft.peft_model": install_adapters,
 }
