@@ -37,5 +37,5 @@ def _sentence(difference: Difference) -> str:
     said = f"{difference.what}: {values}" if values else difference.what
     if difference.size is None:
         return said if values else f"{said}: not the same"
-    share = f"apart by {difference.size:.1e} of the largest number"
-    return f"{said}, {share}" + (f"; rounding makes up to {difference.rounding:.0e}" if difference.rounding else "")
+    share = f"{said}, largest difference {difference.size:.1e} (relative)"
+    return share + (f"; rounding explains up to {difference.rounding:.0e}" if difference.rounding else "")

@@ -78,7 +78,7 @@ def watch(
     Raises:
         SilentBug: something was found that is an error.
         CannotTry: ``select`` or ``ignore`` names a check that does not exist; nothing was trained in the block; or
-            nothing was found, and a check or the watch failed itself, so that nothing can be said of what it looks for.
+            nothing was found, and a check or the watch itself crashed: nothing can be said of what it looks for.
     """
     return _Watched(lambda: _watching(select, ignore, every, raise_errors, must_train))
 

@@ -259,7 +259,7 @@ class Monitor:
             self._listeners[handler] = [each for each in listeners if each[0] not in gone]
         for each in self.checks:
             if each in gone:
-                self.crashed.setdefault(each.id, f"it failed itself: {_said(error, self.update)}")
+                self.crashed.setdefault(each.id, f"the check itself crashed: {_said(error, self.update)}")
 
     # Where the loop is
 
@@ -580,7 +580,7 @@ class Threads:
         """
         if os.environ.get("HARNESS_DEBUG") or from_signal_handler(error):
             raise error
-        self.broken = self.broken or f"watching failed itself: {_said(error, self.updates_made + 1)}"
+        self.broken = self.broken or f"the watch itself crashed: {_said(error, self.updates_made + 1)}"
         for monitor in self.monitors:
             monitor.complete = False
 

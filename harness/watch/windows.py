@@ -265,7 +265,7 @@ class Windows:
                 self._update_made(optimizer)
             self._stepping = False
         except Exception as error:  # noqa: BLE001 - the run never pays for it
-            self._give_up(f"watching failed itself: {first_line(error)}")
+            self._give_up(f"the watch itself crashed: {first_line(error)}")
 
     def _is_counted(self, optimizer: Optimizer) -> bool:
         counted = self._counted()

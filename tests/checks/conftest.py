@@ -66,7 +66,7 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     """A bug is found by its check and by no other, in a line of its script; nothing is found in what is right."""
     __tracebackhide__ = True
     assert verdict.crashed is None, verdict.crashed
-    assert verdict.not_looked_at == [], "a check failed itself"
+    assert verdict.not_looked_at == [], "a check itself crashed"
     recorded = RECORDED.get(case.name) if case.kind in KINDS and not FOREIGN else None
     if recorded is not None:  # a new one is recorded by scripts.detection
         assert (found_in(verdict), verdict.updates) == (recorded["found"], recorded["updates"])

@@ -423,7 +423,7 @@ def test_facts_are_told_first_whoever_asks_for_them() -> None:
 def test_nothing_found_is_not_said_where_a_check_failed() -> None:
     faulty = a_check("Faulty", on_step=fails_at_the_third)
     faulty.__module__ = f"{catalogue.CHECKS}.tests"
-    with pytest.raises(CannotTry, match="tests::faulty: it failed itself: KeyError"), watch():
+    with pytest.raises(CannotTry, match="tests::faulty: the check itself crashed: KeyError"), watch():
         loop()
     with pytest.raises(SilentBug, match="gradients::not-cleared"), watch():
         loop(clears=False)
@@ -479,7 +479,7 @@ def test_the_script_goes_on_where_the_watch_fails(name: str, monkeypatch: pytest
     assert watched_losses == losses
     assert all(map(torch.equal, watched_weights, weights))
     assert threads.broken is not None
-    assert threads.broken.startswith("watching failed itself: IndexError: a fault of ours (test_monitor.py:")
+    assert threads.broken.startswith("the watch itself crashed: IndexError: a fault of ours (test_monitor.py:")
     assert set(threads.crashed) == {check.id for check in threads.first.checks}
 
 
@@ -534,7 +534,7 @@ def test_nothing_found_is_not_said_where_the_watch_failed(monkeypatch: pytest.Mo
         raise IndexError("a fault of ours")
 
     monkeypatch.setattr(Monitor, "step_ends", fails)
-    with pytest.raises(CannotTry, match=r"^\d+ checks: watching failed itself: IndexError"), watch(must_train=False):
+    with pytest.raises(CannotTry, match=r"^\d+ checks: the watch itself crashed: IndexError"), watch(must_train=False):
         loop()
 
 

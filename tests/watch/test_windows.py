@@ -356,7 +356,7 @@ def test_where_it_fails_it_says_so_once_and_the_run_goes_on(
     assert not watching.is_watching
     watching.end()
     assert [each.getMessage() for each in caplog.records] == [
-        "harness watches this run no further: watching failed itself: OSError: no room"
+        "harness watches this run no further: the watch itself crashed: OSError: no room"
     ]
     caplog.clear()
     monkeypatch.setattr(windows, "instrumented", None)
@@ -381,7 +381,9 @@ def test_a_check_that_fails_itself_is_left_out_and_named_once(
     watching = watched(Loop(_not_cleared))
     assert list(watching.findings) == ["gradients::not-cleared"]
     (said,) = [each.getMessage() for each in caplog.records]
-    assert said.startswith("harness looks at this run without loss::not-finite: it failed itself: ZeroDivisionError")
+    assert said.startswith(
+        "harness looks at this run without loss::not-finite: the check itself crashed: ZeroDivisionError"
+    )
 
 
 def test_an_error_of_the_run_is_its_own_and_all_is_put_back() -> None:
