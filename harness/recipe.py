@@ -248,7 +248,7 @@ def load_recipe(spec: str) -> Recipe:
     if spec in RECIPES:
         return RECIPES[spec]
     path, colon, name = spec.rpartition(":")
-    if spec.endswith(".py"):
+    if spec.endswith(".py") and Path(spec).exists():
         raise CannotTry(f"{spec} is a file of recipes: say which one, as {spec}:NAME")
     if not (colon and path.endswith(".py")):
         raise CannotTry(f"unknown recipe {spec!r}: expected one of {', '.join(RECIPES)}, or FILE.py:OBJECT")

@@ -139,6 +139,13 @@ def test_unknown_recipe(spec: str) -> None:
         load_recipe(spec)
 
 
+def test_a_file_without_the_name_of_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").touch()
+    with pytest.raises(CannotTry, match=r"mine\.py is a file of recipes: say which one, as mine\.py:NAME"):
+        load_recipe("mine.py")
+
+
 def test_missing_recipe_file() -> None:
     with pytest.raises(CannotTry, match=r"recipe file nowhere\.py not found"):
         load_recipe("nowhere.py:x")

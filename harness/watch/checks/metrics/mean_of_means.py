@@ -155,9 +155,17 @@ def _numbers_in(value: Any, *, deep: bool) -> Iterator[float | list[float]]:
         if None not in found:
             yield [each for each in found if each is not None]
     elif deep and not isinstance(value, (nn.Module, torch.Tensor, type)):
-        held = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+        held = value if isinstance(value, Mapping) else _attributes(value)
         for each in list(held.values()) if isinstance(held, Mapping) else ():
             yield from _numbers_in(each, deep=False)
+
+
+def _attributes(value: Any) -> Any:
+    """An object's own attributes; None where it has none, or is a proxy that cannot say."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
 
 def _number(value: Any) -> float | None:

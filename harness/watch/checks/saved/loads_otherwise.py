@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
+from harness import launch
 from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import End, Forward, ModelSaved
@@ -81,18 +83,21 @@ class LoadsOtherwise(Check):
 
     def on_forward(self, event: Forward) -> None:
         if event.model not in self.asked and not event.args and "input_ids" in event.tensors:
-            self.asked[event.model] = self.latest = _first_rows(event.tensors)
+            has_decoder = getattr(getattr(event.model, "config", None), "is_encoder_decoder", False)
+            self.asked[event.model] = self.latest = _first_rows(event.tensors, () if has_decoder else OF_THE_LOSS)
 
     def on_model_saved(self, event: ModelSaved) -> None:
         model, inputs = event.model, self.asked.get(event.model, self.latest)
-        if not self.monitor.stepped or not inputs or not can_be_copied(model):
+        if not self.monitor.stepped or not inputs or not can_be_copied(model) or not launch.is_main_process():
             return
-        logits = self._logits(model, inputs)
-        if logits is not None:
+        logits, again = (self._logits(model, inputs) for _ in range(2))
+        if logits is not None and again is not None and torch.equal(logits, again):
             inner = (
                 model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
             )
             labels = getattr(inner.config, "num_labels", None) if "Classification" in type(inner).__name__ else None
+            if not _is_of_transformers(type(inner)):
+                return
             kept = Kept(type(inner).__name__, labels, inputs, logits, event.where, self.monitor.updates_made)
             folder = os.path.abspath(event.folder)
             self.saved.pop(folder, None)
@@ -117,7 +122,7 @@ class LoadsOtherwise(Check):
 
     def on_end(self, event: End) -> None:
         for folder, kept in list(self.saved.items())[-MOST_FOLDERS:]:
-            if os.path.isdir(folder) and _is_of_transformers(kept.named):
+            if os.path.isdir(folder):
                 self._compare(folder, kept, loaded_again(folder, kept.named, kept.labels, kept.inputs))
 
     def _compare(self, folder: str, kept: Kept, found: Reloaded) -> None:
@@ -141,20 +146,18 @@ class LoadsOtherwise(Check):
         )
 
 
-def _first_rows(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _first_rows(tensors: dict[str, torch.Tensor], without: Collection[str]) -> dict[str, torch.Tensor]:
     rows = len(tensors["input_ids"])
     return {
         name: value.detach()[:ROWS].cpu().clone()
         for name, value in tensors.items()
-        if name not in OF_THE_LOSS and value.dim() and len(value) == rows
+        if name not in without and value.dim() and len(value) == rows
     }
 
 
-def _is_of_transformers(name: str) -> bool:
-    import sys
-
-    module: Any = sys.modules.get("transformers")
-    return module is not None and hasattr(module, name)
+def _is_of_transformers(kind: type) -> bool:
+    """Whether the library has the class itself, and not the script one of its name."""
+    return kind.__module__.startswith("transformers.") and hasattr(sys.modules.get("transformers"), kind.__name__)
 
 
 def _names(names: list[str]) -> str:
