@@ -110,10 +110,10 @@ CELLS: dict[int, list[str]] = {}
 
 def _lines_of_cell(number: int) -> list[str]:
     """A cell as it was executed: IPython keeps them all in ``In``."""
-    if number in CELLS:
-        return CELLS[number]
     shell = interactive_shell()
-    cells = shell.user_ns.get("In", []) if shell else []
+    if shell is None:
+        return CELLS.get(number, [])
+    cells = shell.user_ns.get("In", [])
     return str(cells[number]).splitlines() if number < len(cells) else []
 
 

@@ -73,8 +73,8 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     if case.is_bug:
         assert verdict.checks == [case.check]
         assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)
-        if marked := case.marked:
-            assert [line_of(finding["where"]) for finding in verdict.findings] == marked
+        if case.marked:
+            assert tuple(line_of(finding["where"]) for finding in verdict.findings) == case.marked
     else:  # a bug that is none on these versions, too
         assert verdict.checks == list(case.warns)
         assert all(finding["severity"] == "warning" for finding in verdict.findings)

@@ -60,17 +60,14 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     pretrained: bool = False
     """Whether it starts from the built-in checkpoint; the others do from a narrower one that has learnt nothing."""
+    marked: tuple[int, ...] = ()
+    """Of an example, the lines that findings must name."""
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Requirements of which one would have to be met for the script to show anything; empty where one is."""
         wanted = (NEEDS.get(self.script, ()), () if self.kind == "bug" else self.on)
         return next((each for each in wanted if not installed(*each)), ())
-
-    @property
-    def marked(self) -> list[int]:
-        """The lines that findings must name."""
-        return [number for number, line in enumerate(self.text.splitlines(), start=1) if line.endswith(MARK)]
 
     @property
     def is_bug(self) -> bool:
@@ -87,16 +84,18 @@ def cases_of(folder: Path) -> Iterator[Case]:
     for kind in ("bad", "good"):
         file = folder / f"{kind}.py"
         if file.exists():
-            yield Case(kind, file.name, file.name, check, file.read_text(encoding="utf-8"), **example, **own[kind])
+            about: dict[str, Any]
+            text = file.read_text(encoding="utf-8")
+            marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
+            about = {**example, **own[kind], "marked": marked}
+            yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
         needs = re.match(r"# needs (\S+)\n", text)
         yield Case("good", file.name, file.name, check, text, on=(needs[1],) if needs else ())
     for kind, entries in table.items():
         for entry in entries:
-            about: dict[str, Any] = {
-                key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()
-            }
+            about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
             edits = about.pop("edit", ())
             yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
 
