@@ -122,12 +122,15 @@ def test_the_first_update_that_differs_is_marked(tmp_path: Path) -> None:
     record = recorded_again()
     assert "1377 losses are those of the recorded seed 42, bit for bit" in page(written(tmp_path / "a", record)).text
     record.curves.loss[700:] = [value * (1 + 1e-9) for value in record.curves.loss[700:]]
-    (rounded,) = page(written(tmp_path / "b", record)).all("text", class_="mark-text")
+    within = page(written(tmp_path / "b", record))
+    (rounded,) = within.all("text", class_="mark-text")
     assert rounded.text == "first differing update, within rounding: 701"
+    assert not within.all("line", class_="fails")
     record.curves.loss[800:] = [value + 0.01 for value in record.curves.loss[800:]]
     found = page(written(tmp_path / "c", record))
     (mark,) = found.all("text", class_="mark-text")
     assert mark.text == "differs by more than rounding: 801"
+    assert len(found.all("line", class_="fails")) == 1
     assert (
         "First other bits than the recorded seed 42 at update 701; more than rounding from update 801 on" in found.text
     )

@@ -44,6 +44,8 @@ class Mark:
 
     update: int
     label: str
+    fails: bool = True
+    """Whether something does not hold there."""
 
 
 @dataclass(frozen=True)

@@ -242,14 +242,16 @@ def parting(baseline: Baseline | None, record: RunRecord) -> tuple[Mark | None, 
         return None, f"its {len(pairs)} losses are those of the recorded {seed}, bit for bit"
     others = f"first other bits than the recorded {seed} at update {first}"
     if not same_draws(recorded.fingerprint, record.fingerprint):
-        return Mark(first, "first differing update"), f"{others}: this machine draws other masks of dropout"
+        return Mark(
+            first, "first differing update", fails=False
+        ), f"{others}: this machine draws other masks of dropout"
     band = band_of(baseline) or EARLY
     taken = band.taken([there for there, _ in pairs], [here for _, here in pairs])
     outside = next((update for update, each in enumerate(taken, start=1) if each > 1), None)
     if outside is not None:
         return Mark(outside, "differs by more than rounding"), f"{others}; more than rounding from update {outside} on"
     within = "" if band is not EARLY else f" in the first {EARLY.updates} updates, for which it is known"
-    return Mark(first, "first differing update, within rounding"), f"{others}; within rounding{within}"
+    return Mark(first, "first differing update, within rounding", fails=False), f"{others}; within rounding{within}"
 
 
 def charts_of(view: RunView) -> list[Chart]:
