@@ -10,7 +10,7 @@ class NotCleared(Check):
     """Gradients of an earlier update are still in those that an optimizer step uses.
 
     ## Why is this a bug?
-    `backward()` adds to `.grad`. Without `zero_grad()` update *n* is made from the sum of *n* batches' gradients: the
+    `backward()` adds to `.grad`. Without `zero_grad()` update n is made from the sum of n batches' gradients: the
     steps grow and go on pointing where the first batches pointed. The loss still falls for a while.
 
     ## What to do

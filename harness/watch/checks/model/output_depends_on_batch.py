@@ -14,10 +14,8 @@ class OutputDependsOnBatch(Check):
     another batch size, for a shuffled dataset, and for a single row when it is used.
 
     ## What to do
-    Look for a softmax, mean or normalisation over the batch (dim=0), and for reshapes that mix rows.
-
-    Recurrent layers and `nn.MultiheadAttention` take the tokens for the first dimension unless they are made with
-    `batch_first=True`.
+    Look for a softmax, mean or normalisation over the batch (dim=0), for reshapes that mix rows, and for recurrent
+    layers or `nn.MultiheadAttention` that were made without `batch_first=True` and take the rows for tokens.
 
     ## When it is right
     Batch normalisation is not reported: in eval mode, in which the model is asked, it uses its own statistics. Nor are
