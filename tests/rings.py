@@ -71,7 +71,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.hookimpl(trylast=True)  # after the marks of others have been set
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = list(items)
-    if all("::" in each for each in config.args):  # asked for by name
+    if all("::" in each for each in config.args) or config.getoption("benchmark_only", False):  # asked for
         return
     wanted = [each for each in items if is_wanted(each, config.option.markexpr, config.getoption("nightly_part"))]
     config.hook.pytest_deselected(items=[each for each in items if each not in set(wanted)])

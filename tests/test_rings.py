@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +44,14 @@ def test_ten_parts_are_the_whole_second_ring(pytestconfig: pytest.Config) -> Non
     for item in pytestconfig.stash[rings.COLLECTED]:
         parts = [number for number in range(10) if rings.is_wanted(item, "nightly", (number, 10))]
         assert len(parts) == (1 if item.get_closest_marker("nightly") else 10)
+
+
+def test_benchmarks_are_all_measured_where_the_clock_is_asked_for() -> None:
+    """Also those that are nightly where they run without it."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/benchmarks/test_watch.py"]
+    done = subprocess.run([*command, "--benchmark-only"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "test_watching[tiny]" in done.stdout, done.stdout
+    assert "deselected" not in done.stdout
 
 
 @pytest.mark.parametrize("text", ["3", "10/10", "-1/10", "a/b", "1/"])
