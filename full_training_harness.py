@@ -15,8 +15,8 @@ HOME = Path(__file__).resolve().parent
 """The folder that this module and the package ``harness`` were installed into."""
 
 
-def _ours() -> ModuleType:
-    """Our package, whatever comes before it on the path, and from now on only for what is in it."""
+def _find_ours() -> None:
+    """``harness`` is our package from now on, whatever comes before it on the path, for what is in it."""
     others = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "harness"}
     if others and not _is_ours(others.get("harness")):
         for name in others:
@@ -29,7 +29,6 @@ def _ours() -> ModuleType:
     finally:
         sys.path.remove(str(HOME))
     namesake.share_with([Path.cwd(), Path.cwd() / "src"], theirs=others)
-    return namesake
 
 
 def _is_ours(module: ModuleType | None) -> bool:
@@ -39,14 +38,14 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 def main() -> None:
     """The command ``harness``."""
-    _ours()
+    _find_ours()
     from harness.cli import main
 
     main()
 
 
 if __name__ != "__main__" and "pytest" in sys.modules:
-    _ours()
+    _find_ours()
     from harness import pytest_plugin
 
     sys.modules[__name__] = pytest_plugin  # what pytest gets as the plugin, also where it is named another time

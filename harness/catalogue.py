@@ -113,11 +113,6 @@ class Fault:
         _register(cls)
 
     @classmethod
-    def reported_as(cls) -> Severity:
-        """The severity of its findings."""
-        return "warning" if cls.status == "new" else cls.severity
-
-    @classmethod
     def finding(
         cls, expected: str, observed: str, where: str | None = None, update: int | None = None, hint: str | None = None
     ) -> Finding:
@@ -129,7 +124,7 @@ class Fault:
             where=where,
             update=update,
             check=cls.id,
-            severity=cls.reported_as(),
+            severity="warning" if cls.status == "new" else cls.severity,
             message=cls.page.statement,
         )
 

@@ -7,6 +7,7 @@ project's: while one side imports, its modules stand in ``sys.modules``. ``impor
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from typing import Any
 
 NAME = __name__.partition(".")[0]
 HOME = str(Path(__file__).resolve().parent)
+OWN = Path(__file__).name
+"""This file: a package of our name that has it is a copy of ours, such as a checkout beside an installation."""
 
 _lock = threading.RLock()
 _waiting: dict[str, ModuleType] | None = None
@@ -32,7 +35,8 @@ def has_own(folders: Iterable[Path]) -> Path | None:
         places = [spec.origin, *(spec.submodule_search_locations or ())] if spec is not None else []
         for place in filter(None, places):
             found = Path(place).resolve()
-            if HOME not in (str(found), str(found.parent)) and any(found.rglob("*.py") if found.is_dir() else [found]):
+            ours = any((each / OWN).exists() for each in (found, found.parent))
+            if not ours and any(found.rglob("*.py") if found.is_dir() else [found]):
                 return found
     return None
 
@@ -57,7 +61,7 @@ def share_with(folders: Iterable[Path], theirs: Mapping[str, ModuleType] | None 
     ) -> ModuleType:
         if not level and name.partition(".")[0] != NAME:
             return original(name, globals, locals, fromlist or (), level)
-        with _turn(ours=_is_ours(globals)):
+        with _turn(ours=_is_ours(globals) or not _theirs_is_found()):
             return original(name, globals, locals, fromlist or (), level)
 
     builtins.__import__ = chosen
@@ -65,7 +69,16 @@ def share_with(folders: Iterable[Path], theirs: Mapping[str, ModuleType] | None 
 
 def _is_ours(of_caller: Mapping[str, Any] | None) -> bool:
     file = (of_caller or {}).get("__file__")
-    return isinstance(file, str) and (file.startswith(HOME) or Path(file).stem == "full_training_harness")
+    return isinstance(file, str) and (file.startswith(f"{HOME}{os.sep}") or Path(file).stem == "full_training_harness")
+
+
+def _theirs_is_found() -> bool:
+    """Whether an import by the project finds its own: it is imported already, or comes first on the path."""
+    if not _is_our_turn or NAME in (_waiting or {}):
+        return True
+    folders = (Path(each or os.curdir) for each in sys.path)
+    first = next((each for each in folders if PathFinder.find_spec(NAME, [str(each)]) is not None), None)
+    return first is not None and has_own([first]) is not None
 
 
 @contextmanager

@@ -87,9 +87,14 @@ def started(
 
 def end(process: subprocess.Popen[Any]) -> None:
     """Kill a process, and what is left of the group that it leads."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    end_group(process.pid)
     process.kill()
+
+
+def end_group(leader: int) -> None:
+    """Kill what is left of a process group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def main() -> None:
@@ -102,8 +107,7 @@ def main() -> None:
         number = int(line)
         groups = groups - {-number} if number < 0 else groups | {number}
     for group in groups:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        end_group(group)
     shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 

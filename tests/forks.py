@@ -19,6 +19,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from harness.processes import end_group
+
 LIBRARIES = (
     *("torch", "torch._dynamo", "datasets", "evaluate", "accelerate", "sklearn.metrics", "transformers", "pydantic"),
     *("harness.cli", "harness.matrix", "harness.metrics", "harness.record", "harness.settings", "harness.stages"),
@@ -118,12 +120,6 @@ def fork(work: Callable[[], Any], *, streams: Sequence[int] = (), limit: int = 0
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(0 if status is None else status if isinstance(status, int) else 1)
-
-
-def end_group(leader: int) -> None:
-    """End what is left of a process that led a group of its own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def as_ranks(work: Callable[[], Any], processes: int) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from harness.processes import end_group
 from tests import forks
 from tests.checks.corpus import Case
 
@@ -174,7 +175,7 @@ def run_python(
     try:
         output, errors = process.communicate(timeout=limit)
     finally:
-        forks.end_group(process.pid)
+        end_group(process.pid)
     return Done(process.returncode, output, errors, time.perf_counter() - began)
 
 
@@ -220,7 +221,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path) -> int:
     try:
         return each.wait()
     finally:
-        forks.end_group(each.pid)
+        end_group(each.pid)
 
 
 def serve(work: Path) -> None:

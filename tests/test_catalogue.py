@@ -135,3 +135,12 @@ def test_explain_has_the_keys_of_the_contract() -> None:
     }
     assert page["formerly"] == ["gradients::cleared-between-updates"]
     assert len(catalogue.explain()) == len(catalogue.faults())
+
+
+@pytest.mark.parametrize(
+    ("about", "severity"),
+    [({}, "error"), ({"severity": "warning"}, "warning"), ({"status": "new"}, "warning")],
+    ids=["stable", "warning", "new"],
+)
+def test_what_is_new_is_reported_as_a_warning(about: dict[str, object], severity: str) -> None:
+    assert made(**about).finding("this", "that").severity == severity

@@ -170,6 +170,10 @@ def test_help_cuts_no_summary(invoke: Invoke, group: tuple[str, ...]) -> None:
     assert [line for line in summaries if not line.endswith(".") or line.endswith("..")] == []
 
 
+def test_a_summary_is_in_words(invoke: Invoke) -> None:
+    assert "name the silent bug in it" in invoke("check", "--help").output
+
+
 def test_module_and_version() -> None:
     command = [sys.executable, "-m", "harness", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")

@@ -79,3 +79,22 @@ def test_nothing_is_replaced_without_one(tmp_path: Path) -> None:
         script.write("import builtins\nprint(builtins.__import__.__module__)\n")
     ran = done(tmp_path, str(Path(sys.executable).with_name("harness")), "check", "train.py")
     assert ran.stdout == "builtins\n"
+
+
+def test_a_checkout_of_ours_beside_the_installation_is_no_other_package(tmp_path: Path) -> None:
+    """Else a recipe of one's own would be of another copy's class."""
+    shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    (tmp_path / "mine.py").write_text("from harness.recipe import Recipe\nx = Recipe(name='x', data='absent')\n")
+    ran = done(tmp_path, str(Path(sys.executable).with_name("harness")), "run", "--recipe", "mine.py:x", PYTHONPATH=".")
+    assert ran.stdout.startswith("recipe x "), ran.stderr
+
+
+def test_a_folder_of_that_name_that_no_import_would_find(tmp_path: Path) -> None:
+    """The script's folder is on the path, and the working directory is not."""
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness" / "__init__.py").write_text("which = 'theirs'\n")
+    (tmp_path / "scripts").mkdir()
+    script = tmp_path / "scripts" / "train.py"
+    script.write_text(f"import harness\nprint('the command is in it:', hasattr(harness, 'cli'))\n{BUG.read_text()}")
+    ran = done(tmp_path, str(Path(sys.executable).with_name("harness")), "check", "scripts/train.py")
+    assert (ran.returncode, ran.stdout) == (1, "the command is in it: True\n")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a training script and name the no_progress bug in it.",
+    short_help="Run a training script and name the silent bug in it.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
@@ -68,7 +68,7 @@ def check(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a training script of your own, as it is, and name the no_progress bug in it. Without SCRIPT those that
+    """Run a training script of your own, as it is, and name the silent bug in it. Without SCRIPT those that
     [tool.harness] of pyproject.toml names (scripts), each in a process of its own; the exit status is the highest.
 
     Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-MAJOR = 4
-"""Of nbformat: earlier ones have worksheets."""
+from harness.watch.notebooks import joined, loaded
 
 DECODER = json.JSONDecoder()
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -37,7 +36,7 @@ def cells_of(text: str) -> list[Cell]:
     Raises:
         ValueError: the text is no notebook of nbformat 4; says what was expected.
     """
-    notebook = _loaded(text)
+    notebook = loaded(text)
     found = []
     for number, start in enumerate(_starts(text), 1):
         cell = notebook["cells"][number - 1]
@@ -49,7 +48,7 @@ def cells_of(text: str) -> list[Cell]:
         # The first of several lines stands behind the bracket.
         line = text.count("\n", 0, SPACE.match(text, begins + 1).end() if text[begins] == "[" else begins) + 1  # type: ignore[union-attr]
         printed = "".join(_shown(each) for each in outputs).strip("\n")
-        found.append(Cell(number, line, _joined(cell["source"]), printed, raises))
+        found.append(Cell(number, line, joined(cell["source"]), printed, raises))
     return found
 
 
@@ -65,27 +64,12 @@ def with_sources(text: str, sources: Mapping[int, str]) -> str:
     return text
 
 
-def _loaded(text: str) -> dict[str, Any]:
-    notebook: dict[str, Any] = json.loads(text)
-    version = notebook.get("nbformat") if isinstance(notebook, dict) else None
-    if version != MAJOR or not isinstance(notebook.get("cells"), list):
-        raise ValueError(f"expected a notebook of nbformat {MAJOR}, found {version}; jupyter nbconvert converts it")
-    for number, cell in enumerate(notebook["cells"], 1):
-        if not isinstance(cell, dict) or not isinstance(cell.get("source"), str | list):
-            raise ValueError(f"cell {number} has no source")
-    return notebook
-
-
 def _shown(output: Mapping[str, Any]) -> str:
     if output.get("output_type") == "stream":
-        return _joined(output.get("text", "")) if output.get("name", "stdout") == "stdout" else ""
+        return joined(output.get("text", "")) if output.get("name", "stdout") == "stdout" else ""
     if output.get("output_type") in ("execute_result", "display_data"):
-        return _joined(output.get("data", {}).get("text/plain", "")) + "\n"
+        return joined(output.get("data", {}).get("text/plain", "")) + "\n"
     return ""
-
-
-def _joined(text: str | list[str]) -> str:
-    return text if isinstance(text, str) else "".join(text)
 
 
 def _starts(text: str) -> list[int]:

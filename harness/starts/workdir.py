@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from harness.errors import CannotTry
 from harness.files import LEFT_OUT
-from harness.processes import Afterwards, afterwards, started
+from harness.processes import Afterwards, afterwards, end_group, started
 from harness.starts.journal import Journal
 from harness.starts.orders import Orders
 
@@ -176,8 +176,7 @@ class Workdir:
 def _end_ranks(orders: Orders) -> None:
     """Kill the processes of a start that did not end well, and what they started: their launcher is not their group."""
     for pid in orders.pids():
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        end_group(pid)
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 

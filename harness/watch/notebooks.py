@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 from harness.findings import CELLS
 
 SUFFIX = ".ipynb"
+
+MAJOR = 4
+"""Of nbformat: earlier ones have worksheets."""
 
 NOT_PYTHON = re.compile(r"^(\s*)(?:[%!?]|[\w.]+\s*=\s*[%!]|[\w.]+\?\??\s*$)")
 """A line that is a magic, a command of the shell, or a question, or takes the result of one."""
@@ -41,22 +45,35 @@ def cell_file(number: int) -> str:
     return f"In[{number}]"
 
 
+def loaded(text: str) -> dict[str, Any]:
+    """A notebook.
+
+    Raises:
+        ValueError: the text is none of nbformat 4; says what was expected.
+    """
+    notebook: dict[str, Any] = json.loads(text)
+    version = notebook.get("nbformat") if isinstance(notebook, dict) else None
+    if version != MAJOR or not isinstance(notebook.get("cells"), list):
+        raise ValueError(f"expected a notebook of nbformat {MAJOR}, found {version}; jupyter nbconvert converts it")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if not isinstance(cell, dict) or not isinstance(cell.get("source"), str | list):
+            raise ValueError(f"cell {number} has no source")
+    return notebook
+
+
+def joined(text: str | list[str]) -> str:
+    """A text that nbformat may keep as a list of lines."""
+    return text if isinstance(text, str) else "".join(text)
+
+
 def cells_of(path: Path) -> list[Cell]:
     """The cells of code.
 
     Raises:
         ValueError: it is no notebook of nbformat 4.
     """
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise ValueError("a notebook has a list of cells (nbformat 4)")
-    cells = [each for each in notebook["cells"] if isinstance(each, dict) and each.get("cell_type") == "code"]
-    return [Cell(number, *_python(_source(each))) for number, each in enumerate(cells, start=1)]
-
-
-def _source(cell: dict[str, Any]) -> str:
-    source = cell.get("source", "")
-    return source if isinstance(source, str) else "".join(source)
+    cells = [each for each in loaded(path.read_text(encoding="utf-8"))["cells"] if each.get("cell_type") == "code"]
+    return [Cell(number, *_python(joined(each["source"]))) for number, each in enumerate(cells, start=1)]
 
 
 def _python(source: str) -> tuple[str, list[str]]:
@@ -64,6 +81,8 @@ def _python(source: str) -> tuple[str, list[str]]:
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%") and not TIMED.match(first):
         return "pass", [first]
+    if _is_python(source):  # a line of an expression in brackets, or of a text, may begin with % too
+        return source, []
     skipped, kept = [], []
     for line in lines:
         found = NOT_PYTHON.match(line)
@@ -71,6 +90,14 @@ def _python(source: str) -> tuple[str, list[str]]:
             skipped.append(line.strip())
         kept.append(line if found is None else f"{found[1]}pass")
     return "\n".join(kept), skipped
+
+
+def _is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def compiled(path: Path) -> Iterator[CodeType]:

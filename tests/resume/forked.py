@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from harness.errors import CannotTry
+from harness.processes import end_group
 from harness.resume.plan import Kill, after_each, kills
 from harness.resume.run import resume_script
 from harness.starts import child
@@ -51,7 +52,7 @@ def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fo
     try:
         yield fork
     finally:
-        forks.end_group(fork.pid)
+        end_group(fork.pid)
         fork.wait()
 
 

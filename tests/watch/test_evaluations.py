@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from harness.watch import watch
 from harness.watch.check import Check
@@ -323,3 +323,26 @@ def reports(numbers: Callable[[torch.Tensor], list[object]]) -> None:
 @pytest.mark.parametrize("numbers", [torch.Tensor.tolist, lambda each: list(each.numpy()), list])
 def test_a_metric_is_given_lists_of_any_numbers(numbers: Callable[[torch.Tensor], list[object]]) -> None:
     assert found(lambda: reports(numbers)) == {"metrics::rows-missing-or-repeated"}
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["one model", "a model for each fold"])
+def test_a_model_that_is_carried_from_fold_to_fold(*, anew: bool) -> None:
+    torch.manual_seed(0)
+    whole = TensorDataset(*data()[:2])
+    with watch(raise_errors=False, select=["rows::evaluated-on-training-rows"]) as watched:
+        model = classifier()
+        for fold in range(3):
+            model = classifier() if anew else model
+            optimizer = adam(model)
+            held = [row for row in range(ROWS) if row % 3 == fold]
+            rest = [row for row in range(ROWS) if row % 3 != fold]
+            for inputs, labels in DataLoader(Subset(whole, rest), batch_size=24, shuffle=True):
+                step(optimizer, functional.cross_entropy(model(inputs), labels))
+            model.eval()
+            with torch.no_grad():
+                for inputs, labels in DataLoader(Subset(whole, held), batch_size=24):
+                    functional.cross_entropy(model(inputs), labels)
+            model.train()
+    found = watched.all_findings
+    assert bool(found) is not anew
+    assert all("Make a new model" in each.hint and "of another split" in each.observed for each in found)

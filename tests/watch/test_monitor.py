@@ -765,3 +765,36 @@ def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
     assert ended == 4
     assert seen == [1, 2]
     assert threads.updates_made == 2
+
+
+# What is found
+
+
+def test_a_few_findings_of_a_check_are_kept_in_lines_of_their_own() -> None:
+    def says(self: Check, event: Step) -> None:
+        for line in (1, 1, 2, 3, 4):
+            self.found(expected="one", observed=f"{event.number}", where=f"a.py:{line}")
+
+    threads = watched(a_check("Talks", on_step=says), run=loop)
+    assert [(each.where, each.observed) for each in threads.all_findings] == [
+        ("a.py:1", "1"),
+        ("a.py:2", "1"),
+        ("a.py:3", "1"),
+    ]
+    assert [each.where for each in threads.findings.values()] == ["a.py:1"]
+
+
+# Lines
+
+
+def test_an_argument_is_found_by_its_name_where_there_is_one(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "settings = {\n    'in_a_mapping': 5,\n}\nf(\n    first_of_all=1,\n    said_twice=2,\n)\n"
+        "g(said_twice=3)\nf(**settings)\n"
+    )
+    locator = Locator(script)
+    assert locator.argument("in_a_mapping") == f"{script}:2"
+    assert locator.argument("first_of_all") == f"{script}:5"
+    assert locator.argument("said_twice") is None
+    assert locator.argument("said_nowhere") is None

@@ -47,11 +47,17 @@ def test_what_is_python_stays(tmp_path: Path) -> None:
     assert cell.skipped == ["help?"]
 
 
+def test_a_cell_that_is_python_is_run_as_it_is(tmp_path: Path) -> None:
+    source = "text = '''\n%matplotlib inline\n!ls\n'''\nrest = (7\n    % 3)"
+    (cell,) = cells_of(notebook(tmp_path / "a.ipynb", source))
+    assert (cell.source, cell.skipped) == (source, [])
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (None, "is not Python, In[1], line 2: invalid syntax"),
-        ('{"a": 1}', "is no notebook: a notebook has a list of cells (nbformat 4)"),
+        ('{"a": 1}', "is no notebook: expected a notebook of nbformat 4, found None"),
         ("{", "is no notebook: "),
     ],
 )

@@ -24,8 +24,8 @@ MIN_RATIO_TO_NATURAL_REPEATS = 5
 guess."""
 
 CARRIED = (
-    "Make a new model, and its optimizer and scheduler, for each split: one that was trained on the splits before has "
-    "seen the rows that it is now evaluated on."
+    "Make a new model, and its optimizer and scheduler, for each split: one that goes on to the next split is trained "
+    "on the rows that it was, or will be, evaluated on."
 )
 """What to do where the split is right and the model is not new."""
 
@@ -68,7 +68,7 @@ class EvaluatedOnTrainingRows(Check):
             # Another model's rows are another fold's; a model that was only loaded may be any of them.
             its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
             self.looked |= bool(its)
-            overlaps.append((each, *_overlap(its, each), _is_of_an_earlier_fold(its, each)))
+            overlaps.append((each, *_overlap(its, each), _is_of_another_fold(its, each)))
         clean = any(not rows for _, rows, _, _ in overlaps)
         for each, rows, size, carried in overlaps:
             read = id(each.of.loader) not in scored
@@ -78,7 +78,7 @@ class EvaluatedOnTrainingRows(Check):
             self.found(
                 expected="an evaluation on rows that were not trained on",
                 observed=f"{what} of its {size} rows are training rows"
-                + (", of a split before: the model goes on from one split to the next" if carried else ""),
+                + (", of another split: the model goes on from one split to the next" if carried else ""),
                 where=each.of.where,
                 hint=CARRIED if carried else None,
             )
@@ -118,11 +118,11 @@ class _Rows:
         return chosen and bool(mine) and bool(its) and not set(mine or ()) & set(its or ())
 
 
-def _is_of_an_earlier_fold(trained: Sequence[_Rows], evaluated: _Rows) -> bool:
-    """Whether what was trained on right before are other rows, and only what came before that are the evaluation's."""
+def _is_of_another_fold(trained: Sequence[_Rows], evaluated: _Rows) -> bool:
+    """Whether what was trained on right before are other rows: then only another split has the evaluation's."""
     before = [each for each in trained if each.of.updates_before < evaluated.of.updates_before]
     latest = max(before, key=lambda each: each.of.updates_before, default=None)
-    return latest is not None and len(before) > 1 and not _overlap([latest], evaluated)[0]
+    return latest is not None and not _overlap([latest], evaluated)[0]
 
 
 def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:

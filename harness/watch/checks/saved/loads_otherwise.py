@@ -13,7 +13,7 @@ from harness import launch
 from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import End, Forward, ModelSaved
-from harness.watch.facts.replays import can_be_copied
+from harness.watch.facts.replays import can_be_copied, copied
 from harness.watch.facts.twins import OF_THE_LOSS
 from harness.watch.locate import from_signal_handler
 from harness.watch.monitor import Monitor
@@ -61,8 +61,8 @@ class LoadsOtherwise(Check):
 
     ## When it is right
     Models that their user is meant to complete: a base without its head, or parts of a pipeline. A folder that
-    transformers and PEFT cannot load by themselves (a class of your own, a base that is in no folder) is not judged,
-    and a note says so.
+    transformers and PEFT cannot load by themselves (a base that is in no folder) is not judged, and a note says so; nor
+    is a class of your own, or a model that says something else each time.
 
     ## References
     - https://github.com/huggingface/peft/issues/577
@@ -82,7 +82,7 @@ class LoadsOtherwise(Check):
         """By the folder, in the order of the latest saves."""
 
     def on_forward(self, event: Forward) -> None:
-        if event.model not in self.asked and not event.args and "input_ids" in event.tensors:
+        if "input_ids" in event.kwargs and not event.args and event.model not in self.asked:
             has_decoder = getattr(getattr(event.model, "config", None), "is_encoder_decoder", False)
             self.asked[event.model] = self.latest = _first_rows(event.tensors, () if has_decoder else OF_THE_LOSS)
 
@@ -90,7 +90,10 @@ class LoadsOtherwise(Check):
         model, inputs = event.model, self.asked.get(event.model, self.latest)
         if not self.monitor.stepped or not inputs or not can_be_copied(model) or not launch.is_main_process():
             return
-        logits, again = (self._logits(model, inputs) for _ in range(2))
+        twin = copied(model)
+        if twin is None:
+            return
+        logits, again = (_logits(twin.eval(), inputs) for _ in range(2))
         if logits is not None and again is not None and torch.equal(logits, again):
             inner = (
                 model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
@@ -102,23 +105,6 @@ class LoadsOtherwise(Check):
             folder = os.path.abspath(event.folder)
             self.saved.pop(folder, None)
             self.saved[folder] = kept
-
-    def _logits(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor | None:
-        """What the model says now, in eval mode; its modes are put back."""
-        modes = {module: module.training for module in model.modules()}
-        device = next(model.parameters()).device
-        with unchanged_random_state(), torch.no_grad():
-            try:
-                model.eval()
-                logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                return None
-            finally:
-                for module, training in modes.items():
-                    module.training = training
-        return logits.detach().float().cpu() if torch.is_tensor(logits) else None
 
     def on_end(self, event: End) -> None:
         for folder, kept in list(self.saved.items())[-MOST_FOLDERS:]:
@@ -144,6 +130,19 @@ class LoadsOtherwise(Check):
             where=kept.where,
             update=kept.update,
         )
+
+
+def _logits(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor | None:
+    """What a copy says; None where it refuses, or gives none."""
+    device = next(model.parameters()).device
+    with unchanged_random_state(), torch.no_grad():
+        try:
+            logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+            return None
+    return logits.float().cpu() if torch.is_tensor(logits) else None
 
 
 def _first_rows(tensors: dict[str, torch.Tensor], without: Collection[str]) -> dict[str, torch.Tensor]:
