@@ -10,7 +10,7 @@ from torch import nn
 
 from harness.torch_objects import share_parameters
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save, StateAsked
+from harness.watch.events import Backward, End, Forward, FromPretrained, Load, ModelSaved, Save, StateAsked
 from harness.watch.facts.trained_models import CalledModels, ModelsFromCheckpoints, TrainedModels, all_equal, reached
 from harness.watch.monitor import Monitor
 
@@ -122,6 +122,11 @@ class NotWhatWasTrained(Check):
         names = [type(model).__name__ for model in fresh if type(model).__name__ in self.trained.names]
         if names and not trained_frozen:
             self.saved_fresh = self.saved_fresh or Saved(names[0], event.where, self.monitor.updates_made)
+
+    def on_model_saved(self, event: ModelSaved) -> None:
+        """An adapter is saved by itself, beside its base that was saved before the training."""
+        if self.monitor.stepped:
+            self.late = self.looked = True
 
     def _save_early(self, states: list[Any], where: str | None) -> None:
         modules = [state for state in states if isinstance(state, nn.Module)]
