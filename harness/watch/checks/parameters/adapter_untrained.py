@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.adapters import Adapters
+from harness.watch.monitor import Monitor
+
+
+class AdapterUntrained(Check):
+    """An adapter was added, and no pass of the training goes through it: it does nothing.
+
+    ## Why is this a bug?
+    `add_adapter` does not make an adapter the active one. The passes go on through the adapter that is active, so that
+    it is trained on, and the new one stays as it was made: its output is zero, and the model with it is the model
+    without it. It is saved and loaded like any other.
+
+    ## What to do
+    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
+
+    ## When it is right
+    An adapter whose output is not zero, since it was trained before, is not reported, nor is one that is called
+    beside the one that is trained, as a reference is, nor one that is trained later in the script, nor one that was
+    made before the one that is trained, such as the first of `get_peft_model`.
+
+    ## References
+    - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
+    """
+
+    id = "parameters::adapter-untrained"
+    status = "new"
+    needs = "model with several adapters"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.adapters = monitor.fact(Adapters)
+
+    def on_end(self, event: End) -> None:
+        if not self.monitor.complete:
+            return
+        for number, active in self.adapters.active.items():
+            idle = self.adapters.idle.get(number, {})
+            self.looked |= len(active) + len(idle) > 1
+            for name, tensors in idle.items():
+                zero = {kind for kind, _ in tensors} - {kind for kind, tensor in tensors if bool(tensor.any())}
+                if zero:
+                    self.found(
+                        expected=f"the adapter {name!r} active in passes of the training",
+                        observed=f"the active one is {', '.join(map(repr, sorted(active))) or 'none'} in all of them; "
+                        f"{name!r} was never trained: its {min(zero)} is still zero",
+                        where=self.adapters.where,
+                    )

@@ -1,0 +1,94 @@
+"""Adapters: what PEFT put around a model's layers, and which of its adapters were trained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from harness.watch.check import Fact
+from harness.watch.events import Backward, Forward
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+
+def adapted_layers(model: nn.Module) -> dict[str, Any]:
+    """The layers of a model that adapters are put around, by their names.
+
+    They are known by what PEFT's ``BaseTunerLayer`` documents: ``adapter_layer_names`` and ``active_adapters``.
+    """
+    return {name: each for name, each in model.named_modules() if _is_adapted(each)}
+
+
+def _is_adapted(module: nn.Module) -> bool:
+    kind = type(module)
+    return hasattr(kind, "adapter_layer_names") and hasattr(kind, "active_adapters")
+
+
+def adapters_of(model: nn.Module) -> dict[str, Any]:
+    """The configurations of a model's adapters, by their names; also of one within a module of the script's own."""
+    for module in model.modules():
+        configs = getattr(module, "peft_config", None)
+        if isinstance(configs, dict):
+            return configs
+    return {}
+
+
+def tensors_of(layer: Any, adapter: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that an adapter has in a layer, each with what PEFT calls its kind: ``lora_A``, say."""
+    for kind in layer.adapter_layer_names:
+        held = getattr(layer, kind, None)
+        if not isinstance(held, (nn.ModuleDict, nn.ParameterDict)) or adapter not in held:
+            continue
+        found = held[adapter]
+        tensors = found.parameters() if isinstance(found, nn.Module) else [found] if torch.is_tensor(found) else []
+        yield from ((kind, each) for each in tensors)
+
+
+class Adapters(Fact):
+    """Of each model that is trained, the adapters that were added to the active ones and were never active."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.idle: dict[int, dict[str, list[tuple[str, torch.Tensor]]]] = {}
+        """By the number of the model and their names, with their tensors: the model may be gone at the end."""
+        self.active: dict[int, set[str]] = {}
+        """The others."""
+        self.where: str | None = None
+        """Where the latest model with adapters was trained."""
+        self._since: list[tuple[nn.Module, set[str]]] = []
+        """Those that were active since the latest backward pass."""
+        self._layers: WeakKeyDictionary[nn.Module, dict[str, Any]] = WeakKeyDictionary()
+
+    def on_forward(self, event: Forward) -> None:
+        if "peft" not in sys.modules:
+            return
+        if event.model not in self._layers or self.monitor.is_sampled():
+            self._layers[event.model] = adapted_layers(event.model)
+        layer = next(iter(self._layers[event.model].values()), None)
+        if layer is not None:
+            active = set() if getattr(layer, "disable_adapters", False) else set(layer.active_adapters)
+            by_row = event.kwargs.get("adapter_names") or ()
+            self._since.append((event.model, active | set(by_row)))
+            if event.gradients:
+                self.where = event.where
+
+    def on_backward(self, event: Backward) -> None:
+        """A reference that is called beside the one that is trained counts as active: it is meant."""
+        for model, active in self._since:
+            number = self.monitor.number_of(model)
+            known = self.active.setdefault(number, set())
+            if number not in self.idle or active - known or self.monitor.is_sampled():
+                known |= active
+                made = list(adapters_of(model))
+                latest = max((i for i, name in enumerate(made) if name in known), default=-1)
+                self.idle[number] = {name: self._tensors(model, name) for name in made[latest + 1 :]}
+        self._since.clear()
+
+    def _tensors(self, model: nn.Module, adapter: str) -> list[tuple[str, torch.Tensor]]:
+        return [pair for layer in self._layers.get(model, {}).values() for pair in tensors_of(layer, adapter)]
