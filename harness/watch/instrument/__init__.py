@@ -30,6 +30,7 @@ LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
     **accelerate.MODULES,
     datasets.MODULE: datasets.install,
     **metrics.MODULES,
+    **states.MODULES,
     **transformers.MODULES,
 }
 """What the script may import, by the module in which something is wrapped."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -12,6 +13,23 @@ from torch.optim import Optimizer
 from harness.watch.events import Load, LoadBegins, Save, StateAsked
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
+
+
+def install_safetensors(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        what = args[0] if args else kwargs.get("tensors", kwargs.get("model"))
+        monitor.emit(Save(what, monitor.locator.where()))
+        with monitor.suspended:  # one of them calls the other
+            return original(*args, **kwargs)
+
+    for name in ("save_file", "save_model"):
+        patches.wrap(module, name, saved)
+
+
+MODULES = {"safetensors.torch": install_safetensors}
 
 
 def install(threads: Threads, patches: Patches) -> None:

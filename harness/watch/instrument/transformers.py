@@ -42,10 +42,7 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        where = monitor.locator.where()
-        monitor.emit(Save(args[0], where))
-        monitor.emit(StateAsked(args[0], where))
-        return _saved(monitor, where, original, args, kwargs)
+        return _saved(monitor, original, args, kwargs)
 
     def resized(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         before = getattr(args[0].get_input_embeddings(), "num_embeddings", None)
@@ -62,9 +59,11 @@ def install_models(threads: Threads, patches: Patches, module: ModuleType) -> No
     patches.wrap(module.PreTrainedModel, "save_pretrained", saved)
 
 
-def _saved(
-    monitor: Monitor, where: str | None, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
+def _saved(monitor: Monitor, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    where = monitor.locator.where()
+    given = kwargs.get("state_dict")
+    monitor.emit(Save(args[0] if given is None else given, where))
+    monitor.emit(StateAsked(args[0], where))
     with monitor.suspended:
         done = original(*args, **kwargs)
     folder = [*args[1:2], kwargs.get("save_directory")][0]
@@ -78,7 +77,7 @@ def install_adapters(threads: Threads, patches: Patches, module: ModuleType) -> 
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
-        return _saved(monitor, monitor.locator.where(), original, args, kwargs)
+        return _saved(monitor, original, args, kwargs)
 
     patches.wrap(module.PeftModel, "save_pretrained", saved)
 

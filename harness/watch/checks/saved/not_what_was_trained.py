@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -10,7 +9,8 @@ from torch import nn
 
 from harness.torch_objects import share_parameters
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, FromPretrained, Load, ModelSaved, Save, StateAsked
+from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save, StateAsked
+from harness.watch.facts.saved_states import SavedStates, states_in
 from harness.watch.facts.trained_models import CalledModels, ModelsFromCheckpoints, TrainedModels, all_equal, reached
 from harness.watch.monitor import Monitor
 
@@ -56,6 +56,7 @@ class NotWhatWasTrained(Check):
         self.trained = monitor.fact(TrainedModels)
         self.loaded = monitor.fact(ModelsFromCheckpoints)
         self.called = monitor.fact(CalledModels)
+        self.states = monitor.fact(SavedStates)
         self.saved_fresh: Saved | None = None
         """The first that was saved after an update, and is one from a checkpoint as it was loaded."""
         self.saved_trained = False
@@ -108,7 +109,7 @@ class NotWhatWasTrained(Check):
             self.untrained.clear()  # a comparison before another training
 
     def on_save(self, event: Save) -> None:
-        states = [event.what] if isinstance(event.what, nn.Module) else list(_states(event.what))
+        states = states_in(event.what)
         if not states:
             return
         if not self.monitor.stepped:
@@ -122,11 +123,6 @@ class NotWhatWasTrained(Check):
         names = [type(model).__name__ for model in fresh if type(model).__name__ in self.trained.names]
         if names and not trained_frozen:
             self.saved_fresh = self.saved_fresh or Saved(names[0], event.where, self.monitor.updates_made)
-
-    def on_model_saved(self, event: ModelSaved) -> None:
-        """An adapter is saved by itself, beside its base that was saved before the training."""
-        if self.monitor.stepped:
-            self.late = self.looked = True
 
     def _save_early(self, states: list[Any], where: str | None) -> None:
         modules = [state for state in states if isinstance(state, nn.Module)]
@@ -148,7 +144,18 @@ class NotWhatWasTrained(Check):
             )
 
     def _report_saved(self) -> None:
-        if self.saved_fresh is not None and not self.saved_trained:
+        copies = [each for each in self.states.saves if each.untouched]
+        if copies and len(copies) == len(self.states.saves) and not self.saved_trained:
+            name = self.states.trained[copies[-1].of].name
+            self.found(
+                expected="the weights that the updates made",
+                observed=f"{name} as it was when the training began: a copy that nothing has changed since",
+                where=copies[-1].where,
+                update=copies[-1].updates_made,
+                hint="Save the model that was trained, or a copy that is made after the training; an average of its "
+                "weights has to be updated after each step.",
+            )
+        elif self.saved_fresh is not None and not self.saved_trained:
             self.found(
                 expected="the model that the updates changed",
                 observed=f"{self.saved_fresh.name} as it was loaded from its checkpoint, without any update",
@@ -175,15 +182,6 @@ class NotWhatWasTrained(Check):
                 update=self.monitor.updates_made,
                 hint="Evaluate the model that was trained, or load its state into the one that is evaluated.",
             )
-
-
-def _states(what: Any) -> list[Any]:
-    """The modules' states within what is saved."""
-    if not isinstance(what, Mapping):
-        return []
-    if any(torch.is_tensor(value) for value in what.values()):
-        return [what]
-    return [state for value in what.values() for state in _states(value)]
 
 
 def _is_of(state: Any, model: nn.Module) -> bool:

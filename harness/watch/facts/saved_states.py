@@ -1,0 +1,227 @@
+"""Saved states: whose they are, what they lack, and when the model had their values."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch import nn
+
+from harness.torch_objects import real
+from harness.watch.check import Fact
+from harness.watch.events import Backward, Forward, Save, StateAsked
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+WRAPPERS = ("module.", "_orig_mod.")
+"""What DistributedDataParallel, AveragedModel and torch.compile put before the names."""
+
+MATRICES = 4
+"""Matrices of a model that tell its states apart: any update changes them."""
+
+MOST_VALUES = 1024
+"""Values of each that are kept, and of each buffer."""
+
+MOST_MODELS = 16
+"""Models whose first values are kept: a guess at more than a script trains."""
+
+MOST_SAVES = 64
+"""Saves that are kept, the latest of them."""
+
+MIN_SHARE = 0.5
+"""Smallest share of a state's tensors that have a place in a model for it to be one of that model. A guess."""
+
+Values = Mapping[str, torch.Tensor]
+
+
+@dataclass(eq=False)
+class Trained:
+    """A model that is trained, as it was when that began."""
+
+    name: str
+    trainable: set[str]
+    """The names of what has gradients, without those of wrappers."""
+    began: Values
+    """The first values of a few of its matrices."""
+    buffers: Values
+    """Those of the buffers that are in its state."""
+    changed: set[str] = field(default_factory=set)
+    """Buffers that have other values now."""
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A state, or a module, that was saved."""
+
+    of: int
+    """The number of the model that it is a state of."""
+    has: frozenset[str]
+    """The names of the model's tensors that are in it."""
+    values: Values
+    """The first values of a few of its matrices."""
+    untouched: bool
+    """Whether they are those that the training began with, though the model has others now."""
+    where: str | None
+    updates_made: int
+    asked: StateGiven | None
+    """When the model was asked for this state, if that was some updates before."""
+
+
+@dataclass(frozen=True)
+class StateGiven:
+    """A state that a model gave; its tensors are the model's own and change with it."""
+
+    state: ref[Any]
+    updates_made: int
+    where: str | None
+
+
+class SavedStates(Fact):
+    """What was saved of the models that are trained, whatever it was saved with."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.trained: dict[int, Trained] = {}
+        """By number."""
+        self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)
+        self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+        self._given: deque[StateGiven] = deque(maxlen=MOST_SAVES)
+
+    def on_forward(self, event: Forward) -> None:
+        if event.gradients and event.model not in self._alive and len(self.trained) < MOST_MODELS:
+            number = self.monitor.number_of(event.model)
+            named, buffers = _own(event.model)
+            matrices = [name for name, each in named.items() if each.requires_grad and each.dim() > 1]
+            spread = matrices[:: max(1, len(matrices) // MATRICES)][:MATRICES]
+            self._alive[event.model] = number
+            self.trained[number] = Trained(
+                type(event.model).__name__,
+                {name for name, each in named.items() if each.requires_grad},
+                {name: _beginning(named[name]) for name in spread},
+                {name: _beginning(each) for name, each in buffers.items()},
+            )
+
+    def on_backward(self, event: Backward) -> None:
+        """What is thawed later is trained, too."""
+        if self.monitor.is_sampled():
+            for model, number in self._alive.items():
+                self.trained[number].trainable |= {n for n, each in _own(model)[0].items() if each.requires_grad}
+
+    def on_state_asked(self, event: StateAsked) -> None:
+        if isinstance(event.state, OrderedDict):  # which can be referred to, as no plain dictionary can
+            self._given.append(StateGiven(ref(event.state), self.monitor.updates_made, event.where))
+
+    def on_save(self, event: Save) -> None:
+        if not self.monitor.stepped:
+            return
+        for state in states_in(event.what):
+            for model, number in list(self._alive.items()):
+                if saved := self._saved(state, model, number, event.where):
+                    self.saves.append(saved)
+
+    def _saved(self, state: Any, model: nn.Module, number: int, where: str | None) -> SavedState | None:
+        trained, (named, buffers) = self.trained[number], _own(model)
+        placed = _placed(state, {**named, **buffers})
+        if not any(name in placed for name in trained.began):
+            return None
+        trained.changed |= {
+            name
+            for name, each in buffers.items()
+            if name in trained.buffers and _differ(_beginning(each), trained.buffers[name])
+        }
+        values = {name: _beginning(placed[name]) for name in trained.began if name in placed}
+        now = {name: _beginning(named[name]) for name in values if name in named}
+        untouched = are_the_same(values, trained.began) and not are_the_same(now, trained.began)
+        given = next((each for each in self._given if each.state() is state), None)
+        if given is not None and not (given.updates_made < self.monitor.updates_made and _is_live(placed, named)):
+            given = None
+        return SavedState(number, frozenset(placed), values, untouched, where, self.monitor.updates_made, given)
+
+    def values_of(self, model: nn.Module) -> Iterator[Values]:
+        """The first values that a model has now, for each trained model that has the same names and shapes."""
+        named, _ = _own(model)
+        for number, trained in self.trained.items():
+            alike = self._alive.get(model) == number or set(trained.began) <= set(named)
+            if alike and all(_beginning(named[name]).shape == each.shape for name, each in trained.began.items()):
+                yield {name: _beginning(named[name]) for name in trained.began}
+
+
+def states_in(what: Any) -> list[Any]:
+    """The states of modules within what is saved, and the modules."""
+    if isinstance(what, nn.Module):
+        return [what]
+    if not isinstance(what, Mapping):
+        return []
+    if any(torch.is_tensor(value) for value in what.values()):
+        return [what]
+    return [state for value in what.values() for state in states_in(value)]
+
+
+def are_the_same(ones: Values, others: Values) -> bool:
+    """Whether what both have is the same, but for the rounding to half precision; False where they share no name."""
+    shared = [name for name in ones if name in others]
+    return bool(shared) and not any(_differ(ones[name], others[name]) for name in shared)
+
+
+def _own(model: nn.Module) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """A model's parameters, and its buffers that are in its state, by their names without those of wrappers."""
+    parameters: dict[str, torch.Tensor] = {
+        _bare(name): each for name, each in model.named_parameters(remove_duplicate=False) if not each.is_meta
+    }
+    buffers = {
+        _bare(f"{prefix}.{name}" if prefix else name): each
+        for prefix, module in model.named_modules()
+        for name, each in module._buffers.items()
+        if each is not None and not each.is_meta and name not in module._non_persistent_buffers_set
+    }
+    return parameters, buffers
+
+
+def _bare(name: str) -> str:
+    while name.startswith(WRAPPERS):
+        name = name.partition(".")[2]
+    return name
+
+
+def _placed(state: Any, own: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A state's tensors, by the names that they have in a model; empty if it is none of this model's."""
+    if isinstance(state, nn.Module):
+        parameters, buffers = _own(state)
+        tensors = {**parameters, **buffers}
+    else:
+        tensors = {_bare(str(name)): each for name, each in state.items() if torch.is_tensor(each)}
+    prefixes = {"", *(_prefix(tensors, name) for name in list(own)[:: max(1, len(own) // MATRICES)])}
+    best: dict[str, torch.Tensor] = {}
+    for prefix in prefixes:
+        placed = {
+            name: tensors[prefix + name]
+            for name, each in own.items()
+            if prefix + name in tensors and tensors[prefix + name].shape == each.shape
+        }
+        best = max(best, placed, key=len)
+    return best if len(best) >= MIN_SHARE * len(tensors) else {}
+
+
+def _prefix(tensors: Mapping[str, torch.Tensor], name: str) -> str:
+    """What stands before a name in a state: that of an attribute of what holds the model."""
+    return next((each.removesuffix(name) for each in tensors if each.endswith(f".{name}")), "")
+
+
+def _beginning(tensor: torch.Tensor) -> torch.Tensor:
+    return real(tensor).flatten()[:MOST_VALUES].to("cpu", copy=True)
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether values differ in the type of those that are less precise."""
+    coarser = min(one.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+    return one.shape != other.shape or not torch.equal(one.to(coarser), other.to(coarser))
+
+
+def _is_live(placed: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> bool:
+    """Whether the tensors of a state are those of the model."""
+    return all(each.data_ptr() == own[name].data_ptr() for name, each in placed.items() if name in own)
