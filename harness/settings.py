@@ -19,7 +19,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding
 
 CHECKS = ("select", "ignore")
-KEYS = (*CHECKS, "scripts")
+KEYS = (*CHECKS, "scripts", "reload")
 COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 
@@ -29,6 +29,17 @@ class Wanted:
 
     selected: frozenset[str]
     ignored: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Reload:
+    """How what a script saved is loaded again when it is over."""
+
+    wanted: bool = True
+    loader: str | None = None
+    """``module:function`` of the user's own that loads a model from a path."""
+    found_in: str | None = None
+    """The folder in which that module is found."""
 
 
 def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Wanted:
@@ -47,6 +58,25 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
         for names in _comments(str(script)).values():
             catalogue.resolve(names)
     return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
+
+
+def reload(script: Path | None, wanted: bool = True) -> Reload:
+    """How ``[tool.harness]`` says that what a script saved is loaded again: ``reload = "module:function"``, or false.
+
+    Raises:
+        CannotTry: it says something else.
+    """
+    file, table = _table(script.resolve().parent if script else Path.cwd())
+    said = table.get("reload", True)
+    if isinstance(said, bool):
+        return Reload(wanted and said)
+    module, _, function = said.partition(":") if isinstance(said, str) else ("", "", "")
+    if not isinstance(said, str) or not all(part.isidentifier() for part in (*module.split("."), function)):
+        raise CannotTry(
+            f"{file}: reload of [tool.harness] is no function; found {said!r}; "
+            'write "module:function", which is given a path and returns the model, or false'
+        )
+    return Reload(wanted, said, str(file.parent))
 
 
 def scripts() -> tuple[Path, list[list[str]]]:

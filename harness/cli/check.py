@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
+@click.option("--no-reload", is_flag=True, help="Load nothing again that the script saved.")
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
@@ -57,6 +58,7 @@ def check(
     arguments: tuple[str, ...],
     updates: int | None,
     full: bool,
+    no_reload: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     module: bool,
@@ -88,7 +90,7 @@ def check(
     if script is None:
         if diff or fix:
             raise click.UsageError("name the SCRIPT that --diff or --fix repairs.")
-        sys.exit(_check_all(module, updates, full, select, ignore, on, output))
+        sys.exit(_check_all(module, updates, full, no_reload, select, ignore, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     restore = stdout_on_stderr() if output.err else None
@@ -102,6 +104,7 @@ def check(
         "module": module,
         "updates": updates,
         "full": full,
+        "reload": not no_reload,
         "select": select,
         "ignore": ignore,
     }
@@ -192,6 +195,7 @@ def _check_all(
     module: bool,
     updates: int | None,
     full: bool,
+    no_reload: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     on: On,
@@ -209,6 +213,7 @@ def _check_all(
 
     folder, commands = scripts()
     options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
+    options += ["--no-reload"] * no_reload
     options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
     output, report = output.from_here(), ScriptsReport()
     with launch.interrupted_once(launch.interrupting()), working_in(folder):

@@ -129,14 +129,7 @@ class Forward(Event):
     @cached_property
     def logits(self) -> torch.Tensor | None:
         """(rows, classes), or whatever the model gives first."""
-        output = self.output
-        if isinstance(output, Mapping):
-            output = output.get("logits")
-        elif isinstance(output, (tuple, list)):
-            output = next((each for each in output if torch.is_tensor(each) and each.dim() > 0), None)
-        elif not torch.is_tensor(output):
-            output = getattr(output, "logits", None)
-        return output if torch.is_tensor(output) and output.is_floating_point() and output.dim() > 0 else None
+        return logits_in(self.output)
 
     @cached_property
     def loss(self) -> torch.Tensor | None:
@@ -154,6 +147,17 @@ class Forward(Event):
             elif isinstance(value, Mapping):
                 named |= {key: each for key, each in value.items() if is_dense(each)}
         return named
+
+
+def logits_in(output: Any) -> torch.Tensor | None:
+    """What a model says, of what its forward returned."""
+    if isinstance(output, Mapping):
+        output = output.get("logits")
+    elif isinstance(output, (tuple, list)):
+        output = next((each for each in output if torch.is_tensor(each) and each.dim() > 0), None)
+    elif not torch.is_tensor(output):
+        output = getattr(output, "logits", None)
+    return output if torch.is_tensor(output) and output.is_floating_point() and output.dim() > 0 else None
 
 
 _positional: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
@@ -397,6 +401,8 @@ class Save(Event):
     handler = "on_save"
     what: Any
     where: str | None
+    path: str | None = None
+    """The file; None where it is a folder, or no path at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,6 +455,17 @@ class Encode(Event):
     """The second text of each; None where there are none."""
     overflows: bool = False
     """Whether what is cut off comes as further rows."""
+    tokenizer: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizerSaved(Event):
+    """``save_pretrained`` has written a tokenizer to a folder."""
+
+    handler = "on_tokenizer_saved"
+    tokenizer: Any
+    folder: str
+    where: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -536,6 +553,7 @@ class Listener:
     def on_model_made(self, event: ModelMade) -> None: ...
     def on_tokenizer_made(self, event: TokenizerMade) -> None: ...
     def on_encode(self, event: Encode) -> None: ...
+    def on_tokenizer_saved(self, event: TokenizerSaved) -> None: ...
     def on_dataset_made(self, event: DatasetMade) -> None: ...
     def on_trainer_made(self, event: TrainerMade) -> None: ...
     def on_embeddings_resized(self, event: EmbeddingsResized) -> None: ...

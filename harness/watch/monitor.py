@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.utils.hooks import RemovableHandle
 
 from harness.findings import Finding, shortened
+from harness.settings import Reload
 from harness.torch_objects import is_transformed, raw_optimizer
 from harness.watch.events import (
     Backward,
@@ -94,6 +95,7 @@ class Options:
     """Which batches of long passes are left out; None for none."""
     before: int = 0
     """Updates that were made before the watch began: numbers of updates go on from there."""
+    reload: Reload = field(default_factory=Reload)
 
 
 @dataclass

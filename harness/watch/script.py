@@ -109,13 +109,14 @@ def check_script(
     full: bool = False,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    reload: bool = True,
     leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
 ) -> CheckReport:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
     Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
     leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what makes the report, and
-    returns the process's exit status.
+    returns the process's exit status. Without ``reload`` nothing that the script saved is loaded again.
 
     Raises:
         CannotTry: there is no such script, it is not Python, or it makes no update in this process; or a check that is
@@ -124,16 +125,21 @@ def check_script(
     begun, process, folder = time.perf_counter(), os.getpid(), Path.cwd()
     path = None if module else readable_script(script)
 
-    from harness.settings import wanted
+    from harness import settings
     from harness.watch import checks_of
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
     from harness.watch.monitor import Options, Threads
     from harness.watch.shortening import Shortening
 
-    chosen = wanted(path, select, ignore)
-    shortening = None if full else Shortening()
-    options = Options(checks_of(chosen.selected), every=10 if full else 1, updates=updates, shortening=shortening)
+    chosen = settings.wanted(path, select, ignore)
+    options = Options(
+        checks_of(chosen.selected),
+        every=10 if full else 1,
+        updates=updates,
+        shortening=None if full else Shortening(),
+        reload=settings.reload(path, reload),
+    )
     threads = Threads(options, Locator(path))
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
         threads.first.note(skipped)

@@ -65,7 +65,9 @@ class SavedState:
     values: Values
     """The first values of a few of its matrices."""
     untouched: bool
-    """Whether they are those that the training began with, though the model has others now."""
+    """Whether they are those that the training began with, though the model had others by then."""
+    current: bool
+    """Whether they are those that the model had then."""
     where: str | None
     updates_made: int
     asked: StateGiven | None
@@ -137,10 +139,21 @@ class SavedStates(Fact):
         values = {name: _beginning(placed[name]) for name in trained.began if name in placed}
         now = {name: _beginning(named[name]) for name in values if name in named}
         untouched = are_the_same(values, trained.began) and not are_the_same(now, trained.began)
+        current = are_the_same(values, now)
         given = next((each for each in self._given if each.state() is state), None)
         if given is not None and not (given.updates_made < self.monitor.updates_made and _is_live(placed, named)):
             given = None
-        return SavedState(number, frozenset(placed), values, untouched, where, self.monitor.updates_made, given)
+        has, made = frozenset(placed), self.monitor.updates_made
+        return SavedState(number, has, values, untouched, current, where, made, given)
+
+    def model_of(self, saved: SavedState) -> nn.Module | None:
+        """The model whose values are those that were saved; None if it is gone, or has others."""
+        model = next((each for each, number in self._alive.items() if number == saved.of), None)
+        if model is None:
+            return None
+        named, _ = _own(model)
+        now = {name: _beginning(named[name]) for name in saved.values if name in named}
+        return model if are_the_same(saved.values, now) else None
 
     def values_of(self, model: nn.Module) -> Iterator[Values]:
         """The first values that a model has now, for each trained model that has the same names and shapes."""

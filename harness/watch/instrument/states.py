@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -21,7 +22,8 @@ def install_safetensors(threads: Threads, patches: Patches, module: ModuleType) 
         if monitor is None:
             return original(*args, **kwargs)
         what = args[0] if args else kwargs.get("tensors", kwargs.get("model"))
-        monitor.emit(Save(what, monitor.locator.where()))
+        path = [*args[1:2], kwargs.get("filename")][0]
+        monitor.emit(Save(what, monitor.locator.where(), _path(path)))
         with monitor.suspended:  # one of them calls the other
             return original(*args, **kwargs)
 
@@ -53,7 +55,8 @@ def install(threads: Threads, patches: Patches) -> None:
 
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
-            monitor.emit(Save(args[0] if args else kwargs["obj"], monitor.locator.where()))
+            path = [*args[1:2], kwargs.get("f")][0]
+            monitor.emit(Save(args[0] if args else kwargs["obj"], monitor.locator.where(), _path(path)))
         return original(*args, **kwargs)
 
     def asked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -70,6 +73,11 @@ def install(threads: Threads, patches: Patches) -> None:
     patches.wrap(nn.Module, "load_state_dict", into_module)
     patches.wrap(Optimizer, "load_state_dict", into_optimizer)
     patches.wrap(torch, "save", saved)
+
+
+def _path(given: Any) -> str | None:
+    """Of a file that is given by its name."""
+    return os.path.abspath(given) if isinstance(given, (str, os.PathLike)) else None
 
 
 def _state(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from harness.watch.events import (
     Save,
     StateAsked,
     TokenizerMade,
+    TokenizerSaved,
     TrainerMade,
 )
 from harness.watch.instrument.patches import Original, Patches
@@ -94,10 +95,18 @@ def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -
             given = [*args[1:], kwargs.get("text")][0], [*args[2:], kwargs.get("text_pair")][0]
             overflows = bool(kwargs.get("return_overflowing_tokens"))
             encodings = getattr(encoding, "encodings", None)
-            monitor.emit(Encode(encodings, monitor.locator.where(), *given, overflows=overflows))
+            monitor.emit(Encode(encodings, monitor.locator.where(), *given, overflows=overflows, tokenizer=args[0]))
         return encoding
 
+    def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        done = original(*args, **kwargs)
+        folder = [*args[1:2], kwargs.get("save_directory")][0]
+        if (monitor := threads.current()) and folder is not None:
+            monitor.emit(TokenizerSaved(args[0], os.fspath(folder), monitor.locator.where()))
+        return done
+
     patches.wrap(module.PreTrainedTokenizerBase, "__init__", made)
+    patches.wrap(module.PreTrainedTokenizerBase, "save_pretrained", saved)
     patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
 
 

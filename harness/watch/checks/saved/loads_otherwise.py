@@ -10,20 +10,19 @@ import torch
 from torch import nn
 
 from harness import launch
-from harness.torch_objects import unchanged_random_state
+from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Check
-from harness.watch.events import End, Forward, ModelSaved
+from harness.watch.events import End, Forward, ModelSaved, Save, logits_in
+from harness.watch.facts.reloads import Reloads
 from harness.watch.facts.replays import can_be_copied, copied
+from harness.watch.facts.saved_states import SavedStates
 from harness.watch.facts.twins import OF_THE_LOSS
 from harness.watch.locate import from_signal_handler
 from harness.watch.monitor import Monitor
-from harness.watch.reload import Reloaded, loaded_again
+from harness.watch.reload import Order, Reloaded
 
 ROWS = 2
 """Rows that the model is asked about."""
-
-MOST_FOLDERS = 2
-"""Folders that are loaded again, the latest ones: a few seconds each."""
 
 PRECISE, COARSE = 1e-3, 5e-2
 """Largest difference of logits, as a share of the largest, that loading may make: other kernels in float32, and
@@ -32,15 +31,14 @@ rounding to half precision. Guesses."""
 SHOWN = 3
 """Names that are said."""
 
+Inputs = tuple[list[torch.Tensor], dict[str, torch.Tensor]]
+"""What a model is given by position, and by name."""
+
 
 @dataclass(frozen=True)
 class Kept:
-    """A model as it was when it was saved."""
+    """What a model said when it was saved."""
 
-    named: str
-    """The class of transformers, without an adapter around it."""
-    labels: int | None
-    inputs: dict[str, torch.Tensor]
     logits: torch.Tensor
     where: str | None
     update: int
@@ -62,7 +60,9 @@ class LoadsOtherwise(Check):
     ## When it is right
     Models that their user is meant to complete: a base without its head, or parts of a pipeline. A folder that
     transformers and PEFT cannot load by themselves (a base that is in no folder) is not judged, and a note says so; nor
-    is a class of your own, or a model that says something else each time.
+    is a model that says something else each time. A class of your own, or what `torch.save` has written, is judged
+    where you say how it is loaded: `reload = "mine:load"` below `[tool.harness]`, a function that is given the path and
+    returns the model. `--no-reload` loads nothing.
 
     ## References
     - https://github.com/huggingface/peft/issues/577
@@ -75,44 +75,63 @@ class LoadsOtherwise(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.asked: WeakKeyDictionary[nn.Module, dict[str, torch.Tensor]] = WeakKeyDictionary()
+        self.reloads, self.states = monitor.fact(Reloads), monitor.fact(SavedStates)
+        self.asked: WeakKeyDictionary[nn.Module, Inputs] = WeakKeyDictionary()
         """Of each model that was called, two rows of what it was given."""
-        self.latest: dict[str, torch.Tensor] = {}
+        self.latest: Inputs | None = None
         self.saved: dict[str, Kept] = {}
-        """By the folder, in the order of the latest saves."""
+        """By the path, in the order of the latest saves."""
 
     def on_forward(self, event: Forward) -> None:
-        if "input_ids" in event.kwargs and not event.args and event.model not in self.asked:
+        reload = self.monitor.options.reload
+        if not reload.wanted or event.model in self.asked:
+            return
+        if ("input_ids" in event.kwargs and not event.args) or reload.loader is not None:
             has_decoder = getattr(getattr(event.model, "config", None), "is_encoder_decoder", False)
-            self.asked[event.model] = self.latest = _first_rows(event.tensors, () if has_decoder else OF_THE_LOSS)
+            inputs = _first_rows(event, () if has_decoder else OF_THE_LOSS)
+            if inputs is not None:
+                self.asked[event.model] = self.latest = inputs
 
     def on_model_saved(self, event: ModelSaved) -> None:
-        model, inputs = event.model, self.asked.get(event.model, self.latest)
-        if not self.monitor.stepped or not inputs or not can_be_copied(model) or not launch.is_main_process():
+        model, path = event.model, os.path.abspath(event.folder)
+        inner = model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
+        reload = self.monitor.options.reload
+        if reload.loader is not None:
+            self._keep(model, path, Order(True, loader=reload.loader, found_in=reload.found_in), event.where)
+        elif _is_of_transformers(type(inner)):
+            labels = getattr(inner.config, "num_labels", None) if "Classification" in type(inner).__name__ else None
+            self._keep(model, path, Order(True, type(inner).__name__, labels), event.where)
+
+    def on_save(self, event: Save) -> None:
+        """What torch.save writes is loaded again where the user has said how."""
+        reload = self.monitor.options.reload
+        if reload.loader is None or event.path is None:
+            return
+        for saved in self.states.saves:
+            model = self.states.model_of(saved)
+            if saved.where == event.where and saved.updates_made == self.monitor.updates_made and model is not None:
+                self._keep(model, event.path, Order(True, loader=reload.loader, found_in=reload.found_in), event.where)
+
+    def _keep(self, model: nn.Module, path: str, order: Order, where: str | None) -> None:
+        inputs = self.asked.get(model, self.latest)
+        if not self.monitor.stepped or inputs is None or not can_be_copied(model) or not launch.is_main_process():
             return
         twin = copied(model)
         if twin is None:
             return
         logits, again = (_logits(twin.eval(), inputs) for _ in range(2))
         if logits is not None and again is not None and torch.equal(logits, again):
-            inner = (
-                model.get_base_model() if hasattr(model, "peft_config") and hasattr(model, "get_base_model") else model
-            )
-            labels = getattr(inner.config, "num_labels", None) if "Classification" in type(inner).__name__ else None
-            if not _is_of_transformers(type(inner)):
-                return
-            kept = Kept(type(inner).__name__, labels, inputs, logits, event.where, self.monitor.updates_made)
-            folder = os.path.abspath(event.folder)
-            self.saved.pop(folder, None)
-            self.saved[folder] = kept
+            self.saved.pop(path, None)
+            self.saved[path] = Kept(logits, where, self.monitor.updates_made)
+            self.reloads.keep_model(path, order, *inputs)
 
     def on_end(self, event: End) -> None:
-        for folder, kept in list(self.saved.items())[-MOST_FOLDERS:]:
-            if os.path.isdir(folder):
-                self._compare(folder, kept, loaded_again(folder, kept.named, kept.labels, kept.inputs))
+        for path, kept in self.saved.items():
+            if found := self.reloads.told(path):
+                self._compare(path, kept, found)
 
-    def _compare(self, folder: str, kept: Kept, found: Reloaded) -> None:
-        shown = os.path.relpath(folder)
+    def _compare(self, path: str, kept: Kept, found: Reloaded) -> None:
+        shown = os.path.relpath(path)
         if found.error is not None or found.logits is None:
             self.monitor.note(f"what was saved in {shown} was not loaded again, so it is not judged: {found.error}")
             return
@@ -132,26 +151,32 @@ class LoadsOtherwise(Check):
         )
 
 
-def _logits(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor | None:
+def _logits(model: nn.Module, inputs: Inputs) -> torch.Tensor | None:
     """What a copy says; None where it refuses, or gives none."""
     device = next(model.parameters()).device
+    args, kwargs = inputs
     with unchanged_random_state(), torch.no_grad():
         try:
-            logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
+            said = model(
+                *(each.to(device) for each in args), **{name: each.to(device) for name, each in kwargs.items()}
+            )
         except Exception as error:
             if from_signal_handler(error):
                 raise
             return None
-    return logits.float().cpu() if torch.is_tensor(logits) else None
+    logits = logits_in(said)
+    return None if logits is None else logits.float().cpu()
 
 
-def _first_rows(tensors: dict[str, torch.Tensor], without: Collection[str]) -> dict[str, torch.Tensor]:
-    rows = len(tensors["input_ids"])
-    return {
-        name: value.detach()[:ROWS].cpu().clone()
-        for name, value in tensors.items()
-        if name not in without and value.dim() and len(value) == rows
-    }
+def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:
+    """Of what the model was given by position and by name; None if it cannot be told apart by rows."""
+    if not all(is_dense(each) and each.dim() for each in event.args):
+        return None
+    named = {name: each for name, each in event.kwargs.items() if is_dense(each) and each.dim() and name not in without}
+    given = [*event.args, *named.values()]
+    rows = len(named["input_ids"] if "input_ids" in named else given[0]) if given else 0
+    args = [each.detach()[:ROWS].cpu().clone() for each in event.args]
+    return args, {name: each.detach()[:ROWS].cpu().clone() for name, each in named.items() if len(each) == rows}
 
 
 def _is_of_transformers(kind: type) -> bool:

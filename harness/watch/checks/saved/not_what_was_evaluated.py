@@ -62,11 +62,14 @@ class NotWhatWasEvaluated(Check):
 
     def on_end(self, event: End) -> None:
         made = self.monitor.updates_made
-        latest = [each for each in self.states.saves if each.updates_made == made and not each.untouched]
+        saves = list(self.states.saves)
+        latest = [each for each in saves if each.updates_made == made]
         if not (latest and self.evaluated and self.monitor.complete and launch.is_main_process()):
             return
         self.looked = True
-        saved = [each.values for each in self.states.saves]
+        if not all(each.current for each in saves):
+            return  # a copy is saved besides: the average, or the best
+        saved = [each.values for each in saves]
         if any(are_the_same(each.values, values) for each in self.evaluated.values() for values in saved):
             return
         first = next(iter(self.evaluated.values()))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+
+from harness import launch
+from harness.watch.check import Check
+from harness.watch.events import End
+from harness.watch.facts.reloads import Reloads, TokenizerKept
+from harness.watch.monitor import Monitor
+from harness.watch.reload import Reloaded, written
+
+LONGEST = 40
+"""Characters of a text that are said."""
+
+
+class TokenizerOtherwise(Check):
+    """A saved tokenizer, loaded again, makes other tokens of the texts than the one that was trained with.
+
+    ## Why is this a bug?
+    A tokenizer that is saved before its new tokens are added has none of them, nor has the base's tokenizer that is
+    saved beside the model in place of the one in use. The model then reads several tokens where it has learnt one, and
+    the rows that were trained for the new ones are never looked up.
+
+    ## What to do
+    Save the tokenizer that made the batches, when all tokens are added and its chat template is set.
+
+    ## When it is right
+    A tokenizer that is changed after the training on purpose, and saved before.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/tokenizer
+    """
+
+    id = "saved::tokenizer-otherwise"
+    status = "new"
+    needs = "tokenizer that is saved"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.reloads = monitor.fact(Reloads)
+
+    def on_end(self, event: End) -> None:
+        if not self.monitor.stepped or not launch.is_main_process():
+            return
+        for path, kept in self.reloads.tokenizers.items():
+            found = self.reloads.told(path)
+            if found is None:
+                continue
+            if found.tokenizer_error is not None:
+                shown = os.path.relpath(path)
+                self.monitor.note(
+                    f"the tokenizer in {shown} was not loaded again, so it is not judged: {found.tokenizer_error}"
+                )
+                continue
+            self.looked = True
+            self._compare(os.path.relpath(path), kept, found)
+
+    def _compare(self, shown: str, kept: TokenizerKept, found: Reloaded) -> None:
+        texts = self.reloads.texts(kept)
+        here = [kept.tokenizer(text)["input_ids"] for text in texts]
+        other = [(text, now, then) for text, now, then in zip(texts, here, found.tokens, strict=True) if now != then]
+        if other:
+            text, now, then = min(other, key=lambda each: len(each[0]))
+            observed = f"{len(then)} tokens of {text[:LONGEST]!r} where the training had {len(now)}"
+            if len(then) == len(now):
+                observed = f"other tokens of {text[:LONGEST]!r} than the training had"
+        elif getattr(kept.tokenizer, "chat_template", None) and written(kept.tokenizer) != found.talk:
+            observed = "another text by its chat template" if found.talk is not None else "it has no chat template"
+        else:
+            return
+        self.found(
+            expected="the tokens that the model was trained with",
+            observed=f"loaded from {shown} in a new process: {observed}",
+            where=kept.where,
+            update=kept.update,
+        )

@@ -1,0 +1,110 @@
+"""Reloads: what the script saved, loaded again in a process of its own when the loop is over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.watch.check import Fact
+from harness.watch.events import Encode, TokenizerSaved
+from harness.watch.facts.tokens import texts_given
+from harness.watch.reload import Order, Reloaded, loaded_again
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MOST_PATHS = 2
+"""What is loaded again, the latest that was saved: a few seconds each."""
+
+MOST_TEXTS = 4
+"""Texts that a tokenizer is asked about."""
+
+LONGEST = 512
+"""Characters of a text that are kept."""
+
+MOST_ADDED = 64
+"""Tokens that were added, and that it is asked about."""
+
+
+@dataclass(frozen=True)
+class TokenizerKept:
+    """A tokenizer that was saved."""
+
+    tokenizer: Any
+    """The one that made what the model was given."""
+    where: str | None
+    update: int
+
+
+@dataclass(frozen=True)
+class _Model:
+    order: Order
+    args: Sequence[torch.Tensor]
+    kwargs: dict[str, torch.Tensor]
+
+
+class Reloads(Fact):
+    """Loads each path once, whatever the checks want to know of it, and only when the first of them asks."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.tokenizers: dict[str, TokenizerKept] = {}
+        """By folder, the latest saved last."""
+        self._models: dict[str, _Model] = {}
+        self._latest: list[str] = []
+        """Paths, in the order in which they were saved."""
+        self._texts: dict[int, tuple[Any, list[str]]] = {}
+        """The tokenizers that were called, by identity, and what they were given lately."""
+        self._told: dict[str, Reloaded] = {}
+
+    def on_encode(self, event: Encode) -> None:
+        if event.tokenizer is None or not self.monitor.options.reload.wanted:
+            return
+        _, texts = self._texts.setdefault(id(event.tokenizer), (event.tokenizer, []))
+        for given in list(texts_given(event))[:MOST_TEXTS]:
+            texts += [text[:LONGEST] for text in given if isinstance(text, str) and text[:LONGEST] not in texts]
+        del texts[:-MOST_TEXTS]
+
+    def on_tokenizer_saved(self, event: TokenizerSaved) -> None:
+        """Where one tokenizer was called, and another is saved, the model will be given what that one makes."""
+        if not self.monitor.options.reload.wanted:
+            return
+        path = os.path.abspath(event.folder)
+        called = [tokenizer for tokenizer, _ in self._texts.values()]
+        tokenizer = called[0] if len(called) == 1 else event.tokenizer
+        self.tokenizers.pop(path, None)
+        self.tokenizers[path] = TokenizerKept(tokenizer, event.where, self.monitor.updates_made)
+        self._is_latest(path)
+
+    def keep_model(
+        self, path: str, order: Order, args: Sequence[torch.Tensor], kwargs: dict[str, torch.Tensor]
+    ) -> None:
+        """Load a model from here when the loop is over."""
+        self._models[path] = _Model(order, args, kwargs)
+        self._is_latest(path)
+
+    def texts(self, kept: TokenizerKept) -> list[str]:
+        """What a tokenizer is asked: what it was given in the training, and the tokens that were added to it."""
+        added = [str(each) for each in kept.tokenizer.get_added_vocab()]
+        return [*self._texts.get(id(kept.tokenizer), (None, []))[1], *added[-MOST_ADDED:]]
+
+    def told(self, path: str) -> Reloaded | None:
+        """What came of loading a path again; None where it is not among the latest, or is no longer there."""
+        if path in self._told:
+            return self._told[path]
+        if path not in self._latest[-MOST_PATHS:] or not os.path.exists(path):
+            return None
+        model = self._models.get(path, _Model(Order(), (), {}))
+        order = model.order
+        if kept := self.tokenizers.get(path):
+            template = getattr(kept.tokenizer, "chat_template", None) is not None
+            order = replace(order, texts=self.texts(kept), template=template)
+        self._told[path] = loaded_again(path, order, model.args, model.kwargs)
+        return self._told[path]
+
+    def _is_latest(self, path: str) -> None:
+        self._latest = [*(each for each in self._latest if each != path), path]
