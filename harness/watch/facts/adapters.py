@@ -59,6 +59,8 @@ class Adapters(Fact):
         """By the number of the model and their names, with their tensors: the model may be gone at the end."""
         self.active: dict[int, set[str]] = {}
         """The others."""
+        self.several = False
+        """Whether a model has more than one."""
         self.where: str | None = None
         """Where the latest model with adapters was trained."""
         self._since: list[tuple[nn.Module, set[str]]] = []
@@ -86,6 +88,7 @@ class Adapters(Fact):
             if number not in self.idle or active - known or self.monitor.is_sampled():
                 known |= active
                 made = list(adapters_of(model))
+                self.several = self.several or len(made) > 1
                 latest = max((i for i, name in enumerate(made) if name in known), default=-1)
                 self.idle[number] = {name: self._tensors(model, name) for name in made[latest + 1 :]}
         self._since.clear()

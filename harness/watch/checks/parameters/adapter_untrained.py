@@ -37,9 +37,9 @@ class AdapterUntrained(Check):
     def on_end(self, event: End) -> None:
         if not self.monitor.complete:
             return
+        self.looked = self.adapters.several
         for number, active in self.adapters.active.items():
             idle = self.adapters.idle.get(number, {})
-            self.looked |= len(active) + len(idle) > 1
             for name, tensors in idle.items():
                 zero = {kind for kind, _ in tensors} - {kind for kind, tensor in tensors if bool(tensor.any())}
                 if zero:

@@ -50,6 +50,7 @@ class NotWhatWasTrained(Check):
     id = "saved::not-what-was-trained"
     needs = "model saved after its updates"
     formerly = ("saved::is-what-was-trained",)
+    explains = ("saved::not-what-was-evaluated",)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
