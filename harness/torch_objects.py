@@ -24,7 +24,12 @@ def is_traced() -> bool:
 
 def is_transformed() -> bool:
     """Whether operations are recorded, or run for many at once (torch.func), rather than run."""
-    return is_traced() or torch._C._functorch.peek_interpreter_stack() is not None
+    return is_traced() or is_fake() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_fake() -> bool:
+    """Whether tensors have shapes and no values, as where torch.compile goes through a function."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
 def is_dense(value: Any) -> bool:

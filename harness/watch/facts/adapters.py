@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from harness.torch_objects import held_by
 from harness.watch.check import Fact
-from harness.watch.events import Backward, Forward
+from harness.watch.events import Backward, Forward, Step
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
     """The layers of a model that adapters are put around, by their names.
 
-    They are known by what PEFT's ``BaseTunerLayer`` documents: ``adapter_layer_names`` and ``active_adapters``.
+    They are known by what PEFT's ``BaseTunerLayer`` documents: ``adapter_layer_names``, ``active_adapters`` and
+    ``get_base_layer``.
     """
     return {name: each for name, each in model.named_modules() if _is_adapted(each)}
 
 
 def _is_adapted(module: nn.Module) -> bool:
     kind = type(module)
-    return hasattr(kind, "adapter_layer_names") and hasattr(kind, "active_adapters")
+    return all(hasattr(kind, name) for name in ("adapter_layer_names", "active_adapters", "get_base_layer"))
 
 
 def adapters_of(model: nn.Module) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def tensors_of(layer: Any, adapter: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 class Adapters(Fact):
-    """Of each model that is trained, the adapters that were added to the active ones and were never active."""
+    """Of each model that is trained, which of its adapters were active in passes of the training."""
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -59,8 +61,12 @@ class Adapters(Fact):
         """By the number of the model and their names, with their tensors: the model may be gone at the end."""
         self.active: dict[int, set[str]] = {}
         """The others."""
-        self.several = False
-        """Whether a model has more than one."""
+        self.made: dict[int, list[str]] = {}
+        """All of them, in the order in which they were added."""
+        self.held: dict[int, set[str]] = {}
+        """Those of which an optimizer that steps holds a tensor."""
+        self.trainable: dict[int, set[str]] = {}
+        """Those of which a tensor has gradients in a step."""
         self.where: str | None = None
         """Where the latest model with adapters was trained."""
         self._since: list[tuple[nn.Module, set[str]]] = []
@@ -87,11 +93,22 @@ class Adapters(Fact):
             known = self.active.setdefault(number, set())
             if number not in self.idle or active - known or self.monitor.is_sampled():
                 known |= active
-                made = list(adapters_of(model))
-                self.several = self.several or len(made) > 1
-                latest = max((i for i, name in enumerate(made) if name in known), default=-1)
-                self.idle[number] = {name: self._tensors(model, name) for name in made[latest + 1 :]}
+                self.made[number] = list(adapters_of(model))
+                self.idle[number] = {n: self._tensors(model, n) for n in self.made[number] if n not in known}
         self._since.clear()
+
+    def on_step(self, event: Step) -> None:
+        if not event.sampled or not self.active:
+            return
+        held = {id(each) for each in held_by(event.optimizer)}
+        for model in self._layers:
+            number = self.monitor.number_of(model)
+            for name in adapters_of(model) if number in self.active else ():
+                tensors = [each for _, each in self._tensors(model, name)]
+                if any(id(each) in held for each in tensors):
+                    self.held.setdefault(number, set()).add(name)
+                if any(each.requires_grad for each in tensors):
+                    self.trainable.setdefault(number, set()).add(name)
 
     def _tensors(self, model: nn.Module, adapter: str) -> list[tuple[str, torch.Tensor]]:
         return [pair for layer in self._layers.get(model, {}).values() for pair in tensors_of(layer, adapter)]

@@ -11,9 +11,11 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 
-from harness.torch_objects import real
+from harness.torch_objects import held_by, real
 from harness.watch.check import Fact
-from harness.watch.events import Backward, Forward, Save, StateAsked
+from harness.watch.events import Backward, Forward, Save, StateAsked, Step
+from harness.watch.facts.adapters import adapted_layers
+from harness.watch.facts.trained_models import reached
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -33,6 +35,9 @@ MOST_MODELS = 16
 MOST_SAVES = 64
 """Saves that are kept, the latest of them."""
 
+OWN_NAMES = 4
+"""Names at the end of a layer's that say which it is, in the base as within what an adapter puts around it."""
+
 MIN_SHARE = 0.5
 """Smallest share of a state's tensors that have a place in a model for it to be one of that model. A guess."""
 
@@ -50,24 +55,35 @@ class Trained:
     """The first values of a few of its matrices."""
     buffers: Values
     """Those of the buffers that are in its state."""
+    base: Values
+    """Of a few layers that adapters are put around, the first values of their own weights, by the ends of their names
+    in a state of the base alone."""
     changed: set[str] = field(default_factory=set)
     """Buffers that have other values now."""
+    updates_made: int = 0
+    """When the latest backward pass went through it."""
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """A state, or a module, that was saved."""
+    """A state, or a module, that was saved; or a part of one."""
 
     of: int
     """The number of the model that it is a state of."""
     has: frozenset[str]
-    """The names of the model's tensors that are in it."""
+    """The names of the model's tensors that are in it, in a copy or themselves."""
+    stale: frozenset[str]
+    """Those of buffers that have the values of before the training, though parameters have others, and the model."""
+    not_finite: frozenset[str]
+    """Those of tensors with values that are not finite, where the model's were when the training began."""
     values: Values
     """The first values of a few of its matrices."""
     untouched: bool
     """Whether they are those that the training began with, though the model had others by then."""
     current: bool
     """Whether they are those that the model had then."""
+    is_base: bool
+    """Whether it is the model without what its adapters have learnt."""
     where: str | None
     updates_made: int
     asked: StateGiven | None
@@ -99,20 +115,26 @@ class SavedStates(Fact):
             number = self.monitor.number_of(event.model)
             named, buffers = _own(event.model)
             matrices = [name for name, each in named.items() if each.requires_grad and each.dim() > 1]
-            spread = matrices[:: max(1, len(matrices) // MATRICES)][:MATRICES]
             self._alive[event.model] = number
             self.trained[number] = Trained(
                 type(event.model).__name__,
-                {name for name, each in named.items() if each.requires_grad},
-                {name: _beginning(named[name]) for name in spread},
+                set(),
+                {name: _beginning(named[name]) for name in _spread(matrices)},
                 {name: _beginning(each) for name, each in buffers.items()},
+                _adapted(event.model),
             )
 
     def on_backward(self, event: Backward) -> None:
+        for model in reached(event):
+            if model in self._alive:
+                self.trained[self._alive[model]].updates_made = self.monitor.updates_made
+
+    def on_step(self, event: Step) -> None:
         """What is thawed later is trained, too."""
-        if self.monitor.is_sampled():
+        if event.sampled:
+            held = {id(each) for each in held_by(event.optimizer) if each.requires_grad}
             for model, number in self._alive.items():
-                self.trained[number].trainable |= {n for n, each in _own(model)[0].items() if each.requires_grad}
+                self.trained[number].trainable |= {n for n, each in _own(model)[0].items() if id(each) in held}
 
     def on_state_asked(self, event: StateAsked) -> None:
         if isinstance(event.state, OrderedDict):  # which can be referred to, as no plain dictionary can
@@ -122,14 +144,30 @@ class SavedStates(Fact):
         if not self.monitor.stepped:
             return
         for state in states_in(event.what):
-            for model, number in list(self._alive.items()):
-                if saved := self._saved(state, model, number, event.where):
+            tensors = _tensors(state)
+            alive = {number: model for model, number in self._alive.items()}
+            for number, trained in self.trained.items():
+                is_base = _is_base(tensors, trained.base)
+                if is_base is not None:
+                    self.saves.append(self._without_adapters(number, is_base, event.where))
+                elif number in alive and (saved := self._saved(state, tensors, alive[number], number, event.where)):
                     self.saves.append(saved)
 
-    def _saved(self, state: Any, model: nn.Module, number: int, where: str | None) -> SavedState | None:
+    def _without_adapters(self, number: int, is_base: bool, where: str | None) -> SavedState:
+        """The base, or what its adapters were merged into."""
+        nothing: frozenset[str] = frozenset()
+        has = nothing if is_base else frozenset(self.trained[number].trainable)
+        made = self.monitor.updates_made
+        return SavedState(number, has, nothing, nothing, {}, False, False, is_base, where, made, None)
+
+    def _saved(
+        self, state: Any, tensors: dict[str, torch.Tensor], model: nn.Module, number: int, where: str | None
+    ) -> SavedState | None:
         trained, (named, buffers) = self.trained[number], _own(model)
-        placed = _placed(state, {**named, **buffers})
-        if not any(name in placed for name in trained.began):
+        own = {**named, **buffers}
+        placed = _placed(tensors, own)
+        parts = _themselves(tensors, own)
+        if not placed and not parts:
             return None
         trained.changed |= {
             name
@@ -138,13 +176,36 @@ class SavedStates(Fact):
         }
         values = {name: _beginning(placed[name]) for name in trained.began if name in placed}
         now = {name: _beginning(named[name]) for name in values if name in named}
+        stale = {
+            name
+            for name in trained.changed & set(placed)
+            if values
+            and not are_the_same(values, trained.began)
+            and not _differ(_beginning(placed[name]), trained.buffers[name])
+        }
+        infinite = {
+            name
+            for name, each in placed.items()
+            if each.is_floating_point()
+            and not bool(each.isfinite().all())
+            and (name not in trained.buffers or bool(trained.buffers[name].isfinite().all()))
+        }
+        around = {name: each for name, each in tensors.items() if placed and each.dtype is torch.float16}
+        mine = {id(each) for each in placed.values()}
+        # What is around the model that is called was not seen before; minus infinity is in masks.
+        infinite |= {
+            name
+            for name, each in around.items()
+            if id(each) not in mine and bool((each.isnan() | each.isposinf()).any())
+        }
         untouched = are_the_same(values, trained.began) and not are_the_same(now, trained.began)
         current = are_the_same(values, now)
         given = next((each for each in self._given if each.state() is state), None)
         if given is not None and not (given.updates_made < self.monitor.updates_made and _is_live(placed, named)):
             given = None
-        has, made = frozenset(placed), self.monitor.updates_made
-        return SavedState(number, has, values, untouched, current, where, made, given)
+        has, made = frozenset(placed) | parts, self.monitor.updates_made
+        stales, infinites = frozenset(stale), frozenset(infinite)
+        return SavedState(number, has, stales, infinites, values, untouched, current, False, where, made, given)
 
     def model_of(self, saved: SavedState) -> nn.Module | None:
         """The model whose values are those that were saved; None if it is gone, or has others."""
@@ -201,13 +262,42 @@ def _bare(name: str) -> str:
     return name
 
 
-def _placed(state: Any, own: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """A state's tensors, by the names that they have in a model; empty if it is none of this model's."""
+def _spread(names: list[str]) -> list[str]:
+    return names[:: max(1, len(names) // MATRICES)][:MATRICES]
+
+
+def _adapted(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Of a few layers that are adapted, the first values of their own weights, by the ends of their names."""
+    layers = {name: each.get_base_layer() for name, each in adapted_layers(model).items()}
+    weights = {name: getattr(each, "weight", None) for name, each in layers.items()}
+    found = {name: each for name, each in weights.items() if torch.is_tensor(each)}
+    return {".".join([*name.split(".")[-OWN_NAMES:], "weight"]): _beginning(found[name]) for name in _spread([*found])}
+
+
+def _is_base(tensors: Mapping[str, torch.Tensor], base: Values) -> bool | None:
+    """Whether adapted layers are in a state as they were; None where they are not in it, or adapters are."""
+    if any("lora_" in name or ".base_layer." in name for name in tensors):
+        return None
+    found = {end: each for end in base for name, each in tensors.items() if f".{name}".endswith(f".{end}")}
+    return not any(_differ(_beginning(each), base[end]) for end, each in found.items()) if found else None
+
+
+def _tensors(state: Any) -> dict[str, torch.Tensor]:
+    """The tensors of a state or a module, by their names without those of wrappers."""
     if isinstance(state, nn.Module):
         parameters, buffers = _own(state)
-        tensors = {**parameters, **buffers}
-    else:
-        tensors = {_bare(str(name)): each for name, each in state.items() if torch.is_tensor(each)}
+        return {**parameters, **buffers}
+    return {_bare(str(name)): each for name, each in state.items() if torch.is_tensor(each)}
+
+
+def _themselves(tensors: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> frozenset[str]:
+    """The names in a model of those of its tensors that are in a state under whatever name: that of a part of it."""
+    pointers = {each.data_ptr() for each in tensors.values() if each.numel()} - {0}
+    return frozenset(name for name, each in own.items() if each.data_ptr() in pointers)
+
+
+def _placed(tensors: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A state's tensors, by the names that they have in a model; empty if it is none of this model's."""
     prefixes = {"", *(_prefix(tensors, name) for name in list(own)[:: max(1, len(own) // MATRICES)])}
     best: dict[str, torch.Tensor] = {}
     for prefix in prefixes:

@@ -11,6 +11,7 @@ from harness.watch.events import (
     EmbeddingsResized,
     Encode,
     FromPretrained,
+    Load,
     ModelMade,
     ModelSaved,
     Save,
@@ -80,7 +81,21 @@ def install_adapters(threads: Threads, patches: Patches, module: ModuleType) -> 
             return original(*args, **kwargs)
         return _saved(monitor, original, args, kwargs)
 
+    def loaded(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """It looks for each tensor's place itself: that most of the model's are not in an adapter is no mistake."""
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        where = monitor.locator.where()
+        with monitor.suspended:
+            done = original(*args, **kwargs)
+        adapter = [*args[2:3], kwargs.get("adapter_name")][0]
+        state = {name: each for name, each in args[0].named_parameters() if f".{adapter}" in name}
+        monitor.emit(Load(args[0], state, strict=False, where=where))
+        return done
+
     patches.wrap(module.PeftModel, "save_pretrained", saved)
+    patches.wrap(module.PeftModel, "load_adapter", loaded)
 
 
 def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -> None:

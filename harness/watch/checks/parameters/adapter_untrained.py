@@ -7,20 +7,23 @@ from harness.watch.monitor import Monitor
 
 
 class AdapterUntrained(Check):
-    """An adapter was added, and no pass of the training goes through it: it does nothing.
+    """An adapter is never trained: no pass of the training goes through it, or it is frozen in all of them.
 
     ## Why is this a bug?
     `add_adapter` does not make an adapter the active one. The passes go on through the adapter that is active, so that
     it is trained on, and the new one stays as it was made: its output is zero, and the model with it is the model
-    without it. It is saved and loaded like any other.
+    without it. It is saved and loaded like any other. And `PeftModel.from_pretrained` freezes what it loads, so that
+    only what is around it is trained.
 
     ## What to do
-    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
+    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that. Load an
+    adapter that is to be trained further with `is_trainable=True`.
 
     ## When it is right
     An adapter whose output is not zero, since it was trained before, is not reported, nor is one that is called
     beside the one that is trained, as a reference is, nor one that is trained later in the script, nor one that was
-    made before the one that is trained, such as the first of `get_peft_model`.
+    made before the one that is trained, such as the first of `get_peft_model`; nor a frozen one that the optimizer does
+    not hold.
 
     ## References
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
@@ -28,7 +31,7 @@ class AdapterUntrained(Check):
 
     id = "parameters::adapter-untrained"
     status = "new"
-    needs = "model with several adapters"
+    needs = "model with adapters"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -37,15 +40,28 @@ class AdapterUntrained(Check):
     def on_end(self, event: End) -> None:
         if not self.monitor.complete:
             return
-        self.looked = self.adapters.several
-        for number, active in self.adapters.active.items():
-            idle = self.adapters.idle.get(number, {})
-            for name, tensors in idle.items():
+        for number, made in self.adapters.made.items():
+            active, held = self.adapters.active[number], self.adapters.held.get(number, set())
+            self.looked = True
+            latest = max((i for i, name in enumerate(made) if name in active), default=-1)
+            instead = bool(held) and not held & active
+            for name, tensors in self.adapters.idle[number].items():
                 zero = {kind for kind, _ in tensors} - {kind for kind, tensor in tensors if bool(tensor.any())}
-                if zero:
+                if zero and (made.index(name) > latest or (instead and name in held)):
                     self.found(
                         expected=f"the adapter {name!r} active in passes of the training",
-                        observed=f"the active one is {', '.join(map(repr, sorted(active))) or 'none'} in all of them; "
-                        f"{name!r} was never trained: its {min(zero)} is still zero",
+                        observed=f"the active one is {_names(active)} in all of them; {name!r} was never trained: its "
+                        f"{min(zero)} is still zero",
                         where=self.adapters.where,
                     )
+            if held & active and not self.adapters.trainable.get(number):
+                self.found(
+                    expected="gradients for the adapter that the optimizer holds",
+                    observed=f"the adapter {_names(held & active)} is frozen in all passes: it stays as it was loaded",
+                    where=self.adapters.where,
+                    hint="Load it with `PeftModel.from_pretrained(..., is_trainable=True)`.",
+                )
+
+
+def _names(adapters: set[str]) -> str:
+    return ", ".join(map(repr, sorted(adapters))) or "none"

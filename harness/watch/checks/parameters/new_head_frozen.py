@@ -1,40 +1,32 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import nn
 
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, FromPretrained
+from harness.watch.events import Backward, End, Forward, FromPretrained, Load
+from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.monitor import Monitor
 
 SHOWN = 3
 """Names that are said."""
 
-MOST_VALUES = 256
-"""Values that tell whether a tensor was given others."""
 
-
-@dataclass
+@dataclass(eq=False)
 class _Head:
-    """What a checkpoint lacked of a model's head."""
+    """What a checkpoint lacked of a model's head, or what was put in place of it."""
 
-    tensors: dict[str, torch.Tensor]
-    """By their names in the model."""
-    began: dict[str, torch.Tensor]
-    """A few values of each."""
-    where: str | None
+    new: NewWeights
     used: bool = False
     """Whether a model was trained by what this head says."""
     frozen: bool = True
 
 
 class NewHeadFrozen(Check):
-    """A model's head is new, since the checkpoint has none, and it is frozen: it stays random.
+    """A model's head is new, since the checkpoint has none or it was replaced, and it is frozen: it stays random.
 
     ## Why is this a bug?
     `from_pretrained` makes what the checkpoint lacks at random and says so in a warning. A head has to be trained. One
@@ -60,26 +52,36 @@ class NewHeadFrozen(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.heads: list[_Head] = []
+        self.loaded: WeakKeyDictionary[nn.Module, dict[str, int]] = WeakKeyDictionary()
+        """The identities of the parameters that modules had when they were loaded."""
         self.within: WeakKeyDictionary[nn.Module, list[_Head]] = WeakKeyDictionary()
         """Those that a model has that is trained, be it within what an adapter put around it."""
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
-        tensors = dict(_lacking(event.model, event.info))
+        tensors = lacking(event.model, event.info)
         if tensors:
-            began = {name: _beginning(each) for name, each in tensors.items()}
-            self.heads.append(_Head(tensors, began, event.where))
+            self.heads.append(_Head(NewWeights.of(tensors, event.where)))
+        self._is_loaded(event.model)
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, nn.Module):
+            self._is_loaded(event.into)
+
+    def _is_loaded(self, module: nn.Module) -> None:
+        self.loaded[module] = {name: id(each) for name, each in module.named_parameters(remove_duplicate=False)}
 
     def on_backward(self, event: Backward) -> None:
-        if not self.heads:
+        if not self.loaded:
             return
         for forward in event.forwards:
             if forward.number in event.reached and (forward.loss is not None or _scores(event, forward)):
-                for head in self._heads_in(forward.model):
+                for head in self._heads_in(forward.model, forward.where):
                     self.looked = head.used = True
-                    head.frozen = head.frozen and not any(each.requires_grad for each in head.tensors.values())
+                    head.frozen = head.frozen and not any(each.requires_grad for each in head.new.tensors.values())
 
-    def _heads_in(self, model: nn.Module) -> list[_Head]:
+    def _heads_in(self, model: nn.Module, where: str | None) -> list[_Head]:
         if model not in self.within:
+            self.heads += self._replaced(model, where)
             named = {id(each): name for name, each in model.named_parameters(remove_duplicate=False)}
             self.within[model] = [
                 head
@@ -87,43 +89,30 @@ class NewHeadFrozen(Check):
                 # PEFT keeps what it copies in order to train it, and what it adapts.
                 if any(
                     id(each) in named and not {"original_module", "base_layer"} & set(named[id(each)].split("."))
-                    for each in head.tensors.values()
+                    for each in head.new.tensors.values()
                 )
             ]
         return self.within[model]
 
+    def _replaced(self, model: nn.Module, where: str | None) -> Iterator[_Head]:
+        """The last layer of a model, where another was put there after the model was loaded."""
+        for module in model.modules():
+            before = self.loaded.get(module)
+            own = dict(module.named_parameters(remove_duplicate=False)) if before is not None else {}
+            last = next(reversed(own), "").rpartition(".")[0]
+            tensors = {name: each for name, each in own.items() if last and name.rpartition(".")[0] == last}
+            if before and tensors and all(before.get(name, id(each)) != id(each) for name, each in tensors.items()):
+                yield _Head(NewWeights.of(tensors, where))
+
     def on_end(self, event: End) -> None:
         for head in self.heads:
-            same = all(torch.equal(_beginning(each), head.began[name]) for name, each in head.tensors.items())
-            if head.used and head.frozen and same and self.monitor.stepped:
+            if head.used and head.frozen and head.new.are_as_made and self.monitor.stepped:
                 self.found(
                     expected="a trained head, where the checkpoint has none",
-                    observed=f"{', '.join(list(head.tensors)[:SHOWN])} are random and frozen: never trained",
-                    where=head.where,
+                    observed=f"{', '.join(list(head.new.tensors)[:SHOWN])} are random and frozen: never trained",
+                    where=head.new.where,
                     update=self.monitor.updates_made,
                 )
-
-
-def _lacking(model: Any, info: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The parameters of a model's head that its checkpoint lacks, or has in another shape."""
-    prefix = getattr(model, "base_model_prefix", "")
-    if not isinstance(model, nn.Module) or not prefix or getattr(model, prefix, model) is model:
-        return
-    lacking = set(_names(info.get("missing_keys", ()))) | set(_names(info.get("mismatched_keys", ())))
-    named = dict(model.named_parameters(remove_duplicate=False))
-    loaded = {id(each) for name, each in named.items() if name not in lacking}
-    for name, each in named.items():
-        if name in lacking and not name.startswith(f"{prefix}.") and id(each) not in loaded:
-            yield name, each
-
-
-def _names(keys: Iterable[Any]) -> Iterator[str]:
-    """Mismatched keys come with both shapes."""
-    return (key if isinstance(key, str) else key[0] for key in keys)
-
-
-def _beginning(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().flatten()[:MOST_VALUES].clone()
 
 
 def _scores(event: Backward, forward: Forward) -> bool:

@@ -1,31 +1,21 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 from harness import launch
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward
-from harness.watch.facts.saved_states import SavedStates, Values, are_the_same
+from harness.watch.events import Backward, End, Forward, Load
+from harness.watch.facts.saved_states import SavedState, SavedStates, Values, are_the_same
 from harness.watch.facts.trained_models import are_alike
 from harness.watch.monitor import Monitor
-
-
-@dataclass(frozen=True)
-class _Evaluated:
-    """Weights that were evaluated since the latest backward pass."""
-
-    values: Values
-    where: str | None
 
 
 class NotWhatWasEvaluated(Check):
     """The weights that are evaluated at the end are saved nowhere: what is saved are others.
 
     ## Why is this a bug?
-    A moving average of the weights is often better than the weights, and is what the evaluation is told of. If the file
-    has the weights that the optimizer changed, it does not give that result, and nobody has evaluated what is in it.
+    A moving average of the weights is often better than the weights, and is what is evaluated. If the file has the
+    weights that the optimizer changed, it does not give that result, and nobody has evaluated what is in it.
     The same goes for a best state that is put back before the evaluation and not before the save.
 
     ## What to do
@@ -46,40 +36,57 @@ class NotWhatWasEvaluated(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.states = monitor.fact(SavedStates)
-        self.evaluated: dict[int, _Evaluated] = {}
-        """By number of the model, since the latest backward pass."""
+        self.evaluated: dict[int, Values] = {}
+        """The weights that were evaluated since the latest backward pass, by number of the model."""
+        self.suspect: SavedState | None = None
+        """The first that is not among those."""
 
     def on_backward(self, event: Backward) -> None:
+        self._judge()
+        self.evaluated.clear()
+
+    def on_load(self, event: Load) -> None:
+        """What is evaluated from now on are other weights."""
         self.evaluated.clear()
 
     def on_forward(self, event: Forward) -> None:
-        if event.gradients or event.batch is None or event.batch.of.trains or not self.monitor.stepped:
+        if event.gradients or event.model.training or not self.monitor.stepped:
             return
         number = self.monitor.number_of(event.model)
         if number not in self.evaluated:
             for values in self.states.values_of(event.model):
-                self.evaluated[number] = _Evaluated(values, event.where)
+                self.evaluated[number] = values
 
-    def on_end(self, event: End) -> None:
+    def _judge(self) -> None:
+        """Compare what was evaluated since the latest update with what was saved since."""
         made = self.monitor.updates_made
-        saves = list(self.states.saves)
-        latest = [each for each in saves if each.updates_made == made]
-        if not (latest and self.evaluated and self.monitor.complete and launch.is_main_process()):
+        latest = [each for each in self.states.saves if each.updates_made == made and each.values]
+        if not (latest and self.evaluated):
             return
         self.looked = True
+        if self.suspect is None and not any(
+            are_the_same(each, saved.values) for each in self.evaluated.values() for saved in latest
+        ):
+            names = list(latest[-1].values)
+            first = next(iter(self.evaluated.values()))
+            ones, others = (
+                torch.cat([each[n].float() for n in names if n in first]) for each in (first, latest[-1].values)
+            )
+            self.suspect = latest[-1] if are_alike(ones, others) else None
+
+    def on_end(self, event: End) -> None:
+        self._judge()
+        saves = [each for each in self.states.saves if each.values]
+        if self.suspect is None or not (self.monitor.complete and launch.is_main_process()):
+            return
         if not all(each.current for each in saves):
             return  # a copy is saved besides: the average, or the best
-        saved = [each.values for each in saves]
-        if any(are_the_same(each.values, values) for each in self.evaluated.values() for values in saved):
+        if any(are_the_same(each.values, values) for each in saves for values in self.evaluated.values()):
             return
-        first = next(iter(self.evaluated.values()))
-        names = [name for name in first.values if name in latest[-1].values]
-        ones, others = (torch.cat([each[name].float() for name in names]) for each in (first.values, latest[-1].values))
-        if are_alike(ones, others):
-            self.found(
-                expected="the weights that were evaluated, in what is saved",
-                observed="the model that is evaluated when the training is over has other weights than any that was "
-                "saved: an average of them, or an earlier state",
-                where=latest[-1].where,
-                update=made,
-            )
+        self.found(
+            expected="the weights that were evaluated, in what is saved",
+            observed="the model that is evaluated has other weights than the one that is saved: an average of them, or "
+            "an earlier state",
+            where=self.suspect.where,
+            update=self.suspect.updates_made,
+        )

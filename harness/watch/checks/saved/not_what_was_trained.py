@@ -145,8 +145,11 @@ class NotWhatWasTrained(Check):
             )
 
     def _report_saved(self) -> None:
-        copies = [each for each in self.states.saves if each.untouched]
-        if copies and len(copies) == len(self.states.saves) and not self.saved_trained:
+        whole = [each for each in self.states.saves if each.values or each.is_base]
+        copies = [each for each in whole if each.untouched]
+        for number in {each.of for each in self.states.saves if each.is_base}:
+            self._report_base(number)
+        if copies and len(copies) == len(whole) and not self.saved_trained:
             name = self.states.trained[copies[-1].of].name
             self.found(
                 expected="the weights that the updates made",
@@ -170,6 +173,19 @@ class NotWhatWasTrained(Check):
                 where=self.early_trained[0],
                 update=1,
                 hint="Save it when the training is over.",
+            )
+
+    def _report_base(self, number: int) -> None:
+        saves = [each for each in self.states.saves if each.of == number]
+        if all(each.is_base for each in saves):
+            self.found(
+                expected="what the adapters have learnt, in what is saved",
+                observed=f"the base of {self.states.trained[number].name} as it was, without its adapters, which are "
+                "saved nowhere",
+                where=saves[-1].where,
+                update=saves[-1].updates_made,
+                hint="Save the adapter (`save_pretrained` of the PeftModel), or what `merge_and_unload()` returns; "
+                "`unload()` returns the base without it.",
             )
 
     def _report_called(self) -> None:

@@ -1,32 +1,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from harness import launch
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.saved_states import SavedStates, Trained
+from harness.watch.facts.saved_states import SavedState, SavedStates, Trained
 from harness.watch.monitor import Monitor
 
 SHOWN = 4
 """Names that are said."""
 
+ADAPTED = "modules_to_save."
+"""In the names of what is trained whole beside an adapter, and belongs to it."""
+
 
 class StateIncomplete(Check):
-    """A state that is saved after the training lacks tensors that the training changed.
+    """A state that is saved after the training lacks tensors that the training changed, or has others' values in them.
 
     ## Why is this a bug?
     The running statistics of batch normalization are buffers, and no parameters: a state made from
     `named_parameters()`, or from what has gradients, is without them. And a filter by name lets go what it was not
-    meant for, layer 10 with layer 1. Loading with `strict=False` is silent about it, and the model then has the
-    statistics, or the layers, that it was made with.
+    meant for: layer 10 with layer 1, the biases with the masks. Loading with `strict=False` is silent about it, and
+    the model then has the statistics, or the layers, that it was made with. An average of weights has the statistics
+    of before the training until `update_bn` has been called. And what is too large for half precision becomes infinite.
 
     ## What to do
-    Save `model.state_dict()`, or compare the names of what you save with it.
+    Save `model.state_dict()`, or compare the names of what you save with it. Call
+    `torch.optim.swa_utils.update_bn(loader, average)` before an average is saved, or make it with `use_buffers=True`.
 
     ## When it is right
-    A part on purpose: a module alone (an encoder without its head), all that has gradients where no buffer changes, the
-    last of several blocks. What several files have together counts together. Statistics that each client of a federated
+    A part on purpose: modules alone (an encoder without its head), or all that has gradients, where no buffer changes.
+    What several files have together counts together. Statistics that each client of a federated
     training keeps for itself are reported: ignore it there.
 
     ## References
@@ -45,35 +51,42 @@ class StateIncomplete(Check):
         if not launch.is_main_process():
             return
         for number, trained in self.states.trained.items():
-            saves = [each for each in self.states.saves if each.of == number]
-            if not saves:
+            saves = [each for each in self.states.saves if each.of == number and not each.is_base]
+            if not any(each.has for each in saves):
                 continue
             self.looked = True
             latest = [each for each in saves if each.updates_made == saves[-1].updates_made]
             saved = frozenset[str]().union(*(each.has for each in latest))
-            lacking = sorted(trained.changed - saved) if trained.trainable <= saved else _alike(trained, saved)
-            if lacking:
-                what = "buffers that the training changed" if trained.trainable <= saved else "trained tensors"
-                more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
-                self.found(
-                    expected=f"all of {trained.name} that the training changed",
-                    observed=f"{len(lacking)} {what} are not in what is saved: {', '.join(lacking[:SHOWN])}{more}",
-                    where=latest[-1].where,
-                    update=latest[-1].updates_made,
-                )
+            infinite = frozenset[str]().union(*(each.not_finite for each in latest))
+            stale = frozenset[str]().union(*(each.stale for each in latest))
+            self._report(latest[-1], _lacking(trained, saved), "that the training changed are not in what is saved")
+            self._report(latest[-1], infinite, "have values that are not finite in what is saved")
+            self._report(latest[-1], stale, "have the values of before the training in what is saved")
+
+    def _report(self, saved: SavedState, names: Iterable[str], observed: str) -> None:
+        lacking = sorted(names)
+        if lacking:
+            more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+            self.found(
+                expected=f"all that the training changed of {self.states.trained[saved.of].name}",
+                observed=f"{len(lacking)} tensors {observed}: {', '.join(lacking[:SHOWN])}{more}",
+                where=saved.where,
+                update=saved.updates_made,
+            )
 
 
-def _alike(trained: Trained, saved: frozenset[str]) -> list[str]:
-    """What is not saved, of tensors whose names differ from those of saved ones in the numbers of blocks only."""
-    blocks: dict[str, list[tuple[tuple[int, ...], str]]] = defaultdict(list)
+def _lacking(trained: Trained, saved: frozenset[str]) -> set[str]:
+    """What is not saved, of tensors that would be if this were a part on purpose: modules alone.
+
+    Some tensors of a module, some of several blocks that are alike, or what adapters leave to be trained whole.
+    """
+    if trained.trainable <= saved:
+        return trained.changed - saved
+    modules = {name.rpartition(".")[0] for name in saved}
+    lacking = {name for name in trained.trainable - saved if name.rpartition(".")[0] in modules or ADAPTED in name}
+    blocks: dict[str, set[str]] = defaultdict(set)
     for name in trained.trainable:
-        parts = name.split(".")
-        numbers = tuple(int(each) for each in parts if each.isdigit())
-        blocks[".".join("#" if each.isdigit() else each for each in parts)].append((numbers, name))
-    lacking = []
+        blocks[".".join("#" if each.isdigit() else each for each in name.split("."))].add(name)
     for alike in blocks.values():
-        names = [name for _, name in sorted(alike)]
-        has = [name in saved for name in names]
-        if any(has) and has != sorted(has):  # the last blocks alone are a choice that is often made
-            lacking += [name for name in names if name not in saved]
-    return sorted(lacking)
+        lacking |= alike - saved if alike & saved else set()
+    return lacking

@@ -79,7 +79,7 @@ class StateNotLoaded(Check):
     id = "weights::state-not-loaded"
     needs = "state loaded into a model"
     formerly = ("identity::state-was-loaded",)
-    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained")
+    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
