@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
+from transformers import AutoModelForSequenceClassification
 
+from harness import launch
 from harness.claims import (
     ALL,
     BALL_PARK,
@@ -21,6 +24,7 @@ from harness.claims import (
     WITH_TRAINER,
     Citation,
     Claim,
+    Invariant,
     as_documented,
 )
 from harness.findings import Finding, NotApplicable
@@ -389,6 +393,33 @@ def predictions_are_logits(run: Run) -> Iterator[Finding]:
             observed=f"{observed[0].tolist()}",
             where="trainer.predict",
             hint="Take the argmax of the logits themselves; a softmax before it changes nothing but the numbers.",
+        )
+
+
+@STAGE.check(
+    Invariant("saved-model", "The trained model, saved and loaded again, predicts what it predicted in the evaluation.")
+)
+def loads_again(run: Run) -> Iterator[Finding]:
+    """What `save_pretrained` writes gives the same logits of the last batch, to the bit."""
+    if not launch.is_main_process():
+        return
+    batch = list(run.eval_dl)[-1]
+    batch = {name: values.to(run.device) for name, values in batch.items()}
+    expected = evaluated(run, batch).logits
+    with tempfile.TemporaryDirectory() as folder:
+        run.model.save_pretrained(folder)
+        loaded, info = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    loaded.to(run.device).eval()
+    with torch.no_grad():
+        observed = loaded(**batch).logits
+    if not torch.equal(observed, expected):
+        missing = sorted(info["missing_keys"])
+        lacks = f"; not in what was saved: {', '.join(missing)}" if missing else ""
+        yield Finding(
+            expected=f"{expected[0].tolist()} in the first row of the last batch",
+            observed=f"{observed[0].tolist()}{lacks}",
+            where="model.save_pretrained",
+            hint="Save the trained model itself, with all of its tensors.",
         )
 
 

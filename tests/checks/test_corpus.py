@@ -21,9 +21,11 @@ BY_EXAMPLES = {
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),
     *("inputs::start-missing", "inputs::template-twice"),
     *("parameters::new-tokens-frozen", "inputs::preference-swapped"),
+    *("saved::best-is-last", "saved::not-what-was-evaluated", "saved::tokenizer-otherwise"),
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
-floating-point numbers, or language models that none of the nine scripts, nor those of other styles, has."""
+floating-point numbers, language models, averages or tokenizers that none of the nine scripts, nor those of other
+styles, has."""
 
 
 @pytest.mark.slow

@@ -1367,6 +1367,19 @@ def reads_the_padding(run: Run) -> None:
     run.model.__class__ = ReadsPadding
 
 
+@mutant("evaluate::loads-again", clean=evaluated(_softmax_first))
+def is_saved_without_its_head(run: Run) -> None:
+    evaluate.evaluate(run)
+
+    class SavesItsEncoder(BertForSequenceClassification):
+        def save_pretrained(self, folder: Any, **options: Any) -> None:
+            encoder = {name: each for name, each in self.state_dict().items() if not name.startswith("classifier")}
+            super().save_pretrained(folder, state_dict=encoder, **options)
+
+    run.model = copy.copy(run.model)
+    run.model.__class__ = SavesItsEncoder
+
+
 def _reported(accuracy: float, f1: float) -> Step:
     """An evaluation that comes to these figures."""
 

@@ -60,8 +60,16 @@ class Trained:
     in a state of the base alone."""
     changed: set[str] = field(default_factory=set)
     """Buffers that have other values now."""
+    began_at: int = 0
+    """Updates that had been made by then."""
     updates_made: int = 0
     """When the latest backward pass went through it."""
+    references: int = 0
+    """Backward passes of others before which it was called without gradients."""
+
+    @property
+    def shapes(self) -> list[torch.Size]:
+        return [each.shape for each in self.began.values()]
 
 
 @dataclass(frozen=True)
@@ -122,12 +130,16 @@ class SavedStates(Fact):
                 {name: _beginning(named[name]) for name in _spread(matrices)},
                 {name: _beginning(each) for name, each in buffers.items()},
                 _adapted(event.model),
+                began_at=self.monitor.updates_made,
             )
 
     def on_backward(self, event: Backward) -> None:
         for model in reached(event):
             if model in self._alive:
                 self.trained[self._alive[model]].updates_made = self.monitor.updates_made
+        for forward in event.forwards:
+            if not forward.gradients and forward.model in self._alive:
+                self.trained[self._alive[forward.model]].references += 1
 
     def on_step(self, event: Step) -> None:
         """What is thawed later is trained, too."""
@@ -216,13 +228,13 @@ class SavedStates(Fact):
         now = {name: _beginning(named[name]) for name in saved.values if name in named}
         return model if are_the_same(saved.values, now) else None
 
-    def values_of(self, model: nn.Module) -> Iterator[Values]:
-        """The first values that a model has now, for each trained model that has the same names and shapes."""
+    def values_of(self, model: nn.Module) -> Iterator[tuple[int, Values]]:
+        """The first values that a model has now, with the number of each trained model of its names and shapes."""
         named, _ = _own(model)
         for number, trained in self.trained.items():
             alike = self._alive.get(model) == number or set(trained.began) <= set(named)
             if alike and all(_beginning(named[name]).shape == each.shape for name, each in trained.began.items()):
-                yield {name: _beginning(named[name]) for name in trained.began}
+                yield number, {name: _beginning(named[name]) for name in trained.began}
 
 
 def states_in(what: Any) -> list[Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Collection
@@ -148,6 +149,21 @@ class LoadsOtherwise(Check):
             f"{lacks}{more}",
             where=kept.where,
             update=kept.update,
+            hint=self._applied_twice(path),
+        )
+
+    def _applied_twice(self, path: str) -> str | None:
+        """What to do where an adapter's base is a folder into which something was saved after it."""
+        about = os.path.join(path, "adapter_config.json")
+        if not os.path.exists(about):
+            return None
+        with open(about, encoding="utf-8") as file:
+            base = os.path.abspath(str(json.load(file).get("base_model_name_or_path")))
+        if base == path or base not in self.saved:
+            return None
+        return (
+            f"The adapter's base, {os.path.relpath(base)}, was overwritten: if that is a model into which the adapter "
+            "was merged, it is applied twice. Save the merged model to a folder of its own."
         )
 
 

@@ -36,8 +36,9 @@ class NotWhatWasEvaluated(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.states = monitor.fact(SavedStates)
-        self.evaluated: dict[int, Values] = {}
-        """The weights that were evaluated since the latest backward pass, by number of the model."""
+        self.evaluated: dict[int, tuple[int, Values]] = {}
+        """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
+        one that is trained with such weights."""
         self.suspect: SavedState | None = None
         """The first that is not among those."""
 
@@ -54,8 +55,8 @@ class NotWhatWasEvaluated(Check):
             return
         number = self.monitor.number_of(event.model)
         if number not in self.evaluated:
-            for values in self.states.values_of(event.model):
-                self.evaluated[number] = values
+            for of, values in self.states.values_of(event.model):
+                self.evaluated[number] = of, values
 
     def _judge(self) -> None:
         """Compare what was evaluated since the latest update with what was saved since."""
@@ -64,15 +65,16 @@ class NotWhatWasEvaluated(Check):
         if not (latest and self.evaluated):
             return
         self.looked = True
-        if self.suspect is None and not any(
-            are_the_same(each, saved.values) for each in self.evaluated.values() for saved in latest
-        ):
-            names = list(latest[-1].values)
-            first = next(iter(self.evaluated.values()))
-            ones, others = (
-                torch.cat([each[n].float() for n in names if n in first]) for each in (first, latest[-1].values)
-            )
-            self.suspect = latest[-1] if are_alike(ones, others) else None
+        for of, values in self.evaluated.values() if self.suspect is None else ():
+            saved = [each for each in latest if each.of == of]
+            if saved and not any(
+                are_the_same(other, each.values) for _, other in self.evaluated.values() for each in saved
+            ):
+                names = list(saved[-1].values)
+                ones, others = (
+                    torch.cat([each[name].float() for name in names]) for each in (values, saved[-1].values)
+                )
+                self.suspect = saved[-1] if are_alike(ones, others) else None
 
     def on_end(self, event: End) -> None:
         self._judge()
@@ -81,7 +83,7 @@ class NotWhatWasEvaluated(Check):
             return
         if not all(each.current for each in saves):
             return  # a copy is saved besides: the average, or the best
-        if any(are_the_same(each.values, values) for each in saves for values in self.evaluated.values()):
+        if any(are_the_same(each.values, values) for each in saves for _, values in self.evaluated.values()):
             return
         self.found(
             expected="the weights that were evaluated, in what is saved",

@@ -149,6 +149,7 @@ class NotWhatWasTrained(Check):
         copies = [each for each in whole if each.untouched]
         for number in {each.of for each in self.states.saves if each.is_base}:
             self._report_base(number)
+        self._report_other()
         if copies and len(copies) == len(whole) and not self.saved_trained:
             name = self.states.trained[copies[-1].of].name
             self.found(
@@ -186,6 +187,27 @@ class NotWhatWasTrained(Check):
                 update=saves[-1].updates_made,
                 hint="Save the adapter (`save_pretrained` of the PeftModel), or what `merge_and_unload()` returns; "
                 "`unload()` returns the base without it.",
+            )
+
+    def _report_other(self) -> None:
+        """A teacher whose training was over before that of its student began."""
+        saved = {each.of for each in self.states.saves}
+        latest = max(self.states.trained, key=lambda number: self.states.trained[number].updates_made, default=None)
+        if latest is None or not saved or latest in saved:
+            return
+        last = self.states.trained[latest]
+        kept = [self.states.trained[number] for number in saved]
+        before = all(each.updates_made < last.began_at for each in kept)
+        teach = all(each.references > 1 and each.shapes != last.shapes for each in kept)
+        if before and teach and all(each.name == last.name for each in kept):
+            saves = self.states.saves[-1]
+            self.found(
+                expected="the model that was trained last",
+                observed=f"a {last.name} that was trained until update {kept[-1].updates_made + 1}; another, which was "
+                f"trained until update {last.updates_made + 1}, is saved nowhere",
+                where=saves.where,
+                update=saves.updates_made,
+                hint="Save the student, and not its teacher.",
             )
 
     def _report_called(self) -> None:
