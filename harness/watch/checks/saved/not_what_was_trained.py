@@ -91,7 +91,8 @@ class NotWhatWasTrained(Check):
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
             self.loaded_any = True
-            self.reloaded.pop(event.into, None)
+            for module in event.into.modules() if self.reloaded else ():  # an adapter's state goes into what is around
+                self.reloaded.pop(module, None)
 
     def on_forward(self, event: Forward) -> None:
         if event.model in self.reloaded and not event.gradients and event.batch is not None and not self.untrained:
