@@ -9,7 +9,7 @@ import pytest
 from harness import catalogue
 from harness.errors import CannotTry
 from harness.findings import Finding
-from harness.settings import is_ignored_by_comment, scripts, wanted
+from harness.settings import Reload, is_ignored_by_comment, reload, scripts, wanted
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_command_line_selects_anew_and_ignores_besides(script: Path) -> None
     ("text", "message"),
     [
         ('[tool.harness]\nignored = ["loss"]\n', "unknown key 'ignored'; did you mean ignore?"),
-        ("[tool.harness]\nxyz = 1\n", "unknown key 'xyz'; the keys are select, ignore, scripts"),
+        ("[tool.harness]\nxyz = 1\n", "unknown key 'xyz'; the keys are select, ignore, scripts, reload"),
         ('[tool.harness]\nignore = "loss"\n', "ignore of [tool.harness] is no list of checks; found 'loss'"),
         ('[tool.harness]\nignore = ["los"]\n', "there is no check los; did you mean loss?"),
         ("[tool]\nharness = 1\n", "tool.harness is no table"),
@@ -65,6 +65,23 @@ def test_a_wrong_table_is_refused(script: Path, text: str, message: str) -> None
         wanted(script)
     assert str(file) in str(refused.value)
     assert message in str(refused.value)
+
+
+def test_how_what_was_saved_is_loaded_again(script: Path) -> None:
+    assert reload(script) == Reload()
+    assert reload(script, wanted=False) == Reload(wanted=False)
+    file = table(script, '[tool.harness]\nreload = "mine.io:load"\n')
+    assert reload(script) == Reload(True, "mine.io:load", str(file.parent))
+    assert not reload(script, wanted=False).wanted
+    table(script, "[tool.harness]\nreload = false\n")
+    assert not reload(script).wanted
+
+
+@pytest.mark.parametrize("said", ['"mine"', '"mine:"', '"mine:lo ad"', "3", '["mine:load"]'])
+def test_a_way_to_load_that_is_none_is_refused(script: Path, said: str) -> None:
+    table(script, f"[tool.harness]\nreload = {said}\n")
+    with pytest.raises(CannotTry, match='write "module:function"'):
+        reload(script)
 
 
 def at(script: Path, line: int, check: str = "gradients::not-cleared") -> bool:
