@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @click.option("--no-reload", is_flag=True, help="Load nothing again that the script saved.")
+@click.option("--strict", is_flag=True, help="Let warnings count as errors do for the exit status.")
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
@@ -59,6 +60,7 @@ def check(
     updates: int | None,
     full: bool,
     no_reload: bool,
+    strict: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     module: bool,
@@ -79,8 +81,8 @@ def check(
     With --diff or --fix the script is run again, in a copy of the working directory, with each edit that may repair
     what was found. An edit is offered if that is gone then, nothing else has come, and what held still holds.
 
-    Exit status: 0 nothing found (or warnings only), 1 an error was found, 2 could not run, or a check could not look
-    and no error was found, 3 the script itself crashed. With --fix, errors that were repaired do not count.
+    Exit status: 0 nothing found (or warnings only, without --strict), 1 an error was found, 2 could not run, or a check
+    could not look and no error was found, 3 the script itself crashed. With --fix, what was repaired does not count.
     """
     if diff and (format_ != "text" or json_file == STDOUT):
         raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
@@ -90,7 +92,7 @@ def check(
     if script is None:
         if diff or fix:
             raise click.UsageError("name the SCRIPT that --diff or --fix repairs.")
-        sys.exit(_check_all(module, updates, full, no_reload, select, ignore, on, output))
+        sys.exit(_check_all(module, updates, full, no_reload, strict, select, ignore, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     restore = stdout_on_stderr() if output.err else None
@@ -114,7 +116,7 @@ def check(
         if restore is not None:
             restore()
         with working_in(folder):  # the script may have gone to another
-            return _told(report, output, bench, diff=diff, fix=fix)
+            return _told(report, output, bench, diff=diff, fix=fix, strict=strict)
 
     def leaving(outcome: Callable[[], CheckReport]) -> int:
         try:
@@ -146,7 +148,7 @@ def _bench(
     return bench(script, arguments, tell=tell, **options)
 
 
-def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool) -> int:
+def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:
     """Print and write what a script came to; the exit status."""
     from harness.report import annotations, sarif
     from harness.report.check import outcome_lines
@@ -165,7 +167,8 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
         return CRASHED
     if not launch.is_main_process():
         return 0
-    failed = any(each.severity == "error" for each in report.left) if fix else report.failed
+    left = report.left if fix else report.findings
+    failed = any(strict or each.severity == "error" for each in left)
     return FOUND if failed else CANNOT_TRY if report.incomplete else 0
 
 
@@ -196,6 +199,7 @@ def _check_all(
     updates: int | None,
     full: bool,
     no_reload: bool,
+    strict: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     on: On,
@@ -213,7 +217,7 @@ def _check_all(
 
     folder, commands = scripts()
     options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
-    options += ["--no-reload"] * no_reload
+    options += ["--no-reload"] * no_reload + ["--strict"] * strict
     options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
     output, report = output.from_here(), ScriptsReport()
     with launch.interrupted_once(launch.interrupting()), working_in(folder):

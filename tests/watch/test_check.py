@@ -287,6 +287,21 @@ def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check) -> None:
     assert silent.checks == ["gradients::not-cleared"]
 
 
+KEEPS = TRAINS.replace(
+    "        loss.backward()\n", "        losses = [*losses, loss]\n        loss.backward()\n"
+).replace("for epoch", "losses = []\nfor epoch")
+"""Wastes memory, and its results are right."""
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 0), (("--strict",), 1)])
+def test_warnings_count_where_that_is_asked_for(check, options: tuple[str, ...], status: int) -> None:
+    checked = check(KEEPS, *options)
+    assert checked.checks == ["memory::graphs-kept"]
+    assert checked.found["findings"][0]["severity"] == "warning"
+    assert checked.status == status
+    assert check(TRAINS, *options).status == 0
+
+
 def test_the_watch_takes_nothing_of_the_scripts_limit_on_recursion(check) -> None:
     deep = """
 def depth(n):

@@ -24,8 +24,8 @@ class GraphsKept(Check):
     """Losses are kept with their graphs from update to update, so that memory grows until it is exhausted.
 
     ## Why is this a bug?
-    A loss tensor holds the graph that it was computed by. `total += loss`, or a list of losses, keeps one graph more
-    with each update: the process slows down and ends out of memory after hours.
+    No result changes while the memory lasts. A loss tensor holds the graph that it was computed by. `total += loss`, or
+    a list of losses, keeps one graph more with each update: the process slows down and ends out of memory after hours.
 
     ## What to do
     Add up loss.item(), or keep loss.detach().
@@ -38,6 +38,7 @@ class GraphsKept(Check):
     """
 
     id = "memory::graphs-kept"
+    severity = "warning"  # it costs memory, and changes no result for as long as there is some
     needs = "long enough series of backward passes"
     in_windows = "all"
     formerly = ("memory::graphs-are-freed",)

@@ -10,8 +10,9 @@ class EvaluationWithGraph(Check):
     """An evaluation builds a graph for a backward pass that never comes.
 
     ## Why is this a bug?
-    The graph keeps every layer's activations: an evaluation takes several times the memory that it needs, and is
-    slower. Where logits are collected over the whole pass, all of its graphs stay in memory until it ends.
+    No result changes; it costs memory and time. The graph keeps every layer's activations: an evaluation takes several
+    times the memory that it needs, and is slower. Where logits are collected over the whole pass, all of its graphs
+    stay in memory until it ends.
 
     ## What to do
     Put the evaluation's forward under torch.no_grad(): it needs much less memory.
@@ -24,6 +25,7 @@ class EvaluationWithGraph(Check):
     """
 
     id = "mode::evaluation-with-graph"
+    severity = "warning"  # it costs memory and time, and changes no result
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-without-graph",)
 
