@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -171,6 +172,7 @@ def page(kept: Mapping[str, Any]) -> str:
     return environment.get_template("page.md.jinja").render(
         axes=axes,
         plan=planned(kept["plan"], axes) if "plan" in kept else None,
+        reload=kept.get("reload", []),
         updates=UPDATES,
         growth=last and cost(last, "growth") / (last["size"] / 2),
         whole=last and last["watched"]["updates"] / last["unwatched"]["updates"],
@@ -211,6 +213,33 @@ def few_updates() -> dict[str, float]:
     }
 
 
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def loading_again(parameters: float) -> dict[str, float]:
+    """What it takes to load a GPT-2 of about so many parameters again, and to ask it: seconds of the processor, the
+    least of three times."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from harness.watch.reload import Order, loaded_again
+
+    width = 64 * max(1, round((parameters / (12 * 12)) ** 0.5 / 64))
+    layers = max(1, round(parameters / (12 * width**2)))
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_embd=width, n_layer=layers, n_head=width // 64))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        seconds = []
+        for _ in range(ROUNDS):
+            start = _of_children()
+            found = loaded_again(folder, Order(True, "GPT2LMHeadModel"), (), {"input_ids": torch.ones(2, 64).long()})
+            seconds.append(_of_children() - start)
+            assert found.error is None, found.error
+    return {"parameters": sum(p.numel() for p in model.parameters()), "seconds": min(seconds)}
+
+
 def planned(found: Mapping[str, Any], axes: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """What watching adds to such a run, by the slopes of parameters and modules."""
     both = [axes[axis] for axis in SIZES]
@@ -233,12 +262,13 @@ def planned(found: Mapping[str, Any], axes: Mapping[str, list[dict[str, Any]]]) 
 @click.command()
 @click.argument("axes", nargs=-1, type=click.Choice(list(AXES)))
 @click.option("--plan", is_flag=True, help="Measure updates of bert-base, too.")
+@click.option("--reload", is_flag=True, help="Measure what loading again what was saved takes.")
 @click.option("--anew", is_flag=True, help="Measure points that are there, too.")
 @click.option("--largest", type=float, default=math.inf, help="Leave out larger points.")
-def main(axes: tuple[str, ...], plan: bool, anew: bool, largest: float) -> None:
+def main(axes: tuple[str, ...], plan: bool, reload: bool, anew: bool, largest: float) -> None:
     """Measure the points of these AXES, or of all, and write docs/scale.json and docs/scale.md."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"axes": {}}
-    for axis in axes or (() if plan else AXES):
+    for axis in axes or (() if plan or reload else AXES):
         points = {point["size"]: point for point in kept["axes"].get(axis, [])}
         for size, options in AXES[axis]:
             if size > largest or (size in points and not anew):
@@ -251,6 +281,9 @@ def main(axes: tuple[str, ...], plan: bool, anew: bool, largest: float) -> None:
             click.echo(f"{axis} {size:g}: {cost(found, 'ordinary'):+.2g} s, {cost(found, 'looked_at'):+.2g} s")
     if plan:
         kept["plan"] = few_updates()
+        write_atomically(KEPT, json.dumps(kept, indent=1) + "\n")
+    if reload:
+        kept["reload"] = [loading_again(size) for size in (1e6, 1e7, 1e8)]
         write_atomically(KEPT, json.dumps(kept, indent=1) + "\n")
     write_atomically(PAGE, page(kept))
 

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, real
 from harness.watch.check import Fact
@@ -116,6 +117,8 @@ class SavedStates(Fact):
         """By number."""
         self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
+        """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
         self._given: deque[StateGiven] = deque(maxlen=MOST_SAVES)
 
     def on_forward(self, event: Forward) -> None:
@@ -143,8 +146,10 @@ class SavedStates(Fact):
 
     def on_step(self, event: Step) -> None:
         """What is thawed later is trained, too."""
-        if event.sampled:
-            held = {id(each) for each in held_by(event.optimizer) if each.requires_grad}
+        held = {id(each) for each in held_by(event.optimizer) if each.requires_grad} if event.sampled else set()
+        known = len(held), len(self._alive)
+        if held and self._held.get(event.optimizer) != known:
+            self._held[event.optimizer] = known
             for model, number in self._alive.items():
                 self.trained[number].trainable |= {n for n, each in _own(model)[0].items() if id(each) in held}
 
