@@ -28,7 +28,7 @@ class BeforeLastUpdates(Check):
 
     id = "saved::before-last-updates"
     status = "new"
-    needs = "model that is saved between two stages of its training"
+    needs = "model that is trained in several stages and saved"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -49,7 +49,7 @@ class BeforeLastUpdates(Check):
         for number, trained in self.states.trained.items():
             saves = [each for each in self.states.saves if each.of == number and each.has]
             made = {each.updates_made for each in saves}
-            self.looked |= bool(made & self.begun)
+            self.looked |= bool(made) and len(self.begun) > 1
             if len(made) == 1 and made <= self.begun and trained.updates_made > max(made) + 1:
                 self.found(
                     expected="the model saved when the last stage of its training is over",

@@ -50,7 +50,7 @@ class NotWhatWasTrained(Check):
     id = "saved::not-what-was-trained"
     needs = "model saved after its updates"
     formerly = ("saved::is-what-was-trained",)
-    explains = ("saved::not-what-was-evaluated",)
+    explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -17,8 +17,8 @@ for batch in loader:
 
 with tempfile.TemporaryDirectory() as folder:
     model.save_pretrained(folder)
-    classifier = BertForSequenceClassification.from_pretrained(
+    classifier = BertForSequenceClassification.from_pretrained(  # found
         folder, num_labels=2, ignore_mismatched_sizes=True
-    ).eval()  # found
+    ).eval()
 with torch.no_grad():
     print(classifier(torch.randint(2, 40, (4, 10))).logits.argmax(dim=-1).tolist())
