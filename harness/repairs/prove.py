@@ -89,6 +89,7 @@ def bench(
     full: bool = False,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    reload: bool = True,
     tell: Callable[[str], None] = no_progress,
 ) -> Iterator[Bench]:
     """A bench for a script that is about to be run by :func:`harness.watch.script.check_script` with these options.
@@ -105,6 +106,7 @@ def bench(
         "full": full,
         "select": sorted(chosen.selected),
         "ignore": sorted(chosen.ignored),
+        "reload": reload,
     }
     with scratch("harness-check-") as given:
         yield Bench(given, Command(script, tuple(arguments), module), how, tell)
