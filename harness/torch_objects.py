@@ -47,6 +47,11 @@ def is_clamped(before: torch.Tensor, now: torch.Tensor) -> bool:
     return bool(now.numel()) and torch.equal(now, before.clamp(now.min(), now.max()))
 
 
+def first_values(tensor: torch.Tensor, most: int) -> torch.Tensor:
+    """A copy of a tensor's first values, on the CPU, by which it is told whether it has others later."""
+    return real(tensor).flatten()[:most].to("cpu", copy=True)
+
+
 def raw_optimizer(optimizer: Any) -> Optimizer:
     """The optimizer that steps: the one inside Accelerate's, where it is one of those."""
     stepped: Optimizer = getattr(optimizer, "optimizer", optimizer)

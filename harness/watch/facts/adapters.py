@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by, is_distributed
 from harness.watch.check import Fact
 from harness.watch.events import Backward, Forward, Step
 
@@ -49,7 +49,7 @@ def tensors_of(layer: Any, adapter: str) -> Iterator[tuple[str, torch.Tensor]]:
             continue
         found = held[adapter]
         tensors = found.parameters() if isinstance(found, nn.Module) else [found] if torch.is_tensor(found) else []
-        yield from ((kind, each) for each in tensors)
+        yield from ((kind, each) for each in tensors if not is_distributed(each))
 
 
 class Adapters(Fact):
@@ -69,7 +69,7 @@ class Adapters(Fact):
         """Those of which a tensor has gradients in a step."""
         self.where: str | None = None
         """Where the latest model with adapters was trained."""
-        self._since: list[tuple[nn.Module, set[str]]] = []
+        self._since: WeakKeyDictionary[nn.Module, set[str]] = WeakKeyDictionary()
         """Those that were active since the latest backward pass."""
         self._layers: WeakKeyDictionary[nn.Module, dict[str, Any]] = WeakKeyDictionary()
 
@@ -82,13 +82,13 @@ class Adapters(Fact):
         if layer is not None:
             active = set() if getattr(layer, "disable_adapters", False) else set(layer.active_adapters)
             by_row = event.kwargs.get("adapter_names") or ()
-            self._since.append((event.model, active | set(by_row)))
+            self._since.setdefault(event.model, set()).update(active, by_row)
             if event.gradients:
                 self.where = event.where
 
     def on_backward(self, event: Backward) -> None:
         """A reference that is called beside the one that is trained counts as active: it is meant."""
-        for model, active in self._since:
+        for model, active in self._since.items():
             number = self.monitor.number_of(model)
             known = self.active.setdefault(number, set())
             if number not in self.idle or active - known or self.monitor.is_sampled():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import nn
+
+from harness.torch_objects import first_values, is_distributed
 
 MOST_VALUES = 256
 """Values that tell whether a tensor was given others."""
@@ -15,9 +18,9 @@ MOST_VALUES = 256
 
 @dataclass(eq=False)
 class NewWeights:
-    """Tensors of a model that were made, and not loaded."""
+    """Tensors of a model that were made, and not loaded; it does not keep them alive."""
 
-    tensors: dict[str, torch.Tensor]
+    tensors: dict[str, ref[torch.Tensor]]
     """By their names in the model."""
     began: dict[str, torch.Tensor]
     """A few values of each."""
@@ -25,11 +28,18 @@ class NewWeights:
 
     @classmethod
     def of(cls, tensors: Mapping[str, torch.Tensor], where: str | None) -> NewWeights:
-        return cls(dict(tensors), {name: _beginning(each) for name, each in tensors.items()}, where)
+        began = {name: first_values(each, MOST_VALUES) for name, each in tensors.items()}
+        return cls({name: ref(each) for name, each in tensors.items()}, began, where)
 
-    @property
-    def are_as_made(self) -> bool:
-        return all(torch.equal(_beginning(each), self.began[name]) for name, each in self.tensors.items())
+    def alive(self) -> dict[str, torch.Tensor]:
+        return {name: each for name, held in self.tensors.items() if (each := held()) is not None}
+
+    def are_as_made(self, now: Mapping[str, torch.Tensor]) -> bool:
+        """Whether tensors of these names have the values that they were made with: they themselves, or copies."""
+        there = [name for name in self.began if name in now]
+        return bool(there) and all(
+            torch.equal(first_values(now[name], MOST_VALUES), self.began[name]) for name in there
+        )
 
 
 def lacking(model: Any, info: Mapping[str, Any]) -> dict[str, torch.Tensor]:
@@ -43,14 +53,10 @@ def lacking(model: Any, info: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     return {
         name: each
         for name, each in named.items()
-        if name in absent and not name.startswith(f"{prefix}.") and id(each) not in loaded
+        if name in absent and not name.startswith(f"{prefix}.") and id(each) not in loaded and not is_distributed(each)
     }
 
 
 def _names(keys: Iterable[Any]) -> Iterator[str]:
     """Mismatched keys come with both shapes."""
     return (key if isinstance(key, str) else key[0] for key in keys)
-
-
-def _beginning(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().flatten()[:MOST_VALUES].clone()

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by, real
+from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.check import Fact
 from harness.watch.events import Backward, Forward, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
@@ -116,6 +116,8 @@ class SavedStates(Fact):
         self.trained: dict[int, Trained] = {}
         """By number."""
         self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)
+        self.latest: list[SavedState] = []
+        """Those of the save at hand."""
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
@@ -158,22 +160,27 @@ class SavedStates(Fact):
             self._given.append(StateGiven(ref(event.state), self.monitor.updates_made, event.where))
 
     def on_save(self, event: Save) -> None:
-        if not self.monitor.stepped:
-            return
+        self.latest = list(self._saves(event)) if self.monitor.stepped else []
+        self.saves.extend(self.latest)
+
+    def _saves(self, event: Save) -> Iterator[SavedState]:
         for state in states_in(event.what):
             tensors = _tensors(state)
             alive = {number: model for model, number in self._alive.items()}
             for number, trained in self.trained.items():
                 is_base = _is_base(tensors, trained.base)
+                saved = self._saved(state, tensors, alive[number], number, event.where) if number in alive else None
                 if is_base is not None:
-                    self.saves.append(self._without_adapters(number, is_base, event.where))
-                elif number in alive and (saved := self._saved(state, tensors, alive[number], number, event.where)):
-                    self.saves.append(saved)
+                    yield self._without_adapters(number, is_base, event.where)
+                elif saved is not None:
+                    yield saved
+                elif trained.base and _has_adapters(tensors):  # copies under names that PEFT gives them in a file
+                    yield self._without_adapters(number, False, event.where)
 
     def _without_adapters(self, number: int, is_base: bool, where: str | None) -> SavedState:
-        """The base, or what its adapters were merged into."""
+        """The base, or what its adapters were merged into, or they themselves."""
         nothing: frozenset[str] = frozenset()
-        has = nothing if is_base else frozenset(self.trained[number].trainable)
+        has = nothing if is_base else frozenset({*self.trained[number].trainable, *self.trained[number].buffers})
         made = self.monitor.updates_made
         return SavedState(number, has, nothing, nothing, {}, False, False, is_base, where, made, None)
 
@@ -238,8 +245,9 @@ class SavedStates(Fact):
         named, _ = _own(model)
         for number, trained in self.trained.items():
             alike = self._alive.get(model) == number or set(trained.began) <= set(named)
-            if alike and all(_beginning(named[name]).shape == each.shape for name, each in trained.began.items()):
-                yield number, {name: _beginning(named[name]) for name in trained.began}
+            values = {name: _beginning(named[name]) for name in trained.began if name in named} if alike else {}
+            if values and all(values[name].shape == each.shape for name, each in trained.began.items()):
+                yield number, values
 
 
 def states_in(what: Any) -> list[Any]:
@@ -262,15 +270,20 @@ def are_the_same(ones: Values, others: Values) -> bool:
 def _own(model: nn.Module) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """A model's parameters, and its buffers that are in its state, by their names without those of wrappers."""
     parameters: dict[str, torch.Tensor] = {
-        _bare(name): each for name, each in model.named_parameters(remove_duplicate=False) if not each.is_meta
+        _bare(name): each for name, each in model.named_parameters(remove_duplicate=False) if _is_here(each)
     }
     buffers = {
         _bare(f"{prefix}.{name}" if prefix else name): each
         for prefix, module in model.named_modules()
         for name, each in module._buffers.items()
-        if each is not None and not each.is_meta and name not in module._non_persistent_buffers_set
+        if each is not None and _is_here(each) and name not in module._non_persistent_buffers_set
     }
     return parameters, buffers
+
+
+def _is_here(tensor: torch.Tensor) -> bool:
+    """Whether it has values, all of them in this process."""
+    return not tensor.is_meta and not is_distributed(tensor)
 
 
 def _bare(name: str) -> str:
@@ -287,16 +300,20 @@ def _adapted(model: nn.Module) -> dict[str, torch.Tensor]:
     """Of a few layers that are adapted, the first values of their own weights, by the ends of their names."""
     layers = {name: each.get_base_layer() for name, each in adapted_layers(model).items()}
     weights = {name: getattr(each, "weight", None) for name, each in layers.items()}
-    found = {name: each for name, each in weights.items() if torch.is_tensor(each)}
+    found = {name: each for name, each in weights.items() if torch.is_tensor(each) and _is_here(each)}
     return {".".join([*name.split(".")[-OWN_NAMES:], "weight"]): _beginning(found[name]) for name in _spread([*found])}
 
 
 def _is_base(tensors: Mapping[str, torch.Tensor], base: Values) -> bool | None:
     """Whether adapted layers are in a state as they were; None where they are not in it, or adapters are."""
-    if any("lora_" in name or ".base_layer." in name for name in tensors):
+    if not base or _has_adapters(tensors):
         return None
     found = {end: each for end in base for name, each in tensors.items() if f".{name}".endswith(f".{end}")}
     return not any(_differ(_beginning(each), base[end]) for end, each in found.items()) if found else None
+
+
+def _has_adapters(tensors: Mapping[str, torch.Tensor]) -> bool:
+    return any("lora_" in name or ".base_layer." in name for name in tensors)
 
 
 def _tensors(state: Any) -> dict[str, torch.Tensor]:
@@ -304,7 +321,7 @@ def _tensors(state: Any) -> dict[str, torch.Tensor]:
     if isinstance(state, nn.Module):
         parameters, buffers = _own(state)
         return {**parameters, **buffers}
-    return {_bare(str(name)): each for name, each in state.items() if torch.is_tensor(each)}
+    return {_bare(str(name)): each for name, each in state.items() if torch.is_tensor(each) and _is_here(each)}
 
 
 def _themselves(tensors: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> frozenset[str]:
@@ -333,7 +350,7 @@ def _prefix(tensors: Mapping[str, torch.Tensor], name: str) -> str:
 
 
 def _beginning(tensor: torch.Tensor) -> torch.Tensor:
-    return real(tensor).flatten()[:MOST_VALUES].to("cpu", copy=True)
+    return first_values(tensor, MOST_VALUES)
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:

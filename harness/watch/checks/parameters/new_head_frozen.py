@@ -23,6 +23,8 @@ class _Head:
     used: bool = False
     """Whether a model was trained by what this head says."""
     frozen: bool = True
+    as_made: bool = True
+    """Whether it had the values that it was made with, when it was looked at last."""
 
 
 class NewHeadFrozen(Check):
@@ -77,7 +79,9 @@ class NewHeadFrozen(Check):
             if forward.number in event.reached and (forward.loss is not None or _scores(event, forward)):
                 for head in self._heads_in(forward.model, forward.where):
                     self.looked = head.used = True
-                    head.frozen = head.frozen and not any(each.requires_grad for each in head.new.tensors.values())
+                    head.frozen = head.frozen and not any(each.requires_grad for each in head.new.alive().values())
+                    if head.frozen and self.monitor.is_sampled():
+                        head.as_made = head.as_made and head.new.are_as_made(head.new.alive())
 
     def _heads_in(self, model: nn.Module, where: str | None) -> list[_Head]:
         if model not in self.within:
@@ -89,7 +93,7 @@ class NewHeadFrozen(Check):
                 # PEFT keeps what it copies in order to train it, and what it adapts.
                 if any(
                     id(each) in named and not {"original_module", "base_layer"} & set(named[id(each)].split("."))
-                    for each in head.new.tensors.values()
+                    for each in head.new.alive().values()
                 )
             ]
         return self.within[model]
@@ -106,7 +110,7 @@ class NewHeadFrozen(Check):
 
     def on_end(self, event: End) -> None:
         for head in self.heads:
-            if head.used and head.frozen and head.new.are_as_made and self.monitor.stepped:
+            if head.used and head.frozen and head.as_made and self.monitor.stepped:
                 self.found(
                     expected="a trained head, where the checkpoint has none",
                     observed=f"{', '.join(list(head.new.tensors)[:SHOWN])} are random and frozen: never trained",

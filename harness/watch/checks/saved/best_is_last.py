@@ -32,9 +32,7 @@ class BestIsLast(Check):
         self.states = monitor.fact(SavedStates)
 
     def on_save(self, event: Save) -> None:
-        for saved in self.states.saves:
-            if saved.updates_made != self.monitor.updates_made or saved.where != event.where:
-                continue
+        for saved in self.states.latest:
             self.looked = True
             if saved.asked is None or not saved.asked.updates_made:
                 continue

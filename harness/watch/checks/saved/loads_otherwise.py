@@ -14,6 +14,7 @@ from harness import launch
 from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import End, Forward, ModelSaved, Save, logits_in
+from harness.watch.facts.parameters import names
 from harness.watch.facts.reloads import Reloads
 from harness.watch.facts.replays import can_be_copied, copied
 from harness.watch.facts.saved_states import SavedStates
@@ -28,9 +29,6 @@ ROWS = 2
 PRECISE, COARSE = 1e-3, 5e-2
 """Largest difference of logits, as a share of the largest, that loading may make: other kernels in float32, and
 rounding to half precision. Guesses."""
-
-SHOWN = 3
-"""Names that are said."""
 
 Inputs = tuple[list[torch.Tensor], dict[str, torch.Tensor]]
 """What a model is given by position, and by name."""
@@ -108,9 +106,8 @@ class LoadsOtherwise(Check):
         reload = self.monitor.options.reload
         if reload.loader is None or event.path is None:
             return
-        for saved in self.states.saves:
-            model = self.states.model_of(saved)
-            if saved.where == event.where and saved.updates_made == self.monitor.updates_made and model is not None:
+        for saved in self.states.latest:
+            if (model := self.states.model_of(saved)) is not None:
                 self._keep(model, event.path, Order(True, loader=reload.loader, found_in=reload.found_in), event.where)
 
     def _keep(self, model: nn.Module, path: str, order: Order, where: str | None) -> None:
@@ -141,8 +138,8 @@ class LoadsOtherwise(Check):
         apart = float((found.logits - kept.logits).abs().max()) if found.logits.shape == kept.logits.shape else scale
         if apart <= (COARSE if found.coarse else PRECISE) * scale + 1e-6:
             return
-        lacks = f"; not in it, and so left as they were made: {_names(found.missing)}" if found.missing else ""
-        more = f"; in it and not used: {_names(found.unexpected)}" if found.unexpected else ""
+        lacks = f"; not in it, and so left as they were made: {names(found.missing)}" if found.missing else ""
+        more = f"; in it and not used: {names(found.unexpected)}" if found.unexpected else ""
         self.found(
             expected="the logits that the model had when it was saved",
             observed=f"loaded from {shown} in a new process, they are up to {apart / scale:.2g} of the largest apart"
@@ -198,8 +195,3 @@ def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:
 def _is_of_transformers(kind: type) -> bool:
     """Whether the library has the class itself, and not the script one of its name."""
     return kind.__module__.startswith("transformers.") and hasattr(sys.modules.get("transformers"), kind.__name__)
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 
 from harness import launch
@@ -8,6 +10,10 @@ from harness.watch.events import Backward, End, Forward, Load
 from harness.watch.facts.saved_states import SavedState, SavedStates, Values, are_the_same
 from harness.watch.facts.trained_models import are_alike
 from harness.watch.monitor import Monitor
+
+OFTEN = 64
+"""Evaluations of a model, each with a backward pass after it, from which on it is looked at seldom: a teacher is called
+so in each update, and evaluations are fewer. A guess."""
 
 
 class NotWhatWasEvaluated(Check):
@@ -39,11 +45,15 @@ class NotWhatWasEvaluated(Check):
         self.evaluated: dict[int, tuple[int, Values]] = {}
         """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
         one that is trained with such weights."""
+        self.followed: Counter[int] = Counter()
+        """How often a backward pass came after that."""
         self.suspect: SavedState | None = None
         """The first that is not among those."""
 
     def on_backward(self, event: Backward) -> None:
         self._judge()
+        for number in self.evaluated:
+            self.followed[number] += 1
         self.evaluated.clear()
 
     def on_load(self, event: Load) -> None:
@@ -54,7 +64,7 @@ class NotWhatWasEvaluated(Check):
         if event.gradients or event.model.training or not self.monitor.stepped:
             return
         number = self.monitor.number_of(event.model)
-        if number not in self.evaluated:
+        if number not in self.evaluated and (self.followed[number] < OFTEN or self.monitor.is_sampled()):
             for of, values in self.states.values_of(event.model):
                 self.evaluated[number] = of, values
 

@@ -151,7 +151,7 @@ class NotWhatWasTrained(Check):
         for number in {each.of for each in self.states.saves if each.is_base}:
             self._report_base(number)
         self._report_other()
-        if copies and len(copies) == len(whole) and not self.saved_trained:
+        if copies and len(copies) == len(whole) and not (self.saved_trained or self.monitor.passes_shortened):
             name = self.states.trained[copies[-1].of].name
             self.found(
                 expected="the weights that the updates made",

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from harness import launch
 from harness.watch.check import Check
 from harness.watch.events import End
+from harness.watch.facts.parameters import names
 from harness.watch.facts.saved_states import SavedState, SavedStates, Trained
 from harness.watch.monitor import Monitor
-
-SHOWN = 4
-"""Names that are said."""
 
 ADAPTED = "modules_to_save."
 """In the names of what is trained whole beside an adapter, and belongs to it."""
@@ -63,13 +61,12 @@ class StateIncomplete(Check):
             self._report(latest[-1], infinite, "have values that are not finite in what is saved")
             self._report(latest[-1], stale, "have the values of before the training in what is saved")
 
-    def _report(self, saved: SavedState, names: Iterable[str], observed: str) -> None:
-        lacking = sorted(names)
+    def _report(self, saved: SavedState, tensors: Iterable[str], observed: str) -> None:
+        lacking = sorted(tensors)
         if lacking:
-            more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
             self.found(
                 expected=f"all that the training changed of {self.states.trained[saved.of].name}",
-                observed=f"{len(lacking)} tensors {observed}: {', '.join(lacking[:SHOWN])}{more}",
+                observed=f"{len(lacking)} tensors {observed}: {names(lacking)}",
                 where=saved.where,
                 update=saved.updates_made,
             )

@@ -1,20 +1,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from weakref import WeakSet
+from dataclasses import dataclass
+from weakref import WeakSet, ref
 
 import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from harness.torch_objects import is_distributed
 from harness.watch.check import Check
 from harness.watch.events import Backward, End, Forward, FromPretrained, Load, Save
 from harness.watch.facts.new_weights import NewWeights, lacking
+from harness.watch.facts.parameters import names
 from harness.watch.facts.trained_models import reached
 from harness.watch.monitor import Monitor
 
-SHOWN = 3
-"""Names that are said."""
+
+@dataclass(eq=False)
+class _Loaded:
+    """A model that was loaded when updates had been made, and has weights that were not."""
+
+    model: ref[nn.Module]
+    name: str
+    """Of its class."""
+    new: NewWeights
+    used: bool = False
+    """Whether it was called or saved with them."""
 
 
 class LeftRandom(Check):
@@ -45,9 +57,7 @@ class LeftRandom(Check):
         super().__init__(monitor)
         self.given = WeakIdKeyDictionary()
         """The parameters that a checkpoint or a state gave their values."""
-        self.new: list[tuple[nn.Module, NewWeights]] = []
-        self.used: WeakSet[nn.Module] = WeakSet()
-        """Modules that were called or saved since, without gradients."""
+        self.new: list[_Loaded] = []
         self.trained: WeakSet[nn.Module] = WeakSet()
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
@@ -69,35 +79,44 @@ class LeftRandom(Check):
                 self._is_new(event.into, absent, event.where)
 
     def _is_new(self, model: nn.Module, absent: Mapping[str, torch.Tensor], where: str | None) -> None:
-        self.new = [(each, new) for each, new in self.new if each is not model]
+        self.new = [each for each in self.new if each.model() is not model]
         if absent and model not in self.trained:
-            self.new.append((model, NewWeights.of(absent, where)))
+            self.new.append(_Loaded(ref(model), type(model).__name__, NewWeights.of(absent, where)))
 
     def on_forward(self, event: Forward) -> None:
-        if self.new and not event.gradients:
-            self.used.update(event.model.modules())
+        if not event.gradients:
+            self._is_used(event.model)
 
     def on_save(self, event: Save) -> None:
-        if self.new and isinstance(event.what, nn.Module):
-            self.used.update(event.what.modules())
+        if isinstance(event.what, nn.Module):
+            self._is_used(event.what)
+
+    def _is_used(self, by: nn.Module) -> None:
+        for loaded in self.new:
+            model = loaded.model()
+            if not loaded.used and model is not None and any(module is model for module in by.modules()):
+                loaded.used = loaded.new.are_as_made(dict(model.named_parameters(remove_duplicate=False)))
 
     def on_backward(self, event: Backward) -> None:
         for model in reached(event):
             if model not in self.trained:
                 self.trained.update(model.modules())
+                self.new = [each for each in self.new if each.model() is None or each.model() not in self.trained]
 
     def on_end(self, event: End) -> None:
-        for model, new in self.new:
-            if model in self.used and model not in self.trained and new.are_as_made:
+        for loaded in self.new:
+            if loaded.used:
                 self.found(
                     expected="weights that were trained, in the model that is used",
-                    observed=f"{', '.join(list(new.tensors)[:SHOWN])} of {type(model).__name__} are in nothing that "
-                    "was loaded into it: they are random",
-                    where=new.where,
+                    observed=f"{names(list(loaded.new.tensors))} of {loaded.name} are in nothing that was loaded into "
+                    "it: they are random",
+                    where=loaded.new.where,
                     update=self.monitor.updates_made,
                 )
 
 
 def _is_random(tensor: torch.Tensor) -> bool:
     """Whether it was drawn: constants, such as a norm's, are often left out and made again."""
-    return tensor.dim() > 1 and not tensor.is_meta and bool((tensor != tensor.flatten()[0]).any())
+    if tensor.dim() < 2 or tensor.is_meta or is_distributed(tensor):
+        return False
+    return bool((tensor != tensor.flatten()[0]).any())
