@@ -44,7 +44,7 @@ class Constant(Check):
         self.batches = 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if self.varied or event.batch is None or not self.monitor.is_sampled() or not _labels_differ(event):
+        if self.varied or event.batch is None or not self.monitor.is_sampled():
             return
         given = [
             tensor
@@ -52,7 +52,7 @@ class Constant(Check):
             for name, tensor in forward.tensors.items()
             if name != "labels" and tensor.dim() > 0 and len(tensor) > 1
         ]
-        if not given:
+        if not given or not _labels_differ(event, rows=len(given[0])):
             return
         self.looked = True
         first = content_digest([tensor[0] for tensor in given])
@@ -71,7 +71,9 @@ class Constant(Check):
             )
 
 
-def _labels_differ(event: BackwardBegins) -> bool:
+def _labels_differ(event: BackwardBegins, rows: int) -> bool:
+    """Whether the labels of two rows differ; those of a language model come flat, one for each token."""
     labels: list[torch.Tensor] = [call.target for call in event.losses]
     labels += [forward.tensors["labels"] for forward in event.forwards if "labels" in forward.tensors]
-    return any(each.dim() > 0 and bool((each != each[:1]).any()) for each in labels)
+    by_row = [each.reshape(rows, -1) for each in labels if each.numel() and each.numel() % rows == 0]
+    return any(bool((each != each[:1]).any()) for each in by_row)
