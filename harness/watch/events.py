@@ -108,6 +108,25 @@ class PassEnds(Event):
     of: Pass
 
 
+@dataclass(frozen=True, eq=False)
+class Taken(Event):
+    """The script took rows out of a tensor by a tensor of their numbers, or by a mask."""
+
+    handler = "on_taken"
+    source: torch.Tensor
+    index: torch.Tensor
+    value: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Event):
+    """The script drew a permutation."""
+
+    handler = "on_drawn"
+    permutation: torch.Tensor
+    where: str | None
+
+
 # Forward, loss, backward
 
 
@@ -221,6 +240,28 @@ class Pairing(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Combined(Event):
+    """The script added something to a number that can be differentiated, or weighed what can be by a number."""
+
+    handler = "on_combined"
+    sign: str
+    """+, - or *."""
+    parts: tuple[Any, Any]
+    value: torch.Tensor
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class SignedLoss(Event):
+    """One call of a loss function of torch.nn.functional whose targets say which of two is meant."""
+
+    handler = "on_signed_loss"
+    function: str
+    target: torch.Tensor
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class Scored(Event):
     """A loss without a graph was computed, or tensors were compared, after a forward that cannot be differentiated."""
 
@@ -228,6 +269,8 @@ class Scored(Event):
     forward: Forward
     loss: LossCall | None = None
     """The call that computed it; None where tensors were compared."""
+    parts: tuple[torch.Tensor, torch.Tensor] | None = None
+    """Of a difference whose absolute value or square was taken: what was subtracted from what."""
 
     @property
     def by_row(self) -> bool:
@@ -528,11 +571,15 @@ class Listener:
     def on_pass_begins(self, event: PassBegins) -> None: ...
     def on_batch(self, event: Batch) -> None: ...
     def on_pass_ends(self, event: PassEnds) -> None: ...
+    def on_taken(self, event: Taken) -> None: ...
+    def on_drawn(self, event: Drawn) -> None: ...
     def on_forward(self, event: Forward) -> None: ...
     def on_inner_forward(self, event: InnerForward) -> None: ...
     def on_loss(self, event: LossCall) -> None: ...
     def on_scored(self, event: Scored) -> None: ...
     def on_pairing(self, event: Pairing) -> None: ...
+    def on_combined(self, event: Combined) -> None: ...
+    def on_signed_loss(self, event: SignedLoss) -> None: ...
     def on_backward_begins(self, event: BackwardBegins) -> None: ...
     def on_backward(self, event: Backward) -> None: ...
     def on_accelerator_backward(self, event: AcceleratorBackward) -> None: ...

@@ -156,6 +156,8 @@ class Monitor:
         """Whether the latest backward pass went through a loss that a GradScaler has multiplied."""
         self.forwards: list[Forward] = []
         self.losses: list[LossCall] = []
+        self.difference: tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]] | None = None
+        """The latest one without a graph, and what it is of: an error, if its absolute value or square comes next."""
         self._on_leaves: list[RemovableHandle] = []
         """Hooks on outputs of models that outlive the backward pass."""
         self.reached: set[int] = set()
@@ -340,7 +342,7 @@ class Monitor:
         self.emit(self.batch)
 
     def forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        self._stepped = False
+        self._stepped, self.difference = False, None
         number = self._next_number("forward")
         called = Forward(number, model, args, kwargs, output, self.batch, where=self.locator.where())
         differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
@@ -367,10 +369,16 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
-    def score(self, call: LossCall | None = None) -> None:
+    def score(self, call: LossCall | None = None, parts: tuple[torch.Tensor, torch.Tensor] | None = None) -> None:
         """Something was computed that may score what a model has just said."""
         if self.forwards and not self.forwards[-1].gradients:
-            self.emit(Scored(self.forwards[-1], call))
+            self.emit(Scored(self.forwards[-1], call, parts))
+
+    def score_class(self, predicted: torch.Tensor) -> None:
+        """Numbers were compared with one class: a score, if there are as many as the model has just said rows."""
+        said = self.forwards[-1].logits if self.forwards else None
+        if said is not None and said.dim() == 2 and len(said) == len(predicted):
+            self.score()
 
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
@@ -397,7 +405,7 @@ class Monitor:
         if self.batch is not None:
             self.batch.of.trains = True
         self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
-        self.forwards, self.losses = [], []
+        self.forwards, self.losses, self.difference = [], [], None
         while self._on_leaves:
             self._on_leaves.pop().remove()
 
@@ -451,7 +459,7 @@ class Monitor:
 
     def let_go(self) -> None:
         """Nothing comes of this loop any more: what it holds until the next backward pass is free."""
-        self.forwards, self.losses, self.batch = [], [], None
+        self.forwards, self.losses, self.batch, self.difference = [], [], None, None
         while self._on_leaves:
             self._on_leaves.pop().remove()
 

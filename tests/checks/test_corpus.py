@@ -22,10 +22,17 @@ BY_EXAMPLES = {
     *("inputs::start-missing", "inputs::template-twice"),
     *("parameters::new-tokens-frozen", "inputs::preference-swapped"),
     *("saved::best-is-last", "saved::not-what-was-evaluated", "saved::tokenizer-otherwise"),
+    *("loss::term-without-gradient", "loss::term-of-untrained-parameters", "loss::weight-rounded-to-zero"),
+    *("loss::left-out", "loss::targets-not-signs", "loss::class-ignored", "loss::weights-of-other-classes"),
+    *("loss::ratio-always-one", "mode::teacher-in-train-mode", "mode::frozen-norm-drifts"),
+    *("parameters::copy-shares-memory", "parameters::copy-never-follows", "parameters::copy-follows-too-fast"),
+    *("parameters::copy-also-trained", "metrics::labels-on-another-scale", "inputs::standardised-apart"),
+    *("inputs::evaluated-on-unknown-tokens", "rows::shuffled-apart", "rows::drawn-alike"),
+    *("rows::test-rows-in-loss", "rows::tail-never-seen"),
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
-floating-point numbers, language models, averages or tokenizers that none of the nine scripts, nor those of other
-styles, has."""
+floating-point numbers, language models, averages, tokenizers, sums of losses, copies or batches by hand that none of
+the nine scripts, nor those of other styles, has."""
 
 
 @pytest.mark.slow

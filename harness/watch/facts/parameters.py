@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -348,8 +348,13 @@ def before_inputs(forwards: Sequence[Forward]) -> set[int]:
 
 def leaves(root: torch.Tensor) -> list[torch.Tensor]:
     """The tensors that get gradients from this one, by its graph."""
+    return leaves_of(root.grad_fn)
+
+
+def leaves_of(node: Any) -> list[torch.Tensor]:
+    """The tensors that get gradients from a node of a graph."""
     found: dict[int, torch.Tensor] = {}
-    waiting, seen = [root.grad_fn], set()
+    waiting, seen = [node], set()
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:

@@ -1,4 +1,4 @@
-"""Subtractions and comparisons of tensors, which scripts make by hand for losses and accuracies."""
+"""Arithmetic of tensors by hand: losses and accuracies by subtractions and comparisons, and sums of losses."""
 
 from __future__ import annotations
 
@@ -8,30 +8,113 @@ from typing import Any
 import torch
 
 from harness.torch_objects import is_traced
-from harness.watch.events import Pairing
+from harness.watch.events import Combined, Pairing
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
 
-OPERATIONS = {"__sub__": "-", "sub": "-", "__eq__": "==", "eq": "==", "__ne__": "!=", "ne": "!="}
+DEVIATIONS = ("abs", "__abs__", "square", "pow", "__pow__")
+"""What a script does to a difference to make an error of it."""
+
+COMPARISONS = {"__eq__": "==", "eq": "==", "__ne__": "!=", "ne": "!="}
+SUBTRACTIONS = ("__sub__", "sub", "__isub__")
+COMBINATIONS = {
+    "__add__": "+",
+    "__radd__": "+",
+    "__iadd__": "+",
+    "add": "+",
+    "__mul__": "*",
+    "__rmul__": "*",
+    "__imul__": "*",
+    "mul": "*",
+}
 
 
 def install(threads: Threads, patches: Patches) -> None:
-    for name, sign in OPERATIONS.items():
-        patches.put(torch.Tensor, name, _watched(threads, sign, getattr(torch.Tensor, name)))
+    for name, sign in COMPARISONS.items():
+        patches.put(torch.Tensor, name, _comparison(threads, sign, getattr(torch.Tensor, name)))
+    for name in SUBTRACTIONS:
+        patches.put(torch.Tensor, name, _subtraction(threads, getattr(torch.Tensor, name)))
+    for name, sign in COMBINATIONS.items():
+        patches.put(torch.Tensor, name, _combined(threads, sign, getattr(torch.Tensor, name)))
+    for name in DEVIATIONS:
+        patches.put(torch.Tensor, name, _deviation(threads, getattr(torch.Tensor, name)))
 
 
-def _watched(threads: Threads, sign: str, original: Original) -> Original:
+def _comparison(threads: Threads, sign: str, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_traced():  # to ask for a size is recorded, too
-            return original(one, other, *args, **kwargs)
         value = original(one, other, *args, **kwargs)
-        if type(other) is torch.Tensor and type(one) is torch.Tensor:
-            if value.numel() > one.numel() > 1 < other.numel() < value.numel():
-                if (monitor := threads.current()) and not monitor.in_backward:
-                    monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
-            elif sign != "-" and (monitor := threads.current()):
+        if type(one) is not torch.Tensor or is_traced():  # to ask for a size is recorded, too
+            return value
+        if type(other) is torch.Tensor:
+            if _meet_all(one, other, value):
+                _tell_pairing(threads, sign, one, other)
+            elif monitor := threads.current():
                 monitor.score()
+        elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
+            monitor.score_class(one)
         return value
 
     return operation
+
+
+def _subtraction(threads: Threads, original: Original) -> Original:
+    @functools.wraps(original)
+    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
+        value = original(one, other, *args, **kwargs)
+        if type(other) is not torch.Tensor or type(one) is not torch.Tensor or is_traced():
+            return value
+        if _meet_all(one, other, value):
+            _tell_pairing(threads, "-", one, other)
+        elif not value.requires_grad:
+            if value.dim() and (monitor := threads.current()):
+                monitor.difference = value, (one, other)
+        elif value.dim() == 0:
+            _tell(threads, "-", one, other, value)
+        return value
+
+    return operation
+
+
+def _meet_all(one: torch.Tensor, other: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether every number of the one met every number of the other."""
+    return value.numel() > one.numel() > 1 < other.numel() < value.numel()
+
+
+def _tell_pairing(threads: Threads, sign: str, one: torch.Tensor, other: torch.Tensor) -> None:
+    if (monitor := threads.current()) and not monitor.in_backward:
+        monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
+
+
+def _deviation(threads: Threads, original: Original) -> Original:
+    @functools.wraps(original)
+    def operation(one: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not is_traced() and not one.requires_grad and (monitor := threads.current()) and monitor.difference:
+            difference, parts = monitor.difference
+            monitor.difference = None
+            if one is difference:
+                monitor.score(parts=parts)
+        return original(one, *args, **kwargs)
+
+    return operation
+
+
+def _combined(threads: Threads, sign: str, original: Original) -> Original:
+    @functools.wraps(original)
+    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced():
+            return original(one, other, *args, **kwargs)
+        value = original(one, other, *args, **kwargs)
+        # A weight of 0 is told of whatever it weighs: losses are weighed before or after their mean is taken.
+        if value is NotImplemented or not value.requires_grad:
+            return value
+        if value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
+            _tell(threads, sign, one, other, value)
+        return value
+
+    return operation
+
+
+def _tell(threads: Threads, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:
+    if (monitor := threads.current()) and not monitor.in_backward:
+        monitor.emit(Combined(sign, (one, other), value, monitor.locator.where()))

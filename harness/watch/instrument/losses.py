@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from harness.watch.events import LossCall
+from harness.watch.events import LossCall, SignedLoss
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Threads
 
@@ -25,9 +25,12 @@ LOSSES = (
     "kl_div",
 )
 
+SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss")
+"""Those whose targets are 1 and -1."""
+
 
 def install(threads: Threads, patches: Patches) -> None:
-    parameters = {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in LOSSES}
+    parameters = {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in (*LOSSES, *SIGNED)}
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
@@ -44,5 +47,16 @@ def install(threads: Threads, patches: Patches) -> None:
             monitor.score(call)
         return value
 
+    def signed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        value = original(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is not None and torch.is_tensor(value) and value.requires_grad:
+            name = original.__name__
+            given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
+            monitor.emit(SignedLoss(name, given["target"], monitor.locator.where()))
+        return value
+
     for name in LOSSES:
         patches.wrap(functional, name, loss)
+    for name in SIGNED:
+        patches.wrap(functional, name, signed)

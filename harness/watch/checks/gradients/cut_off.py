@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import End
+from harness.watch.events import Combined, End
 from harness.watch.facts.parameters import LOOKS, MAX_SHARE_WITHOUT_GRADIENT, OptimizerTensors, Parameters
 from harness.watch.monitor import Monitor
 
@@ -27,7 +27,7 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported.
+    reported, nor are gradients of 0 where a term of the loss is given a weight of 0.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381
@@ -41,6 +41,11 @@ class CutOff(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.parameters = monitor.fact(Parameters)
+        self.weighed = False
+        """Whether a term of a loss was given a weight of 0: then it is to have no gradient."""
+
+    def on_combined(self, event: Combined) -> None:
+        self.weighed |= event.sign == "*" and any(type(part) in (int, float) and part == 0 for part in event.parts)
 
     def on_end(self, event: End) -> None:
         for held in self.parameters.optimizers:
@@ -67,7 +72,7 @@ class CutOff(Check):
 
     def _with_gradients_of_zero(self, held: OptimizerTensors) -> None:
         dead = (held.matrices & held.reached) - held.nonzero
-        if held.looks >= LOOKS and len(dead) >= MIN_ZERO_MATRICES and not held.foreign:
+        if held.looks >= LOOKS and not self.weighed and len(dead) >= MIN_ZERO_MATRICES and not held.foreign:
             self.found(
                 expected="gradients other than 0",
                 observed=f"those of {len(dead)} matrices in the optimizer are exactly 0 in all updates looked at: "

@@ -21,6 +21,19 @@ MIN_ROWS = 8
 MOST_INPUTS = 64
 """Inputs of models that are kept apart, the first ones. A guess at more than a script has."""
 
+MIN_STANDARDISED = 256
+"""Rows of training that show that their columns are standardised. A guess."""
+
+MIN_EVALUATED = 32
+"""Rows of an evaluation that have a mean and a deviation of their own. A guess."""
+
+NEAR_STANDARD = 0.15
+"""How far a column's mean may be from 0, and its deviation from 1. A guess: more than chance makes of so many rows."""
+
+FAR = 4.0
+"""Deviations that a column's mean must be away, or times that its deviation must be larger or smaller, in more than
+half of the columns. A guess: seasons and places differ by one or two."""
+
 Input = tuple[int, str, tuple[str, ...]]
 """The number of a model, the name of one of its parameters, and the switches that it was called with."""
 
@@ -38,6 +51,48 @@ class _Evaluated:
     """The number of the latest."""
 
 
+@dataclass(eq=False)
+class _Columns:
+    """Sums over rows, by column."""
+
+    rows: int = 0
+    total: torch.Tensor | None = None
+    squares: torch.Tensor | None = None
+
+    def add(self, tensor: torch.Tensor) -> None:
+        values = tensor.detach().double().cpu()
+        if self.total is None or self.squares is None:
+            self.total, self.squares = torch.zeros(values.shape[1]), torch.zeros(values.shape[1])
+        if len(self.total) == values.shape[1]:
+            self.rows += len(values)
+            self.total = self.total + values.sum(0)
+            self.squares = self.squares + values.square().sum(0)
+
+    @property
+    def count(self) -> int:
+        return 0 if self.total is None else len(self.total)
+
+    def moments(self) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.total is not None
+        assert self.squares is not None
+        mean = self.total / self.rows
+        return mean, (self.squares / self.rows - mean.square()).clamp(min=0).sqrt()
+
+    def far_from(self, trained: _Columns) -> int:
+        """How many columns are, where those of training are standardised; 0 where they are not."""
+        if trained.rows < MIN_STANDARDISED or self.rows < MIN_EVALUATED or not 1 < trained.count == self.count:
+            return 0
+        mean, deviation = trained.moments()
+        if bool((mean.abs() > NEAR_STANDARD).any()) or bool(((deviation - 1).abs() > NEAR_STANDARD).any()):
+            return 0
+        mine, spread = self.moments()
+        return int(((mine.abs() > FAR) | (spread > FAR) | (spread < 1 / FAR)).sum())
+
+    def shown(self) -> str:
+        mean, _ = self.moments()
+        return ", ".join(f"{each:.3g}" for each in mean[:3].tolist())
+
+
 class EvaluatedOnAnotherScale(Check):
     """In evaluation the model is given numbers of another scale than in training.
 
@@ -52,8 +107,9 @@ class EvaluatedOnAnotherScale(Check):
 
     ## When it is right
     A test of how a model does far outside of what it was trained on, if that is meant, and a model that normalises
-    whatever it is given. Only scales that differ by 20 times for most rows are reported: pixels of 0 to 1 beside
-    standardised ones are not. Nor are models that were evaluated on inputs of the scale of training too (on the
+    whatever it is given. Only scales that differ by 20 times for most rows are reported, and columns that were
+    standardised for the training where most of them are 4 deviations away: pixels of 0 to 1 beside standardised ones
+    are not. Nor are models that were evaluated on inputs of the scale of training too (on the
     training rows, say), inputs that are all 0, masks, whole numbers such as ids of tokens, or outputs that no loss,
     metric or comparison of tensors was computed from.
 
@@ -67,6 +123,10 @@ class EvaluatedOnAnotherScale(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self.columns: dict[Input, _Columns] = {}
+        """Of training, where there are two dimensions."""
+        self.apart: dict[Input, tuple[_Columns, str | None, int]] = {}
+        """Of evaluations; where, and after how many updates."""
         self.trained: dict[Input, tuple[float, float]] = {}
         """The smallest and the largest root mean square of a row."""
         self.evaluated: dict[Input, _Evaluated] = {}
@@ -80,6 +140,8 @@ class EvaluatedOnAnotherScale(Check):
             if forward.number not in event.reached:
                 continue
             for key, tensor in self._inputs(forward):
+                if tensor.dim() == 2:
+                    self.columns.setdefault(key, _Columns()).add(tensor)
                 scales = _scales(tensor) if key in self.trained or len(self.trained) < MOST_INPUTS else None
                 if scales is not None:
                     low, high = self.trained.get(key, (math.inf, 0.0))
@@ -105,6 +167,9 @@ class EvaluatedOnAnotherScale(Check):
             if key not in self.trained or scales is None or (seen is not None and seen.forward == scored.number):
                 continue
             self.looked = True
+            if tensor.dim() == 2:
+                columns, _, _ = self.apart.setdefault(key, (_Columns(), scored.where, self.monitor.updates_made))
+                columns.add(tensor)
             if not self._is_outside(key, scales) or self._was_inside(key):
                 self.alike.add(key)
                 self.evaluated.pop(key, None)
@@ -152,6 +217,16 @@ class EvaluatedOnAnotherScale(Check):
                 where=seen.where,
                 update=seen.update,
             )
+        for key, (columns, where, update) in self.apart.items():
+            far = columns.far_from(self.columns[key]) if key in self.columns and key not in self.evaluated else 0
+            if far * 2 > columns.count:
+                self.found(
+                    expected=f"{key[1]} in columns that are standardised, as those of training are",
+                    observed=f"{far} of {columns.count} columns have a mean or a deviation that is far from that: "
+                    f"means of {columns.shown()}",
+                    where=where,
+                    update=update,
+                )
 
 
 def _scales(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import End, LossCall
+from harness.watch.facts.parameters import Parameters, leaves
+from harness.watch.monitor import Monitor
+
+SEARCHED = 4
+"""Updates in which the graphs of losses are searched. A guess."""
+
+
+class LeftOut(Check):
+    """A loss is computed and never differentiated, and it is the only one that reaches some of the parameters.
+
+    ## Why is this a bug?
+    Of several losses each trains what it reaches only if it is part of what `backward()` is called on. A head whose
+    loss is computed, logged and left out of the sum stays as it was initialised.
+
+    ## What to do
+    Add the loss to the one that is differentiated.
+
+    ## When it is right
+    A loss that is computed to be looked at, whose parameters another loss trains, is not reported; nor are parameters
+    that get a gradient at any time, or that no optimizer holds.
+    """
+
+    id = "loss::left-out"
+    status = "new"
+    needs = "loss function"
+    severity = "warning"
+    explains = ("gradients::cut-off",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.parameters = monitor.fact(Parameters)
+        self.reaching: dict[str | None, tuple[str, set[int]]] = {}
+        """By the line of each loss: its function, and the ids of the tensors that it reaches."""
+
+    def on_loss(self, event: LossCall) -> None:
+        if self.monitor.update <= SEARCHED:
+            _, reached = self.reaching.setdefault(event.where, (event.function, set()))
+            reached |= {id(leaf) for leaf in leaves(event.value)}
+
+    def on_end(self, event: End) -> None:
+        if not self.monitor.complete:
+            return
+        for held in self.parameters.optimizers:
+            self.looked |= held.stepped and bool(self.reaching)
+            without = held.without_gradient
+            if not held.stepped or not held.reached:
+                continue  # that no loss is differentiated is said elsewhere
+            for where, (function, reached) in self.reaching.items():
+                if reached & without and not reached <= without:
+                    left = reached & without
+                elif reached & without:
+                    left = reached
+                else:
+                    continue
+                self.found(
+                    expected="each loss that alone reaches a parameter among those that are differentiated",
+                    observed=f"{function} here reaches {self.parameters.shown(left)}, and no backward pass does: they "
+                    "never get a gradient",
+                    where=where,
+                )

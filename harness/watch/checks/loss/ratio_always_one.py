@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins
+from harness.watch.facts.batches import content_digest
+from harness.watch.facts.taken_rows import TakenRows
+from harness.watch.monitor import Monitor
+
+MOST_NODES = 64
+"""Nodes of a loss's graph that are searched: a ratio is near its end. A guess."""
+
+MIN_ROWS = 8
+MIN_UPDATES = 4
+"""Updates on rows that were trained on before, in all of which the ratio is 1. A guess."""
+
+KEPT = 64
+"""Updates whose rows are remembered."""
+
+
+class RatioAlwaysOne(Check):
+    """The ratio of new to old probabilities is 1 in every update: the old policy is the current one.
+
+    ## Why is this a bug?
+    PPO goes over the same rows several times, and clips the ratio of what the policy says now to what it said when the
+    rows were collected. Where the old log-probabilities are computed anew in each update, from the policy as it is or
+    from a copy that has just been made, the ratio is 1 and its clipping never acts: nothing holds the policy back.
+
+    ## What to do
+    Store the log-probabilities when the rows are collected, and use these in all updates on them.
+
+    ## When it is right
+    Algorithms that make one update for the rows of a roll-out have this ratio by design (`exp(logp - logp.detach())`),
+    and are not reported: only rows that were trained on before tell. The first update on rows may have it.
+
+    ## References
+    - https://arxiv.org/abs/1707.06347
+    """
+
+    id = "loss::ratio-always-one"
+    status = "new"
+    needs = "ratio of probabilities, of rows that are trained on again"
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.taken = monitor.fact(TakenRows)
+        self.rows: list[tuple[int, set[int]] | bytes] = []
+        """Of the latest updates: numbers of rows and of their tensor, or a digest of the rows themselves."""
+        self.ones = 0
+        self.over = False
+        """Whether a ratio was seen that is another."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if self.over or event.inside_step or not self.monitor.is_sampled():
+            return
+        ratio = _ratio(event.root.grad_fn)
+        if ratio is None:
+            return
+        given = self._given(event)
+        again = any(_overlap(one, other) for one in given for other in self.rows)
+        self.rows = [*self.rows, *given][-KEPT:]
+        if not again:
+            return
+        self.looked = True
+        if not bool((ratio == 1).all()):
+            self.over = True
+            return
+        self.ones += 1
+        if self.ones == MIN_UPDATES:
+            self.found(
+                expected="a ratio of probabilities that leaves 1 in the second update on the same rows",
+                observed=f"exactly 1 for all {ratio.numel()} rows in each of {MIN_UPDATES} updates on rows that were "
+                "trained on before: the old policy's probabilities are the current one's, and nothing is ever clipped",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+    def _given(self, event: BackwardBegins) -> list[tuple[int, set[int]] | bytes]:
+        found: list[tuple[int, set[int]] | bytes] = []
+        for forward in event.forwards:
+            for tensor in forward.tensors.values() if forward.gradients else ():
+                rows = self.taken.of(tensor) if tensor.dim() else None
+                if rows is not None:
+                    found.append((rows.source, set(rows.numbers.tolist())))
+                elif tensor.dim():
+                    found.append(content_digest(tensor))
+        return found
+
+
+def _overlap(one: tuple[int, set[int]] | bytes, other: tuple[int, set[int]] | bytes) -> bool:
+    if isinstance(one, bytes) or isinstance(other, bytes):
+        return one == other
+    return one[0] == other[0] and not one[1].isdisjoint(other[1])
+
+
+def _ratio(root: Any) -> torch.Tensor | None:
+    """What an exponential gave that was clamped, at the end of a loss."""
+    waiting, seen, ratios, clamped = [root], 0, [], False
+    while waiting and seen < MOST_NODES:
+        node = waiting.pop(0)
+        if node is None:
+            continue
+        seen += 1
+        name = type(node).__name__
+        clamped |= name.startswith("Clamp")
+        if name.startswith("Exp"):
+            result = getattr(node, "_saved_result", None)
+            if torch.is_tensor(result) and result.numel() >= MIN_ROWS:
+                ratios.append(result.detach())
+            continue
+        waiting += [each for each, _ in node.next_functions]
+    return ratios[0] if clamped and ratios else None

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from harness.torch_objects import held_by
+from harness.watch.check import Check
+from harness.watch.events import Backward
+from harness.watch.monitor import Monitor
+
+MIN_UPDATES = 4
+"""Updates that are looked at from which on it is no accident. A guess."""
+
+FIRST = 8
+"""Passes of a model that are all looked at: it may be the second that is trained. A guess."""
+
+
+class FrozenNormDrifts(Check):
+    """Batch normalisations whose weights are frozen are in train mode: their running statistics go on changing.
+
+    ## Why is this a bug?
+    `requires_grad_(False)` keeps weights as they are, and not the running mean and variance, which are no parameters:
+    every batch in train mode is taken into them. A frozen backbone is then another one at the end than at the
+    beginning, and its features in evaluation are not those that the head was trained on.
+
+    ## What to do
+    Call `backbone.eval()` after every `model.train()`.
+
+    ## When it is right
+    Batch normalisations of a network that is frozen only while another one makes its step are not reported, nor are
+    those in eval mode. Statistics that are to fit another domain may ignore this warning.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
+    """
+
+    id = "mode::frozen-norm-drifts"
+    status = "new"
+    needs = "batch normalisation with frozen weights"
+    in_windows = "first"
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.updates = 0
+        self.passes: Counter[int] = Counter()
+        """Of each model, by its number."""
+        self.steps: dict[int, int] = {}
+        """Of the optimizers that hold them, at the first of these updates, by their ids."""
+
+    def on_backward(self, event: Backward) -> None:
+        if event.inside_step or self.updates >= MIN_UPDATES:
+            return
+        reached = [each for each in event.forwards if each.number in event.reached]
+        for each in reached:
+            self.passes[self.monitor.number_of(each.model)] += 1
+        if not self.monitor.is_sampled() and all(self.passes[self.monitor.number_of(f.model)] > FIRST for f in reached):
+            return
+        frozen = {id(m): m for each in reached for m in each.model.modules() if _is_frozen(m)}
+        if not frozen:
+            return
+        self.looked = True
+        drifting = [m for m in frozen.values() if m.training and m.track_running_stats]
+        weights = {id(m.weight) for m in drifting}
+        holding = {
+            id(optimizer): seen.steps
+            for optimizer, seen in list(self.monitor.optimizers.items())
+            if not weights.isdisjoint(map(id, held_by(optimizer)))
+        }
+        if not drifting or any(self.steps.setdefault(o, steps) != steps for o, steps in holding.items()):
+            self.updates, self.steps = 0, {}  # frozen for a step of another network, and stepped again
+            return
+        self.updates += 1
+        if self.updates == MIN_UPDATES:
+            self.found(
+                expected="frozen batch normalisations in eval mode",
+                observed=f"{len(drifting)} of {len(frozen)} frozen ones are in train mode, and take each batch into "
+                "their running statistics",
+                where=reached[-1].where,
+                update=self.monitor.update,
+            )
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    return isinstance(module, _BatchNorm) and module.affine and not module.weight.requires_grad

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from harness.findings import lines_at
+from harness.watch.check import Check
+from harness.watch.events import End, Load
+from harness.watch.facts.copies import Copies
+from harness.watch.monitor import Monitor
+
+MIN_UPDATES = 50
+"""Updates of the network from which on a copy that is to follow it would have done so. A guess."""
+
+NEW_TENSOR = ("add", "sub", "mul", "div", "lerp", "copy", "addcmul")
+"""Methods that give a new tensor; those that write into the old one end in an underscore."""
+
+
+class CopyNeverFollows(Check):
+    """A copy of the network never changes, though a line of the script is to make it follow.
+
+    ## Why is this a bug?
+    `target = tau * online + (1 - tau) * target` in a loop over parameters gives a name another tensor,
+    `target.mul(0.99)` gives a new one that nobody keeps, and `target.state_dict().update(...)` changes a dictionary
+    that is made for the call. The target stays as it was initialised, and what is learned from it is noise.
+
+    ## What to do
+    Write into the parameters, under `torch.no_grad()`: `target.lerp_(online, tau)`, `target.data.copy_(online.data)`,
+    or `target_net.load_state_dict(net.state_dict())`.
+
+    ## When it is right
+    A copy that is to stay what it is, such as a reference or a teacher, is not reported: there is no line that is to
+    change it.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.state_dict
+    """
+
+    id = "parameters::copy-never-follows"
+    status = "new"
+    needs = "network that is to follow a trained one"
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.copies = monitor.fact(Copies)
+        self.loaded: set[str | None] = set()
+        """Lines that loaded a state."""
+
+    def on_load(self, event: Load) -> None:
+        self.loaded.add(event.where)
+
+    def on_end(self, event: End) -> None:
+        self.looked |= any(each.follows for each in self.copies.all)
+        still = [each for each in self.copies.all if not each.follows and each.updates >= MIN_UPDATES]
+        still = [each for each in still if not each.shares and not each.steps]
+        if not still or not self.monitor.complete:
+            return
+        for where in {each.where for each in still if each.where is not None}:
+            file = where.rpartition(":")[0]
+            for line, why in self._lines(file):
+                self.found(
+                    expected="a copy that follows the network, as this line is to make it",
+                    observed=f"in {still[0].updates} updates of the network {still[0].shown} never changed: {why}",
+                    where=f"{file}:{line}",
+                )
+                return
+
+    def _lines(self, file: str) -> Iterator[tuple[int, str]]:
+        """The lines of a file that are to change a copy and do not, each with the reason."""
+        lines, _ = lines_at(f"{file}:1")
+        try:
+            tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
+        except (SyntaxError, ValueError):
+            return
+        for node in ast.walk(tree):
+            if (isinstance(node, ast.Expr) and _is_call(node.value, "update") and _of_state(node.value)) or (
+                isinstance(node, ast.Assign) and any(_is_item_of_state(target) for target in node.targets)
+            ):
+                yield node.lineno, "state_dict() gives a new dictionary, and nobody loads it"
+            elif isinstance(node, ast.For) and _is_over_parameters(node):
+                yield from _that_keep_nothing(node)
+        yield from self._never_run(file, tree)
+
+    def _never_run(self, file: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
+        """Lines that copy one network's state into another and were never come to."""
+        first = {line.rpartition(":")[2] for line in self.loaded if line is not None}
+        for loop in ast.walk(tree):
+            if not isinstance(loop, ast.For | ast.While | ast.FunctionDef):
+                continue
+            for node in ast.walk(loop):
+                if not isinstance(node, ast.Expr) or not _is_call(node.value, "load_state_dict"):
+                    continue
+                assert isinstance(node.value, ast.Call)
+                given = node.value.args[:1]
+                if given and _is_call(given[0], "state_dict"):
+                    spanned = {str(line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+                    if not spanned & first:
+                        yield node.lineno, "this line was never come to"
+
+
+def _is_call(node: ast.expr, method: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+
+
+def _of_state(node: ast.expr) -> bool:
+    assert isinstance(node, ast.Call)
+    return isinstance(node.func, ast.Attribute) and _is_call(node.func.value, "state_dict")
+
+
+def _is_item_of_state(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and _is_call(node.value, "state_dict")
+
+
+def _is_over_parameters(loop: ast.For) -> bool:
+    """Whether it goes through the parameters of two networks together."""
+    if not isinstance(loop.target, ast.Tuple) or not isinstance(loop.iter, ast.Call):
+        return False
+    given = [*loop.iter.args]
+    return len(given) == 2 and all(_is_call(each, "parameters") or _is_call(each, "buffers") for each in given)
+
+
+def _that_keep_nothing(loop: ast.For) -> Iterator[tuple[int, str]]:
+    assert isinstance(loop.target, ast.Tuple)
+    named = {each.id for each in loop.target.elts if isinstance(each, ast.Name)}
+    if len(loop.body) != 1:
+        return
+    (only,) = loop.body
+    if isinstance(only, ast.Assign) and all(isinstance(each, ast.Name) and each.id in named for each in only.targets):
+        yield only.lineno, "it gives a name another tensor, and leaves the parameter as it is"
+    elif isinstance(only, ast.Expr) and any(_is_call(only.value, name) for name in NEW_TENSOR):
+        yield only.lineno, "it makes a new tensor that nothing keeps; a method that writes ends in an underscore"

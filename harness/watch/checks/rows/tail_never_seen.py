@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, End, Scored
+from harness.watch.facts.taken_rows import TakenRows
+from harness.watch.monitor import Monitor
+
+MIN_EPOCHS = 3
+"""Times that the first row was trained on. A guess."""
+
+MIN_SHARE = 0.02
+"""Smallest share of the rows that is worth a word. A guess."""
+
+MOST_ROWS = 10_000_000
+
+
+@dataclass(eq=False)
+class _Visited:
+    """Rows of one tensor that a model was trained on."""
+
+    rows: torch.Tensor
+    """A mask."""
+    where: str | None
+    epochs: int = 0
+    longest: int = 0
+    """Rows of the largest batch."""
+    in_order: bool = True
+    """Whether each batch is rows that lie beside each other."""
+
+
+class TailNeverSeen(Check):
+    """The last rows are in no batch, in any epoch.
+
+    ## Why is this a bug?
+    `for i in range(len(x) // batch)` leaves the rest of the division out. With another order in each epoch that is
+    another rest each time; without one it is always the same rows, and where they are sorted, all rows of a class.
+
+    ## What to do
+    Go to the end: `for i in range(0, len(x), batch)`; or draw a new order before each epoch.
+
+    ## When it is right
+    Rows that are shuffled before each epoch, and last rows that are evaluated, are not reported, nor is a rest of less
+    than 2% of all rows, or the end of a text that a language model is trained on.
+    """
+
+    id = "rows::tail-never-seen"
+    status = "new"
+    needs = "batches that are slices of one tensor"
+    severity = "warning"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.taken = monitor.fact(TakenRows)
+        self.visited: dict[tuple[int, int], _Visited] = {}
+        """By the model and the tensor."""
+        self.evaluated: dict[int, torch.Tensor] = {}
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if event.inside_step or event.batch is not None:
+            return
+        labels = [self.taken.of(call.target) for call in event.losses]
+        for forward in event.forwards:
+            for _, rows in self.taken.given(forward) if forward.gradients else ():
+                # A language model's labels are slices of its inputs' tensor.
+                of_others = any(each is not None and each.of == rows.of != 0 for each in labels)
+                if (
+                    rows.of > MOST_ROWS
+                    or not of_others
+                    or any(e is not None and e.source == rows.source for e in labels)
+                ):
+                    continue
+                key = self.monitor.number_of(forward.model), rows.source
+                seen = self.visited.get(key)
+                if seen is None or len(seen.rows) != rows.of:
+                    seen = self.visited[key] = _Visited(torch.zeros(rows.of, dtype=torch.bool), forward.where)
+                numbers = rows.numbers
+                seen.rows[numbers] = True
+                seen.epochs += int(numbers[0]) == 0
+                seen.longest = max(seen.longest, len(numbers))
+                seen.in_order &= bool((numbers.diff() == 1).all())
+
+    def on_scored(self, event: Scored) -> None:
+        for _, rows in self.taken.given(event.forward):
+            if rows.of <= MOST_ROWS:
+                mask = self.evaluated.get(rows.source)
+                if mask is None or len(mask) != rows.of:
+                    mask = self.evaluated[rows.source] = torch.zeros(rows.of, dtype=torch.bool)
+                mask[rows.numbers] = True
+
+    def on_end(self, event: End) -> None:
+        if not self.monitor.complete:
+            return
+        for (_, source), seen in self.visited.items():
+            if not seen.in_order or seen.epochs < MIN_EPOCHS:
+                continue
+            self.looked = True
+            last = int(seen.rows.nonzero().max())
+            left = len(seen.rows) - last - 1
+            evaluated = self.evaluated.get(source)
+            scored = evaluated is not None and bool(evaluated[last + 1 :].any()) and not bool(evaluated.all())
+            if bool(seen.rows[: last + 1].all()) and MIN_SHARE * len(seen.rows) <= left < seen.longest and not scored:
+                self.found(
+                    expected="each row in some batch",
+                    observed=f"the last {left} of {len(seen.rows)} rows were never trained on in {seen.epochs} epochs, "
+                    f"whose batches are the same {seen.longest} rows each time",
+                    where=seen.where,
+                )

@@ -1,0 +1,199 @@
+"""Copies: networks that are built as a trained one, such as target networks, momentum encoders and averages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+
+from harness.torch_objects import first_values, held_by, is_distributed
+from harness.watch.check import Fact
+from harness.watch.events import Step, StepBegins
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MOST_MODULES = 256
+"""Modules that are looked at. A guess: copies are of a whole network, or of a large part of it."""
+
+DEPTH = 3
+"""How deep below a module that is called: agent.critic.encoder."""
+
+MOST_PAIRS = 16
+"""A guess at more than a script has."""
+
+MOST_VALUES = 4096
+"""Values of a tensor that tell where it went. A guess."""
+
+SEARCHED = (1, 8, 50)
+"""Steps before which copies are looked for: a script may make them at its first update, or after a warmup."""
+
+FRAMES = 8
+"""Of the user's functions, in whose variables a copy's name is looked for. A guess."""
+
+EXACT = 1e-3
+"""How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""
+
+
+@dataclass(eq=False)
+class Copied:
+    """A network that an optimizer trains, and another one of the same build."""
+
+    trained: ReferenceType[nn.Parameter]
+    """One matrix of each, the same one."""
+    copy: ReferenceType[nn.Parameter]
+    began: torch.Tensor
+    """The copy's values when it was found."""
+    shown: str
+    """What the script calls the copy."""
+    alike: bool
+    """Whether both had the same values then."""
+    shares: bool = False
+    follows: bool = False
+    """Whether something but an optimizer changed the copy."""
+    weights: list[float] = field(default_factory=list)
+    """Of the trained one in each mean that the copy was set to, at the updates that were looked at."""
+    steps: int = 0
+    """Updates at which an optimizer changed the copy, too."""
+    updates: int = 0
+    """Of the trained one, over all."""
+    where: str | None = None
+    """Of the trained one's update."""
+    _after: torch.Tensor | None = None
+    """The copy's values after the trained one's latest update that was looked at."""
+    _before: torch.Tensor | None = None
+
+    def values(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        one, other = self.trained(), self.copy()
+        if one is None or other is None:
+            return None
+        return first_values(one, MOST_VALUES).float(), first_values(other, MOST_VALUES).float()
+
+    def step_begins(self) -> None:
+        values, one, other = self.values(), self.trained(), self.copy()
+        if values is None or one is None or other is None:
+            return
+        online, now = values
+        self.shares |= one is not other and other.data_ptr() == one.data_ptr()
+        last = self.began if self._after is None else self._after
+        moved = not torch.equal(now, last)
+        self.follows |= moved
+        if moved and self._after is not None:
+            way, change = online - last, now - last
+            weight = float((change * way).sum() / (way * way).sum().clamp(min=1e-30))
+            if float((change - weight * way).norm()) <= EXACT * float(change.norm()):
+                self.weights.append(weight)
+        self._before = now.clone()
+
+    def step_ends(self) -> None:
+        values = self.values()
+        self.updates += 1
+        if values is None:
+            return
+        if self._before is not None:
+            self.steps += not torch.equal(values[1], self._before)
+        self._after, self._before = values[1].clone(), None
+
+    def missed(self) -> None:
+        """An update that is not looked at."""
+        self.updates += 1
+        self._after = None
+
+
+class Copies(Fact):
+    """Each trained network with the others of its build that no module is shared with."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.all: list[Copied] = []
+        self._of: dict[int, list[Copied]] = defaultdict(list)
+        """By the id of the optimizer that trains the one."""
+        self._known: set[tuple[int, int]] = set()
+        self._steps = 0
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        self._steps += 1
+        if self._steps in SEARCHED:
+            self._search()
+        if event.sampled:
+            for each in self._of.get(id(event.optimizer), ()):
+                each.where = event.where
+                each.step_begins()
+
+    def on_step(self, event: Step) -> None:
+        for each in self._of.get(id(event.optimizer), ()):
+            if event.sampled:
+                each.step_ends()
+            else:
+                each.missed()
+
+    def _search(self) -> None:
+        held = {id(p): id(o) for o in list(self.monitor.optimizers) for p in held_by(o)}
+        builds: dict[tuple[tuple[str, torch.Size], ...], list[nn.Module]] = defaultdict(list)
+        for module in self._modules():
+            build = tuple((name, p.shape) for name, p in module.named_parameters())
+            if any(len(shape) > 1 for _, shape in build):
+                builds[build].append(module)
+        whole = sorted(builds.items(), key=lambda each: -len(each[0]))
+        for in_optimizer in (False, True):  # those that no optimizer holds first
+            paired: set[int] = set()
+            for build, modules in whole:
+                at = next(i for i, (_, shape) in enumerate(build) if len(shape) > 1)
+                matrices = [(module, list(module.parameters())[at]) for module in modules]
+                for one, mine in matrices:
+                    for other, copy in matrices:
+                        parts = {id(p) for module in (one, other) for p in module.parameters()}
+                        if id(mine) not in held or mine is copy or parts <= paired:
+                            continue
+                        if (id(copy) in held) == in_optimizer:
+                            self._add(mine, copy, held)
+                            paired |= parts
+
+    def _add(self, mine: nn.Parameter, copy: nn.Parameter, held: dict[int, int]) -> None:
+        if (id(mine), id(copy)) in self._known or len(self.all) >= MOST_PAIRS:
+            return
+        if any(is_distributed(p) or p.is_meta or not p.numel() for p in (mine, copy)):
+            return
+        self._known.add((id(mine), id(copy)))
+        values = first_values(copy, MOST_VALUES).float().clone()
+        alike = torch.equal(values, first_values(mine, MOST_VALUES).float().to(values.device))
+        if id(copy) in held and not alike:
+            return  # two networks that are trained side by side
+        pair = Copied(ref(mine), ref(copy), values, self._name_of(copy), alike)
+        self.all.append(pair)
+        self._of[held[id(mine)]].append(pair)
+
+    def _name_of(self, copy: nn.Parameter) -> str:
+        """ "target", where a variable, an attribute or a part of a module has that name."""
+        for variables in self.monitor.locator.variables(FRAMES):
+            for name, value in variables.items():
+                if isinstance(value, nn.Module) and next(_matrices(value), None) is copy:
+                    return name
+                for key, each in list(getattr(value, "__dict__", {}).items()):
+                    if isinstance(each, nn.Module) and next(_matrices(each), None) is copy:
+                        return f"{name}.{key}"
+        for called in list(self.monitor.models):
+            for key, module in called.named_children():
+                if next(_matrices(module), None) is copy:
+                    return f"{key} of {type(called).__name__}"
+        return "a copy of the network"
+
+    def _modules(self) -> Iterator[nn.Module]:
+        """Those that were called, and their parts."""
+        seen: set[int] = set()
+        for called in list(self.monitor.models):
+            for name, module in called.named_modules():
+                if name.count(".") < DEPTH and id(module) not in seen:
+                    seen.add(id(module))
+                    yield module
+                if len(seen) >= MOST_MODULES:
+                    return
+
+
+def _matrices(module: nn.Module) -> Iterator[nn.Parameter]:
+    return (p for p in module.parameters() if p.dim() > 1)
