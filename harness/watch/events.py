@@ -109,16 +109,6 @@ class PassEnds(Event):
 
 
 @dataclass(frozen=True, eq=False)
-class Taken(Event):
-    """The script took rows out of a tensor by a tensor of their numbers, or by a mask."""
-
-    handler = "on_taken"
-    source: torch.Tensor
-    index: torch.Tensor
-    value: torch.Tensor
-
-
-@dataclass(frozen=True, eq=False)
 class Drawn(Event):
     """The script drew a permutation."""
 
@@ -571,7 +561,6 @@ class Listener:
     def on_pass_begins(self, event: PassBegins) -> None: ...
     def on_batch(self, event: Batch) -> None: ...
     def on_pass_ends(self, event: PassEnds) -> None: ...
-    def on_taken(self, event: Taken) -> None: ...
     def on_drawn(self, event: Drawn) -> None: ...
     def on_forward(self, event: Forward) -> None: ...
     def on_inner_forward(self, event: InnerForward) -> None: ...

@@ -6,8 +6,7 @@ import torch
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins
-from harness.watch.facts.batches import content_digest
-from harness.watch.facts.taken_rows import TakenRows
+from harness.watch.facts.rows_by_hand import RowsByHand
 from harness.watch.monitor import Monitor
 
 MOST_NODES = 64
@@ -16,9 +15,6 @@ MOST_NODES = 64
 MIN_ROWS = 8
 MIN_UPDATES = 4
 """Updates on rows that were trained on before, in all of which the ratio is 1. A guess."""
-
-KEPT = 64
-"""Updates whose rows are remembered."""
 
 
 class RatioAlwaysOne(Check):
@@ -47,9 +43,7 @@ class RatioAlwaysOne(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.taken = monitor.fact(TakenRows)
-        self.rows: list[tuple[int, set[int]] | bytes] = []
-        """Of the latest updates: numbers of rows and of their tensor, or a digest of the rows themselves."""
+        self.rows = monitor.fact(RowsByHand)
         self.ones = 0
         self.over = False
         """Whether a ratio was seen that is another."""
@@ -58,12 +52,7 @@ class RatioAlwaysOne(Check):
         if self.over or event.inside_step or not self.monitor.is_sampled():
             return
         ratio = _ratio(event.root.grad_fn)
-        if ratio is None:
-            return
-        given = self._given(event)
-        again = any(_overlap(one, other) for one in given for other in self.rows)
-        self.rows = [*self.rows, *given][-KEPT:]
-        if not again:
+        if ratio is None or not any(self.rows.trained[of].intersection(keys) for of, keys in self.rows.given.items()):
             return
         self.looked = True
         if not bool((ratio == 1).all()):
@@ -78,23 +67,6 @@ class RatioAlwaysOne(Check):
                 where=event.where,
                 update=self.monitor.update,
             )
-
-    def _given(self, event: BackwardBegins) -> list[tuple[int, set[int]] | bytes]:
-        found: list[tuple[int, set[int]] | bytes] = []
-        for forward in event.forwards:
-            for tensor in forward.tensors.values() if forward.gradients else ():
-                rows = self.taken.of(tensor) if tensor.dim() else None
-                if rows is not None:
-                    found.append((rows.source, set(rows.numbers.tolist())))
-                elif tensor.dim():
-                    found.append(content_digest(tensor))
-        return found
-
-
-def _overlap(one: tuple[int, set[int]] | bytes, other: tuple[int, set[int]] | bytes) -> bool:
-    if isinstance(one, bytes) or isinstance(other, bytes):
-        return one == other
-    return one[0] == other[0] and not one[1].isdisjoint(other[1])
 
 
 def _ratio(root: Any) -> torch.Tensor | None:

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from harness.findings import lines_at
 from harness.watch.check import Check
-from harness.watch.events import BackwardBegins
-from harness.watch.facts.taken_rows import Rows, TakenRows
+from harness.watch.events import Backward, End
 from harness.watch.monitor import Monitor
 
-MIN_BATCHES = 3
-"""Batches in which it must be so. A guess."""
+LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|$|\d)", re.IGNORECASE)
+"""Names of labels."""
+
+DRAWS = ("randperm", "permutation")
+NEAR = 4
+"""Statements between which the two belong together. A guess."""
 
 
 class ShuffledApart(Check):
-    """Inputs and labels are taken by different indices, so that rows come with the labels of other rows.
+    """Inputs and labels are shuffled by two permutations, so that rows come with the labels of other rows.
 
     ## Why is this a bug?
     `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put two orders on what belongs together. The model is taught
@@ -20,9 +29,9 @@ class ShuffledApart(Check):
     Draw one permutation, and take both by it: `order = torch.randperm(n); x, y = x[order], y[order]`.
 
     ## When it is right
-    Labels that lie a constant number of rows after their inputs, as in a forecast, and inputs of which any was taken by
-    the labels' indices are not reported. Labels that are shuffled to see what a model makes of noise may ignore this
-    warning.
+    It is the script that is read here, for the line of an update: two statements beside each other that shuffle what is
+    named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what a model
+    makes of noise, are not reported, nor is what is seeded in between.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
@@ -30,43 +39,116 @@ class ShuffledApart(Check):
 
     id = "rows::shuffled-apart"
     status = "new"
-    needs = "inputs and labels that are taken by indices"
-    in_windows = "first"
+    needs = "permutations that the script's file draws"
     severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.taken = monitor.fact(TakenRows)
-        self.batches = 0
+        self.places: set[str] = set()
+        """A line of each file in which a backward pass was begun."""
 
-    def on_backward_begins(self, event: BackwardBegins) -> None:
-        if not self.monitor.is_sampled() or event.inside_step:
-            return
-        given = [rows for f in event.forwards if f.gradients for _, rows in self.taken.given(f)]
-        labels = [rows for call in event.losses if (rows := self.taken.of(call.target)) is not None]
-        pairs = [(one, other) for one in given for other in labels if _are_beside(one, other)]
-        if not pairs:
-            return
-        self.looked = True
-        apart = all(_differ(one, other) for one, other in pairs)
-        self.batches += apart
-        if self.batches == MIN_BATCHES and apart:
-            one, other = (rows.numbers[:3].tolist() for rows in pairs[0])
-            self.found(
-                expected="the labels of the rows that the model is given",
-                observed=f"the first rows of the inputs are {one}, and those of their labels {other}: they were "
-                "shuffled separately",
-                where=event.losses[-1].where,
-                update=self.monitor.update,
-            )
+    def on_backward(self, event: Backward) -> None:
+        if event.where is not None and len(self.places) < NEAR:
+            file = event.where.rpartition(":")[0]
+            if all(each.rpartition(":")[0] != file for each in self.places):
+                self.places.add(event.where)
+
+    def on_end(self, event: End) -> None:
+        for place in self.places:
+            lines, _ = lines_at(place)
+            try:
+                tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
+            except (SyntaxError, ValueError):
+                continue
+            shuffling = {"shuffle", *_shuffling_functions(tree)}
+            for body in _blocks(tree):
+                self._read(body, shuffling, place.rpartition(":")[0])
+
+    def _read(self, body: list[ast.stmt], shuffling: set[str], file: str) -> None:
+        drawn: dict[str, int] = {}
+        """Of each name, the statement that gave it a permutation."""
+        shuffled: list[tuple[int, str, object]] = []
+        """The number of a statement, what it shuffles, and by which permutation."""
+        for number, statement in enumerate(body):
+            if _seeds(statement):
+                shuffled.clear()
+            for target, value in _assignments(statement):
+                if _draws(value):
+                    drawn[target] = number
+                for taken, by in _taken(value, shuffling):
+                    permutation = drawn.get(by) if isinstance(by, str) else by
+                    if permutation is not None:
+                        self.looked = True
+                        shuffled.append((statement.lineno, taken, permutation))
+            if (name := _shuffled_in_place(statement)) is not None:
+                self.looked = True
+                shuffled.append((statement.lineno, name, statement))
+        for (line, one, by), (other_line, other, by_other) in pairwise(shuffled):
+            near = other_line - line <= NEAR
+            if (
+                near
+                and by is not by_other
+                and by != by_other
+                and bool(LABELS.search(one)) != bool(LABELS.search(other))
+            ):
+                self.found(
+                    expected="one permutation for inputs and labels",
+                    observed=f"{one} and {other} are shuffled by one each, in lines {line} and {other_line}: rows and "
+                    "labels no longer belong together",
+                    where=f"{file}:{other_line}",
+                )
 
 
-def _are_beside(one: Rows, other: Rows) -> bool:
-    """Whether they are as many rows, taken by indices, of two tensors that have as many."""
-    alike = one.of == other.of and len(one.numbers) == len(other.numbers) and one.source != other.source
-    return alike and one.by is not None and other.by is not None
+def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(tree):
+        for name in ("body", "orelse"):
+            body = getattr(node, name, None)
+            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                yield body
 
 
-def _differ(one: Rows, other: Rows) -> bool:
-    distance = one.numbers - other.numbers
-    return len(distance) > 1 and bool((distance != distance[0]).any())
+def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    if not isinstance(statement, ast.Assign):
+        return
+    for target in statement.targets:
+        both = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+        if both and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
+            for one, value in zip(target.elts, statement.value.elts, strict=True):  # type: ignore[attr-defined]
+                yield ast.unparse(one), value
+        else:
+            yield ast.unparse(target), statement.value
+
+
+def _shuffling_functions(tree: ast.AST) -> Iterator[str]:
+    """Functions that give the rows of their one argument in an order of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) == 1:
+            returned = node.body[-1].value if isinstance(node.body[-1], ast.Return) else None
+            if isinstance(returned, ast.Subscript) and _draws(returned.slice):
+                yield node.name
+
+
+def _taken(value: ast.expr, shuffling: set[str]) -> Iterator[tuple[str, object]]:
+    """What is taken out of something by an index: x and order for x[order], x and the call for x[randperm(n)]."""
+    if isinstance(value, ast.Call) and len(value.args) == 1 and getattr(value.func, "id", None) in shuffling:
+        yield ast.unparse(value.args[0]), value
+    if isinstance(value, ast.Subscript):
+        yield ast.unparse(value.value), value.slice if _draws(value.slice) else ast.unparse(value.slice)
+
+
+def _draws(value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", None)
+    return name in DRAWS
+
+
+def _shuffled_in_place(statement: ast.stmt) -> str | None:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or not isinstance(call.func, ast.Attribute):
+        return None
+    return ast.unparse(call.args[0]) if call.func.attr == "shuffle" else None
+
+
+def _seeds(statement: ast.stmt) -> bool:
+    return any("seed" in getattr(each, "attr", "") for each in ast.walk(statement))

@@ -6,7 +6,7 @@ import torch
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, End, Scored
-from harness.watch.facts.taken_rows import TakenRows
+from harness.watch.facts.rows_by_hand import RowsByHand
 from harness.watch.monitor import Monitor
 
 MIN_EPOCHS = 3
@@ -14,8 +14,6 @@ MIN_EPOCHS = 3
 
 MIN_SHARE = 0.02
 """Smallest share of the rows that is worth a word. A guess."""
-
-MOST_ROWS = 10_000_000
 
 
 @dataclass(eq=False)
@@ -28,8 +26,6 @@ class _Visited:
     epochs: int = 0
     longest: int = 0
     """Rows of the largest batch."""
-    in_order: bool = True
-    """Whether each batch is rows that lie beside each other."""
 
 
 class TailNeverSeen(Check):
@@ -54,7 +50,7 @@ class TailNeverSeen(Check):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.taken = monitor.fact(TakenRows)
+        self.rows = monitor.fact(RowsByHand)
         self.visited: dict[tuple[int, int], _Visited] = {}
         """By the model and the tensor."""
         self.evaluated: dict[int, torch.Tensor] = {}
@@ -62,40 +58,34 @@ class TailNeverSeen(Check):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.inside_step or event.batch is not None:
             return
-        labels = [self.taken.of(call.target) for call in event.losses]
+        labels = [each for call in event.losses if (each := self.rows.slice_of(call.target)) is not None]
         for forward in event.forwards:
-            for _, rows in self.taken.given(forward) if forward.gradients else ():
+            for tensor in forward.tensors.values() if forward.gradients else ():
+                given = self.rows.slice_of(tensor)
                 # A language model's labels are slices of its inputs' tensor.
-                of_others = any(each is not None and each.of == rows.of != 0 for each in labels)
-                if (
-                    rows.of > MOST_ROWS
-                    or not of_others
-                    or any(e is not None and e.source == rows.source for e in labels)
-                ):
+                beside = [each for each in labels if given is not None and each.of == given.of]
+                if given is None or not beside or any(each.source == given.source for each in beside):
                     continue
-                key = self.monitor.number_of(forward.model), rows.source
+                key = self.monitor.number_of(forward.model), given.source
                 seen = self.visited.get(key)
-                if seen is None or len(seen.rows) != rows.of:
-                    seen = self.visited[key] = _Visited(torch.zeros(rows.of, dtype=torch.bool), forward.where)
-                numbers = rows.numbers
-                seen.rows[numbers] = True
-                seen.epochs += int(numbers[0]) == 0
-                seen.longest = max(seen.longest, len(numbers))
-                seen.in_order &= bool((numbers.diff() == 1).all())
+                if seen is None or len(seen.rows) != given.of:
+                    seen = self.visited[key] = _Visited(torch.zeros(given.of, dtype=torch.bool), forward.where)
+                seen.rows[given.first : given.first + given.rows] = True
+                seen.epochs += given.first == 0
+                seen.longest = max(seen.longest, given.rows)
 
     def on_scored(self, event: Scored) -> None:
-        for _, rows in self.taken.given(event.forward):
-            if rows.of <= MOST_ROWS:
-                mask = self.evaluated.get(rows.source)
-                if mask is None or len(mask) != rows.of:
-                    mask = self.evaluated[rows.source] = torch.zeros(rows.of, dtype=torch.bool)
-                mask[rows.numbers] = True
+        for tensor in event.forward.tensors.values():
+            given = self.rows.slice_of(tensor)
+            if given is not None:
+                mask = self.evaluated.setdefault(given.source, torch.zeros(given.of, dtype=torch.bool))
+                mask[given.first : given.first + given.rows] = True
 
     def on_end(self, event: End) -> None:
         if not self.monitor.complete:
             return
         for (_, source), seen in self.visited.items():
-            if not seen.in_order or seen.epochs < MIN_EPOCHS:
+            if seen.epochs < MIN_EPOCHS:
                 continue
             self.looked = True
             last = int(seen.rows.nonzero().max())

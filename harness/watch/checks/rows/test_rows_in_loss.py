@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from harness.watch.check import Check
-from harness.watch.events import BackwardBegins, Scored, Taken
-from harness.watch.facts.taken_rows import TakenRows
+from harness.watch.events import BackwardBegins, Scored
+from harness.watch.facts.rows_by_hand import RowsByHand
 from harness.watch.monitor import Monitor
 
 MIN_UPDATES = 3
-"""Updates in which the same rows of one forward pass were in the loss. A guess."""
+"""Updates in which rows that are held out had a gradient. A guess."""
 
 MIN_SHARE = 0.5
-"""Smallest share of the rows that are evaluated that must have been trained on. A guess: copies of a few rows are in
+"""Smallest share of the rows that are held out that must have been trained on. A guess: copies of a few rows are in
 many datasets."""
 
-MOST_ROWS = 10_000_000
+MIN_ROWS = 8
 
 
 class TestRowsInLoss(Check):
@@ -36,80 +39,78 @@ class TestRowsInLoss(Check):
 
     id = "rows::test-rows-in-loss"
     status = "new"
-    needs = "rows that are taken by indices, slices or masks and evaluated"
+    needs = "rows without a DataLoader that the script calls test, validation or held out"
     severity = "warning"
     __test__ = False  # it is no class of pytest's
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.taken = monitor.fact(TakenRows)
-        self.in_loss: torch.Tensor | None = None
-        """A mask of the rows of a forward pass that were in the loss."""
-        self.updates = 0
-        self.given: set[int] = set()
-        """Where what the model was given for it lies in memory."""
-        self.trained: dict[tuple[int, int], torch.Tensor] = {}
-        """By the model and the tensor that the rows are of: a mask of those that it was trained on."""
+        self.rows = monitor.fact(RowsByHand)
+        self.updates: dict[str, int] = {}
+        """In which rows of a mask had a gradient, by its name."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if event.inside_step:
+        if event.batch is not None or event.inside_step or not self.monitor.is_sampled():
             return
-        trained = [each for each in event.forwards if each.gradients]
-        for forward in trained:
-            for _, rows in self.taken.given(forward):
-                if rows.of <= MOST_ROWS:
-                    key = self.monitor.number_of(forward.model), rows.source
-                    mask = self.trained.get(key)
-                    if mask is None or len(mask) != rows.of:
-                        mask = self.trained[key] = torch.zeros(rows.of, dtype=torch.bool)
-                    mask[rows.numbers] = True
-        if self.monitor.is_sampled():
-            said = [f.logits for f in trained if f.logits is not None]
-            for call in event.losses:
-                of_loss = self.taken.of(call.input)
-                if of_loss is not None and any(self.taken.is_of(of_loss, each) for each in said):
-                    self._keep(of_loss.numbers, of_loss.of)
-                elif any(call.input is each for each in said):
-                    self._keep(torch.arange(len(call.input)), len(call.input))
-                else:
+        said = [f.logits for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
+        if len(said) != 1 or len(said[0]) < MIN_ROWS or said[0].is_leaf:
+            return
+        masks = {name: each for name, each in self.rows.held_out() if _is_mask(each, len(said[0]))}
+        if masks:
+            self.looked = True
+            said[0].register_hook(self._judging(masks, event.where))  # type: ignore[no-untyped-call]
+
+    def _judging(self, masks: dict[str, torch.Tensor], where: str | None) -> Callable[[torch.Tensor], None]:
+        """Told of the gradient of what was said of all rows: the rows in the loss are those that have one."""
+
+        def judge(gradient: torch.Tensor) -> None:
+            in_loss = (gradient.detach() != 0).any(1).cpu()
+            for name, mask in masks.items():
+                both, rows = int((mask.cpu() & in_loss).sum()), int(mask.sum())
+                if not rows or both < MIN_SHARE * rows or both >= int(in_loss.sum()):
                     continue
-                self.given = {t.data_ptr() for f in trained for t in f.tensors.values()}
+                self.updates[name] = self.updates.get(name, 0) + 1
+                if self.updates[name] == MIN_UPDATES:
+                    self._report(name, both, rows, int(in_loss.sum()), where)
 
-    def _keep(self, rows: torch.Tensor, of: int) -> None:
-        mask = torch.zeros(of, dtype=torch.bool)
-        mask[rows] = True
-        same = self.in_loss is not None and self.in_loss.shape == mask.shape and torch.equal(self.in_loss, mask)
-        self.in_loss, self.updates = mask, self.updates + 1 if same else 1
-
-    def on_taken(self, event: Taken) -> None:
-        """Rows of what was said of all are looked at by themselves."""
-        if self.in_loss is None or self.updates < MIN_UPDATES or len(event.source) != len(self.in_loss):
-            return
-        latest = self.monitor.forwards[-1:]
-        same = any(t.data_ptr() in self.given for f in latest if not f.gradients for t in f.tensors.values())
-        if same and not event.source.requires_grad:
-            index = event.index.nonzero().flatten() if event.index.dtype is torch.bool else event.index
-            self._judge(index.cpu(), self.in_loss, event.index)
+        return judge
 
     def on_scored(self, event: Scored) -> None:
-        if event.forward.gradients or event.by_row:
+        forward = event.forward
+        trained = self.rows.trained.get(self.monitor.number_of(forward.model))
+        if not trained or forward.gradients or forward.batch is not None or event.by_row:
             return
-        for tensor, rows in self.taken.given(event.forward):
-            mask = self.trained.get((self.monitor.number_of(event.forward.model), rows.source))
-            if mask is not None and len(mask) == rows.of:
-                self._judge(rows.numbers, mask, rows.by, tensor, tensor._base)
-
-    def _judge(self, rows: torch.Tensor, trained: torch.Tensor, *named: torch.Tensor | None) -> None:
-        self.looked = True
-        both = int(trained[rows].sum())
-        if both < MIN_SHARE * len(rows) or both >= int(trained.sum()):
+        keys = self.rows.keys(forward)
+        if keys is None or len(keys) < MIN_ROWS:
             return
-        name = self.taken.held_out(*named)
+        both = sum(key in trained for key in keys)
+        if both < MIN_SHARE * len(keys) or both >= len(trained):
+            self.looked |= any(_may_be(value, len(keys), forward.tensors) for _, value in self.rows.held_out())
+            return
+        name = next((name for name, value in self.rows.held_out() if _may_be(value, len(keys), forward.tensors)), None)
         if name is not None:
-            self.found(
-                expected=f"training on other rows than those of {name}",
-                observed=f"{both} of its {len(rows)} rows are among the {int(trained.sum())} that were in the loss: "
-                "test rows were trained on",
-                where=self.monitor.locator.where(),
-                update=self.monitor.updates_made,
-            )
+            self._report(name, both, len(keys), len(trained), self.monitor.locator.where())
+
+    def _report(self, name: str, both: int, rows: int, trained: int, where: str | None) -> None:
+        self.found(
+            expected=f"training on other rows than those of {name}",
+            observed=f"{both} of its {rows} rows are among the {trained} that were in the loss: test rows were trained "
+            "on",
+            where=where,
+            update=self.monitor.update,
+        )
+
+
+def _is_mask(value: Any, rows: int) -> bool:
+    return torch.is_tensor(value) and value.dtype is torch.bool and value.shape == (rows,)
+
+
+def _may_be(value: Any, rows: int, given: dict[str, torch.Tensor]) -> bool:
+    """Whether it is what the model was given, or numbers of as many rows."""
+    if any(value is each or value is each._base for each in given.values()):
+        return True
+    if torch.is_tensor(value) and value.dim() == 1 and value.dtype is torch.bool:
+        return int(value.sum()) == rows
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    whole = kind == "i" or (torch.is_tensor(value) and value.dtype is torch.int64)
+    return whole and value.ndim == 1 and len(value) == rows

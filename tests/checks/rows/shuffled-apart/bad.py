@@ -10,10 +10,10 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
 for _ in range(3):
     order = torch.randperm(320)
-    rows, labels = rows[order], labels[torch.randperm(320)]
+    rows, labels = rows[order], labels[torch.randperm(320)]  # found
     for start in range(0, 320, 32):
         logits = model(rows[start : start + 32])
-        loss = cross_entropy(logits, labels[start : start + 32])  # found
+        loss = cross_entropy(logits, labels[start : start + 32])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,0 +1,120 @@
+"""Rows by hand: which rows a model was trained on in batches that come from no DataLoader."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from harness.torch_objects import real
+from harness.watch.check import Fact
+from harness.watch.events import BackwardBegins, Forward
+from harness.watch.facts.row_dimension import largest
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MOST_VALUES = 512
+"""Values of one row that tell it from others."""
+
+MOST_ROWS = 200_000
+"""Rows of one model that are remembered. A guess at what is worth its memory."""
+
+HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held_out)(_|$|\d)", re.IGNORECASE)
+"""Names of what is not to be trained on."""
+
+FRAMES, DEPTH, MOST_VARIABLES = 4, 2, 2000
+"""Of the user's functions in whose variables a name is looked for, how deep in their attributes, and how many."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Rows of a tensor that lie beside one another."""
+
+    source: int
+    """The number of that tensor."""
+    of: int
+    """How many rows it has."""
+    first: int
+    rows: int
+
+
+class RowsByHand(Fact):
+    """The rows of batches that a script makes itself, by their content."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.trained: dict[int, set[int]] = defaultdict(set)
+        """By the model's number: the keys of the rows that it was trained on before this backward pass."""
+        self.given: dict[int, list[int]] = {}
+        """By the model's number: the keys of the rows of the backward pass at hand."""
+        self._sources: Any = WeakIdKeyDictionary()
+        self._last = 0
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        for number, keys in self.given.items():
+            if len(self.trained[number]) < MOST_ROWS:
+                self.trained[number].update(keys)
+        self.given = {}
+        if event.batch is not None or event.inside_step:
+            return
+        for forward in event.forwards:
+            rows = self.keys(forward) if forward.gradients else None
+            if rows is not None:
+                self.given[self.monitor.number_of(forward.model)] = rows
+
+    def keys(self, forward: Forward) -> list[int] | None:
+        """A number for each row of the largest tensor that a model was given; None where that has no rows."""
+        given = largest(forward)
+        return None if given is None or given.dim() < 2 or given.is_meta else row_keys(given)
+
+    def slice_of(self, tensor: torch.Tensor) -> Slice | None:
+        """Which rows of which tensor it is; None where it is no slice of whole rows."""
+        whole = tensor._base
+        if whole is None or not tensor.dim() or not tensor.numel() or not whole.dim() or not whole.is_contiguous():
+            return None
+        if tensor.numel() * len(whole) != whole.numel() * len(tensor):
+            return None
+        first = int(tensor.storage_offset() - whole.storage_offset()) * len(whole) // whole.numel()
+        if whole not in self._sources:
+            self._last += 1
+            self._sources[whole] = self._last
+        return (
+            Slice(self._sources[whole], len(whole), first, len(tensor)) if first + len(tensor) <= len(whole) else None
+        )
+
+    def held_out(self) -> Iterator[tuple[str, Any]]:
+        """What the script calls test, validation or held out, with its value, as far as it can be seen from here."""
+        seen = 0
+        for variables in self.monitor.locator.variables(FRAMES):
+            waiting = [(name, value, 0) for name, value in variables.items()]
+            while waiting and seen < MOST_VARIABLES:
+                name, value, depth = waiting.pop()
+                seen += 1
+                if HELD_OUT.search(name.rpartition(".")[2]):
+                    yield name, value
+                inner = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+                if depth < DEPTH and isinstance(inner, dict) and not isinstance(value, (type, torch.nn.Module)):
+                    waiting += [
+                        (f"{name}.{key}", each, depth + 1) for key, each in inner.items() if isinstance(key, str)
+                    ]
+
+
+def row_keys(given: torch.Tensor) -> list[int]:
+    """A number for each row: a sum of its bits with weights, as whole numbers, which no order of summing changes."""
+    values = real(given).flatten(1)[:, :MOST_VALUES].cpu()
+    if values.dtype in (torch.float16, torch.bfloat16):
+        values = values.float()
+    bits = {torch.float32: torch.int32, torch.float64: torch.int64}.get(values.dtype)
+    whole = (values.contiguous().view(bits) if bits is not None else values).long()
+    return (whole * _weights(whole.shape[1])).sum(1).tolist()
+
+
+def _weights(columns: int) -> torch.Tensor:
+    at = torch.arange(1, columns + 1)
+    return (at * 0x9E3779B97F4A7C1) ^ (at << 17)

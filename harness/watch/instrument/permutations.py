@@ -1,0 +1,29 @@
+"""Permutations that a script draws for batches of its own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import torch
+
+from harness.watch.events import Drawn
+from harness.watch.instrument.patches import Patches
+from harness.watch.monitor import Threads
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    # What is taken out of a tensor by an index cannot be seen: a __getitem__ of Python's own would make torch.tensor
+    # take a tensor without dimensions for a sequence.
+    drawn = torch.randperm
+
+    @functools.wraps(drawn)
+    def permuted(*args: Any, **kwargs: Any) -> torch.Tensor:
+        value = drawn(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is not None and monitor.locator.is_users(sys._getframe(1)):  # and no library's sampler
+            monitor.emit(Drawn(value, monitor.locator.where()))
+        return value
+
+    patches.put(torch, "randperm", permuted)
