@@ -33,6 +33,9 @@ MOST_VALUES = 4096
 SEARCHED = (1, 8, 50)
 """Steps before which copies are looked for: a script may make them at its first update, or after a warmup."""
 
+MOST_OF_A_BUILD = 4
+"""Networks of one build that may be copies of one another; the layers of a network are more. A guess."""
+
 FRAMES = 8
 """Of the user's functions, in whose variables a copy's name is looked for. A guess."""
 
@@ -51,8 +54,6 @@ class Copied:
     """The copy's values when it was found."""
     shown: str
     """What the script calls the copy."""
-    alike: bool
-    """Whether both had the same values then."""
     shares: bool = False
     follows: bool = False
     """Whether something but an optimizer changed the copy."""
@@ -139,20 +140,21 @@ class Copies(Fact):
             build = tuple((name, p.shape) for name, p in module.named_parameters())
             if any(len(shape) > 1 for _, shape in build):
                 builds[build].append(module)
-        whole = sorted(builds.items(), key=lambda each: -len(each[0]))
         for in_optimizer in (False, True):  # those that no optimizer holds first
             paired: set[int] = set()
-            for build, modules in whole:
-                at = next(i for i, (_, shape) in enumerate(build) if len(shape) > 1)
-                matrices = [(module, list(module.parameters())[at]) for module in modules]
-                for one, mine in matrices:
-                    for other, copy in matrices:
-                        parts = {id(p) for module in (one, other) for p in module.parameters()}
-                        if id(mine) not in held or mine is copy or parts <= paired:
+            for modules in sorted(builds.values(), key=lambda each: -len(list(each[0].parameters()))):
+                if in_optimizer and len(modules) > MOST_OF_A_BUILD:
+                    continue  # the layers of a network
+                parts = [{id(p) for p in module.parameters()} for module in modules]
+                matrices = [next(_matrices(module)) for module in modules]
+                for one, mine in enumerate(matrices):
+                    for other, copy in enumerate(matrices):
+                        both = parts[one] | parts[other]
+                        if id(mine) not in held or mine is copy or both <= paired:
                             continue
                         if (id(copy) in held) == in_optimizer:
                             self._add(mine, copy, held)
-                            paired |= parts
+                            paired |= both
 
     def _add(self, mine: nn.Parameter, copy: nn.Parameter, held: dict[int, int]) -> None:
         if (id(mine), id(copy)) in self._known or len(self.all) >= MOST_PAIRS:
@@ -160,11 +162,10 @@ class Copies(Fact):
         if any(is_distributed(p) or p.is_meta or not p.numel() for p in (mine, copy)):
             return
         self._known.add((id(mine), id(copy)))
-        values = first_values(copy, MOST_VALUES).float().clone()
-        alike = torch.equal(values, first_values(mine, MOST_VALUES).float().to(values.device))
-        if id(copy) in held and not alike:
+        values = first_values(copy, MOST_VALUES).float()
+        if id(copy) in held and not torch.equal(values, first_values(mine, MOST_VALUES).float()):
             return  # two networks that are trained side by side
-        pair = Copied(ref(mine), ref(copy), values, self._name_of(copy), alike)
+        pair = Copied(ref(mine), ref(copy), values, self._name_of(copy))
         self.all.append(pair)
         self._of[held[id(mine)]].append(pair)
 

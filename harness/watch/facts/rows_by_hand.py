@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 MOST_VALUES = 512
 """Values of one row that tell it from others."""
 
-MOST_ROWS = 200_000
-"""Rows of one model that are remembered. A guess at what is worth its memory."""
+MOST_ROWS = 20_000
+"""Rows of one model that are remembered. A guess at what is worth its time: an environment gives new ones for ever."""
+
+KNOWN = 16
+"""Batches in a row without a new row, after which all are known. A guess."""
 
 HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held_out)(_|$|\d)", re.IGNORECASE)
 """Names of what is not to be trained on."""
@@ -53,20 +56,31 @@ class RowsByHand(Fact):
         """By the model's number: the keys of the rows that it was trained on before this backward pass."""
         self.given: dict[int, list[int]] = {}
         """By the model's number: the keys of the rows of the backward pass at hand."""
+        self.alike: set[int] = set()
+        """Numbers of models that were given a row twice in a batch: rows cannot be told apart by their content."""
+        self._known: Counter[int] = Counter()
+        """Batches in a row that brought no new one, by the model's number."""
         self._sources: Any = WeakIdKeyDictionary()
         self._last = 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         for number, keys in self.given.items():
-            if len(self.trained[number]) < MOST_ROWS:
-                self.trained[number].update(keys)
+            before = len(self.trained[number])
+            self.trained[number].update(keys)
+            self._known[number] = self._known[number] + 1 if len(self.trained[number]) == before else 0
         self.given = {}
         if event.batch is not None or event.inside_step:
             return
         for forward in event.forwards:
-            rows = self.keys(forward) if forward.gradients else None
+            number = self.monitor.number_of(forward.model)
+            over = len(self.trained[number]) >= MOST_ROWS or self._known[number] >= KNOWN
+            if not forward.gradients or (over and not self.monitor.is_sampled()):
+                continue
+            rows = self.keys(forward)
             if rows is not None:
-                self.given[self.monitor.number_of(forward.model)] = rows
+                self.given[number] = rows
+                if len(set(rows)) < len(rows):
+                    self.alike.add(number)
 
     def keys(self, forward: Forward) -> list[int] | None:
         """A number for each row of the largest tensor that a model was given; None where that has no rows."""

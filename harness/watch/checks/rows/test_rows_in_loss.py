@@ -33,7 +33,8 @@ class TestRowsInLoss(Check):
 
     ## When it is right
     Training rows that are scored beside others are not reported: only rows that the script calls test, validation or
-    held out are looked at, where they are not all that the model is trained on. A model that is trained anew on all
+    held out are looked at, where they are not all that the model is trained on. Rows are known by their content, and
+    not looked at where one of them comes twice in a batch. A model that is trained anew on all
     rows, after its settings were chosen, has nothing left to be evaluated on.
     """
 
@@ -77,11 +78,12 @@ class TestRowsInLoss(Check):
 
     def on_scored(self, event: Scored) -> None:
         forward = event.forward
-        trained = self.rows.trained.get(self.monitor.number_of(forward.model))
-        if not trained or forward.gradients or forward.batch is not None or event.by_row:
+        number = self.monitor.number_of(forward.model)
+        trained = self.rows.trained.get(number)
+        if not trained or number in self.rows.alike or forward.gradients or forward.batch is not None or event.by_row:
             return
         keys = self.rows.keys(forward)
-        if keys is None or len(keys) < MIN_ROWS:
+        if keys is None or len(keys) < MIN_ROWS or len(set(keys)) < len(keys):
             return
         both = sum(key in trained for key in keys)
         if both < MIN_SHARE * len(keys) or both >= len(trained):

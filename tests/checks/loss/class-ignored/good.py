@@ -10,7 +10,7 @@ criterion = nn.CrossEntropyLoss(ignore_index=PADDING)
 
 for _ in range(12):
     tokens = torch.randint(1, 100, (16, 12))
-    tags = torch.where(tokens < 15, PERSON, torch.where(tokens < 30, PLACE, OUTSIDE))
+    tags = torch.where(tokens < 10, PERSON, torch.where(tokens < 20, PLACE, OUTSIDE))
     lengths = torch.randint(6, 13, (16, 1))
     tags[torch.arange(12) >= lengths] = PADDING
     loss = criterion(model(tokens).flatten(0, 1), tags.flatten())

@@ -1,0 +1,68 @@
+"""Corpora of scripts with a bug, and of right ones that look as if they had one, written without sight of the checks.
+
+A folder has ``bugs/``, ``right/`` and ``manifest.toml``, which says what is wrong in each script, what was measured of
+it apart from the harness, and what must be found, in that order: ``found``; nothing in a right one. docs/check.md has
+the figures of their first runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checks.corpus import Case
+from tests.server import server_of
+from tests.versions import installed
+
+NEEDS = {"peft": ("peft",), "trl": ("trl", "peft"), "lightning": ("lightning",)}
+"""Packages of the extra styles, by a script's style."""
+
+
+def scripts_in(folder: Path) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = tomllib.loads((folder / "manifest.toml").read_text(encoding="utf-8"))["script"]
+    return listed
+
+
+def parameters(folder: Path, guards: Collection[str]) -> Iterator[Any]:
+    """A parameter for each script; ``guards`` are those that guard every change, the others are nightly."""
+    for script in scripts_in(folder):
+        marks = [pytest.mark.slow if script["file"] in guards else pytest.mark.nightly]
+        marks += [pytest.mark.distributed] if script.get("processes", 1) > 1 else []
+        yield pytest.param(script, id=Path(script["file"]).stem, marks=marks)
+
+
+def must_be_named(folder: Path, script: dict[str, Any], config: pytest.Config) -> None:
+    """What is wrong in it is named, and nothing else."""
+    __tracebackhide__ = True
+    if not installed("transformers>=5"):
+        pytest.skip("the scripts are written for transformers 5")
+    for needed in NEEDS.get(script["style"], ()):
+        try:
+            version(needed)
+        except PackageNotFoundError:
+            pytest.skip(f"needs {needed}, of the extra styles")
+    file = folder / script["file"]
+    kind = "bug" if "bug" in script else "right"
+    case = Case(
+        kind, file.stem, file.name, None, file.read_text(encoding="utf-8"), processes=script.get("processes", 1)
+    )
+    verdict = server_of(config).watch(case)
+    assert verdict.crashed is None, verdict.crashed
+    assert verdict.not_looked_at == [], "a check itself crashed"
+    assert list(dict.fromkeys(verdict.checks)) == script["found"]
+
+
+def must_be_complete(folder: Path, bugs: int, right: int) -> None:
+    """Each script is listed, and there are as many as promised."""
+    __tracebackhide__ = True
+    listed = scripts_in(folder)
+    assert {script["file"] for script in listed} == {str(f.relative_to(folder)) for f in folder.glob("*/*.py")}
+    kinds = Counter("bug" in script for script in listed)
+    assert kinds[True] >= bugs
+    assert kinds[False] >= right
