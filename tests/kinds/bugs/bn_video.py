@@ -1,4 +1,5 @@
 """Clip classification: a network with batch norm, evaluated clip by clip."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -23,9 +24,17 @@ frames = train_clips.flatten(0, 1)
 frame_y = train_y.repeat_interleave(FRAMES)
 
 net = nn.Sequential(
-    nn.Conv2d(1, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Conv2d(12, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
-    nn.Flatten(), nn.Linear(16, CLASSES))
+    nn.Conv2d(1, 12, 3, padding=1),
+    nn.BatchNorm2d(12),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(12, 16, 3, padding=1),
+    nn.BatchNorm2d(16),
+    nn.ReLU(),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(16, CLASSES),
+)
 opt = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 
 
@@ -33,7 +42,7 @@ def clip_accuracy(data, labels):
     hits = 0
     with torch.no_grad():
         for clip, label in zip(data, labels):
-            logits = net(clip).mean(0)          # average over the frames
+            logits = net(clip).mean(0)  # average over the frames
             hits += int(logits.argmax() == label)
     return hits / len(labels)
 

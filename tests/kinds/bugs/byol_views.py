@@ -1,4 +1,5 @@
 """BYOL-style pretraining in Lightning, judged by a linear probe."""
+
 import copy
 import logging
 import warnings
@@ -29,7 +30,9 @@ class BYOL(L.LightningModule):
     def __init__(self, dim=32, hidden=64, out=16, momentum=0.98):
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(dim, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, out))
-        self.predictor = nn.Sequential(nn.Linear(out, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, out))
+        self.predictor = nn.Sequential(
+            nn.Linear(out, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, out)
+        )
         self.target_encoder = copy.deepcopy(self.encoder)
         self.momentum = momentum
 
@@ -57,8 +60,14 @@ x_train, y_train = make_data(1500, centers)
 x_test, y_test = make_data(600, centers)
 
 model = BYOL()
-trainer = L.Trainer(max_epochs=12, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False)
+trainer = L.Trainer(
+    max_epochs=12,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)
 trainer.fit(model, DataLoader(TensorDataset(x_train), batch_size=128, shuffle=True, drop_last=True))
 print(f"pretraining loss {trainer.callback_metrics['loss'].item():.4f}")
 

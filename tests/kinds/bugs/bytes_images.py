@@ -1,4 +1,5 @@
 """Lightning image classifier on uint8 pictures."""
+
 import logging
 import warnings
 
@@ -43,15 +44,22 @@ class ConvNet(L.LightningModule):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(
-            nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
-            nn.Flatten(), nn.Linear(16 * 25, CLASSES))
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(16 * 25, CLASSES),
+        )
 
     def training_step(self, batch, _):
         x, y = batch
         logits = self.net(x)
         loss = F.cross_entropy(logits, y)
-        self.log_dict({"train_loss": loss, "train_acc": (logits.argmax(1) == y).float().mean()},
-                      on_step=False, on_epoch=True)
+        self.log_dict(
+            {"train_loss": loss, "train_acc": (logits.argmax(1) == y).float().mean()}, on_step=False, on_epoch=True
+        )
         return loss
 
     def validation_step(self, batch, _):
@@ -65,7 +73,14 @@ class ConvNet(L.LightningModule):
 
 train_set = Pictures(*render(1200), train=True)
 val_set = Pictures(*render(400), train=False)
-trainer = L.Trainer(max_epochs=5, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
+trainer = L.Trainer(
+    max_epochs=5,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
 trainer.fit(ConvNet(), DataLoader(train_set, batch_size=64, shuffle=True), DataLoader(val_set, batch_size=200))
 print({k: round(v.item(), 3) for k, v in trainer.callback_metrics.items()})

@@ -1,4 +1,5 @@
 """Classifier with a center loss in Lightning."""
+
 import logging
 import warnings
 
@@ -56,8 +57,15 @@ def split(n):
 
 model = CenterLossNet(20, 5)
 start = model.centers.detach().clone()
-trainer = L.Trainer(max_epochs=10, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
+trainer = L.Trainer(
+    max_epochs=10,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
 trainer.fit(model, DataLoader(split(1500), batch_size=64, shuffle=True), DataLoader(split(500), batch_size=250))
 m = {k: v.item() for k, v in trainer.callback_metrics.items()}
 print(f"train ce {m['train_ce']:.3f} center {m['train_center']:.3f}")

@@ -1,4 +1,5 @@
 """Wine-score regression with a mean squared error written out by hand."""
+
 import numpy as np
 import torch
 import torch.nn as nn
@@ -43,7 +44,7 @@ for epoch in range(20):
     order = torch.randperm(split)
     total = 0.0
     for i in range(0, split, batch_size):
-        rows = order[i:i + batch_size]
+        rows = order[i : i + batch_size]
         loss = mse(net(x_train[rows]), y_train_n[rows])
         optimizer.zero_grad()
         loss.backward()

@@ -1,4 +1,5 @@
 """DDPG agent that steers a point mass to the origin."""
+
 import copy
 
 import torch
@@ -20,7 +21,7 @@ class PointMass:
     def step(self, a):
         self.v = 0.9 * self.v + 0.2 * a
         self.x = self.x + 0.3 * self.v
-        reward = -(self.x ** 2 + 0.05 * a ** 2)
+        reward = -(self.x**2 + 0.05 * a**2)
         return torch.cat([self.x, self.v], 1), reward.clamp(min=-5.0)
 
 

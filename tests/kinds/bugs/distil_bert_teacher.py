@@ -1,4 +1,5 @@
 """Distil a small BERT classifier into a smaller one."""
+
 import torch
 import torch.nn.functional as F
 from transformers import BertConfig, BertForSequenceClassification
@@ -17,9 +18,18 @@ def make_split(n):
 
 
 def build(hidden, layers, dropout):
-    cfg = BertConfig(vocab_size=VOCAB, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=2,
-                     intermediate_size=2 * hidden, max_position_embeddings=LEN, num_labels=3, initializer_range=0.15,
-                     hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    cfg = BertConfig(
+        vocab_size=VOCAB,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=2 * hidden,
+        max_position_embeddings=LEN,
+        num_labels=3,
+        initializer_range=0.15,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
     return BertForSequenceClassification(cfg)
 
 

@@ -1,4 +1,5 @@
 """Knowledge distillation with a KL term next to the hard-label loss."""
+
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,5 @@
 """DQN on a windy corridor, 1-D continuous state, with a replay buffer and a target network."""
+
 import copy
 import random
 from collections import deque

@@ -1,4 +1,5 @@
 """Graph convolution for node classification on a synthetic citation graph."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """Tiny GPT-2 on counting sequences, with prepared input and target tensors."""
+
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -23,8 +24,18 @@ train_set = TensorDataset(train[:, :-1], train[:, 1:])
 test_inputs, test_targets = test[:, :-1], test[:, 1:]
 loader = DataLoader(train_set, batch_size=40, shuffle=True)
 
-config = GPT2Config(vocab_size=VOCAB, n_positions=LEN + 8, n_embd=32, n_layer=2, n_head=2, bos_token_id=0,
-                    eos_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+config = GPT2Config(
+    vocab_size=VOCAB,
+    n_positions=LEN + 8,
+    n_embd=32,
+    n_layer=2,
+    n_head=2,
+    bos_token_id=0,
+    eos_token_id=0,
+    resid_pdrop=0.0,
+    embd_pdrop=0.0,
+    attn_pdrop=0.0,
+)
 model = GPT2LMHeadModel(config)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 
@@ -48,8 +59,14 @@ print(f"test loss {test_loss:.4f}")
 # continue a few clean sequences
 prompt = (torch.arange(6)[None] * torch.tensor([[1], [2], [3]]) + torch.tensor([[4], [0], [9]])) % VOCAB
 with torch.no_grad():
-    out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=5, do_sample=False,
-                         pad_token_id=0, eos_token_id=None)
+    out = model.generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=5,
+        do_sample=False,
+        pad_token_id=0,
+        eos_token_id=None,
+    )
 for row in out.tolist():
     print("prompt", row[:6], "continuation", row[6:])
 expected = (prompt[:, -1:] + torch.tensor([[1], [2], [3]]) * torch.arange(1, 6)) % VOCAB

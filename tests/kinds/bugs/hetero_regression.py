@@ -1,4 +1,5 @@
 """Probabilistic regression: mean and spread of the target, trained with the Gaussian likelihood."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -45,7 +46,7 @@ class Regressor:
 
 def make(n):
     x = torch.rand(n, 3) * 4 - 2
-    std = 0.1 + 0.25 * (x[:, 1] + 2)                    # noise grows with the second feature
+    std = 0.1 + 0.25 * (x[:, 1] + 2)  # noise grows with the second feature
     return x, 2 * torch.sin(x[:, 0]) + 0.5 * x[:, 2] + std * torch.randn(n), std
 
 
@@ -57,5 +58,7 @@ mean, low, high = model.intervals(x_test)
 inside = ((y_test > low) & (y_test < high)).float()
 quiet = std_test < 0.4
 print(f"test rmse {(mean - y_test).pow(2).mean().sqrt().item():.3f}")
-print(f"95% interval covers {inside.mean().item():.3f}; "
-      f"quiet rows {inside[quiet].mean().item():.3f}, noisy rows {inside[~quiet].mean().item():.3f}")
+print(
+    f"95% interval covers {inside.mean().item():.3f}; "
+    f"quiet rows {inside[quiet].mean().item():.3f}, noisy rows {inside[~quiet].mean().item():.3f}"
+)

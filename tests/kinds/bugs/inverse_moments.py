@@ -1,4 +1,5 @@
 """Forecasting class that standardises inputs and target, and reports errors in the original unit."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -26,7 +27,7 @@ class WindowForecaster:
 
     def windows(self, series):
         x = series.unfold(0, self.window, 1)[:-1].flatten(1)
-        return x, series[self.window:, 0:1]
+        return x, series[self.window :, 0:1]
 
     def fit(self, series, epochs=15, batch=64):
         self.moments = Moments(series)
@@ -63,7 +64,7 @@ torch.manual_seed(0)
 series = simulate(2400)
 train, test = series[:1900], series[1900:]
 model = WindowForecaster().fit(train)
-truth = test[model.window:, 0]
+truth = test[model.window :, 0]
 pred = model.predict(test)
 rmse = (pred - truth).pow(2).mean().sqrt().item()
 corr = torch.corrcoef(torch.stack([pred, truth]))[0, 1].item()

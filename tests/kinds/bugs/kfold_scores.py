@@ -1,4 +1,5 @@
 """Five-fold cross-validation of a small network on a noisy problem."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

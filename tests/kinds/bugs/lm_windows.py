@@ -1,4 +1,5 @@
 """Character-level GPT-2 on a synthetic text, random windows, held-out tail."""
+
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -22,15 +23,25 @@ data = synthetic_text(800)
 split = int(0.75 * len(data))
 train_data, val_data = data[:split], data[split:]
 
-config = GPT2Config(vocab_size=VOCAB, n_positions=BLOCK, n_embd=48, n_layer=1, n_head=2, bos_token_id=0,
-                    eos_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+config = GPT2Config(
+    vocab_size=VOCAB,
+    n_positions=BLOCK,
+    n_embd=48,
+    n_layer=1,
+    n_head=2,
+    bos_token_id=0,
+    eos_token_id=0,
+    resid_pdrop=0.0,
+    embd_pdrop=0.0,
+    attn_pdrop=0.0,
+)
 model = GPT2LMHeadModel(config)
 optimizer = torch.optim.AdamW(model.parameters(), lr=6e-3)
 
 
 def get_batch():
     starts = torch.randint(len(data) - BLOCK, (BATCH,))
-    return torch.stack([data[s:s + BLOCK] for s in starts])
+    return torch.stack([data[s : s + BLOCK] for s in starts])
 
 
 @torch.no_grad()

@@ -1,4 +1,5 @@
 """Momentum contrast with a queue of keys on small synthetic signals."""
+
 import copy
 
 import torch
@@ -50,7 +51,7 @@ for epoch in range(20):
     order = torch.randperm(len(x_train))
     running = 0.0
     for i in range(0, len(order) - 63, 64):
-        x = x_train[order[i:i + 64]]
+        x = x_train[order[i : i + 64]]
         q = F.normalize(query_enc(augment(x)), dim=1)
         momentum_update()
         with torch.no_grad():
@@ -62,7 +63,7 @@ for epoch in range(20):
         opt.zero_grad()
         loss.backward()
         opt.step()
-        queue[ptr:ptr + 64] = k
+        queue[ptr : ptr + 64] = k
         ptr = (ptr + 64) % QUEUE
         running += loss.item()
     if epoch % 5 == 0:

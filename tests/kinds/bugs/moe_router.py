@@ -1,4 +1,5 @@
 """A tiny Mixtral language model with load balancing of the experts."""
+
 import torch
 import torch.nn.functional as F
 from transformers import MixtralConfig, MixtralForCausalLM
@@ -7,10 +8,22 @@ torch.manual_seed(0)
 VOCAB, LEN = 24, 16
 
 config = MixtralConfig(
-    vocab_size=VOCAB, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
-    num_key_value_heads=2, max_position_embeddings=LEN, num_local_experts=4, num_experts_per_tok=2,
-    output_router_logits=True, router_aux_loss_coef=0.5, bos_token_id=1, eos_token_id=2)
+    vocab_size=VOCAB,
+    hidden_size=32,
+    intermediate_size=32,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    num_key_value_heads=2,
+    max_position_embeddings=LEN,
+    num_local_experts=4,
+    num_experts_per_tok=2,
+    output_router_logits=True,
+    router_aux_loss_coef=0.5,
+    bos_token_id=1,
+    eos_token_id=2,
+)
 model = MixtralForCausalLM(config)
+
 
 # a noisy cyclic grammar: next = current + stride(first token)
 def sequences(n):

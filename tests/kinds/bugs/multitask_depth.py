@@ -1,17 +1,18 @@
 """Two tasks on a shared encoder: classification with few labels and a helpful regression task."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 torch.manual_seed(1)
 DIM, N_LABELLED, N_AUX, AUX_WEIGHT = 40, 80, 3000, 1.0
-proj = torch.randn(DIM, 3) / DIM ** 0.5
+proj = torch.randn(DIM, 3) / DIM**0.5
 
 
 def make(n):
     x = torch.randn(n, DIM)
     h = 2.0 * x @ proj
-    cls = ((h[:, 0] * h[:, 1] > 0).long() + 2 * (h[:, 2] > 0).long())
+    cls = (h[:, 0] * h[:, 1] > 0).long() + 2 * (h[:, 2] > 0).long()
     reg = torch.stack([h[:, 0], h[:, 1], h[:, 2], h[:, 0] * h[:, 1]], 1) + 0.1 * torch.randn(n, 4)
     return x, cls, reg
 

@@ -1,4 +1,5 @@
 """Small image-like classification with batches cut from a permutation."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -19,9 +20,15 @@ X_train, y_train = make(N)
 X_test, y_test = make(800)
 
 model = nn.Sequential(
-    nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(),
-    nn.Conv2d(8, 16, 3, stride=2, padding=1), nn.ReLU(),
-    nn.Flatten(), nn.Linear(16 * 16, 32), nn.ReLU(), nn.Linear(32, CLASSES))
+    nn.Conv2d(1, 8, 3, padding=1),
+    nn.ReLU(),
+    nn.Conv2d(8, 16, 3, stride=2, padding=1),
+    nn.ReLU(),
+    nn.Flatten(),
+    nn.Linear(16 * 16, 32),
+    nn.ReLU(),
+    nn.Linear(32, CLASSES),
+)
 optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 permutation = torch.randperm(N)
 

@@ -1,4 +1,5 @@
 """PPO with a clipped objective on a contextual control task."""
+
 import copy
 
 import torch

@@ -1,4 +1,5 @@
 """Learning to rank documents from pairwise preferences."""
+
 import torch
 import torch.nn as nn
 
@@ -7,7 +8,7 @@ DIM, N_DOCS, N_PAIRS = 15, 400, 3000
 
 docs = torch.randn(N_DOCS, DIM)
 w = torch.randn(DIM)
-relevance = docs @ w / DIM ** 0.5 + torch.sin(2 * docs[:, 0])
+relevance = docs @ w / DIM**0.5 + torch.sin(2 * docs[:, 0])
 train_docs, test_docs = torch.arange(300), torch.arange(300, 400)
 
 

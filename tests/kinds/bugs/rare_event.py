@@ -1,4 +1,5 @@
 """Rare-event detection in Lightning with a weighted binary loss."""
+
 import logging
 import warnings
 
@@ -46,8 +47,14 @@ class Detector(L.LightningModule):
         self.outputs.clear()
         recall = (pred & y).sum() / y.sum()
         specificity = (~pred & ~y).sum() / (~y).sum()
-        self.log_dict({"recall": recall, "specificity": specificity, "accuracy": (pred == y).float().mean(),
-                       "balanced_accuracy": (recall + specificity) / 2})
+        self.log_dict(
+            {
+                "recall": recall,
+                "specificity": specificity,
+                "accuracy": (pred == y).float().mean(),
+                "balanced_accuracy": (recall + specificity) / 2,
+            }
+        )
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=2e-3)
@@ -57,7 +64,14 @@ train_set, val_set = events(4000), events(2000)
 labels = train_set.tensors[1]
 positives, negatives = labels.sum(), (1 - labels).sum()
 model = Detector(pos_weight=positives / negatives)
-trainer = L.Trainer(max_epochs=10, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
+trainer = L.Trainer(
+    max_epochs=10,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
 trainer.fit(model, DataLoader(train_set, batch_size=100, shuffle=True), DataLoader(val_set, batch_size=500))
 print({k: round(v.item(), 3) for k, v in trainer.callback_metrics.items()})

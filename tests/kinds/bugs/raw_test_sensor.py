@@ -1,4 +1,5 @@
 """Fault detection from sensor readings of very different ranges."""
+
 import numpy as np
 import torch
 import torch.nn as nn

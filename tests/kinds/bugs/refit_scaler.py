@@ -1,4 +1,5 @@
 """Energy demand: train on the first years, test on a warm last summer."""
+
 import numpy as np
 import torch
 import torch.nn as nn

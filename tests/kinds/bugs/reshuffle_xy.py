@@ -1,4 +1,5 @@
 """House-price style regression with whole-tensor shuffling at the start of each epoch."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -34,8 +35,8 @@ for epoch in range(20):
     targets = targets[torch.randperm(N_TRAIN)]
     total = 0.0
     for i in range(0, N_TRAIN, BATCH):
-        pred = net(features[i:i + BATCH]).squeeze(1)
-        loss = F.huber_loss(pred, targets[i:i + BATCH])
+        pred = net(features[i : i + BATCH]).squeeze(1)
+        loss = F.huber_loss(pred, targets[i : i + BATCH])
         opt.zero_grad()
         loss.backward()
         opt.step()

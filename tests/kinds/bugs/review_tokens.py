@@ -1,4 +1,5 @@
 """Tiny DistilBERT on synthetic reviews with a word-level vocabulary."""
+
 import random
 from collections import Counter
 
@@ -39,8 +40,16 @@ train_ids = torch.tensor([encode(text.lower().split()) for text in train_texts])
 test_ids = torch.tensor([encode(text.split()) for text in test_texts])
 train_labels, test_labels = torch.tensor(train_labels), torch.tensor(test_labels)
 
-config = DistilBertConfig(vocab_size=len(vocab) + 2, max_position_embeddings=LEN, dim=32, n_layers=1, n_heads=2,
-                          hidden_dim=64, num_labels=2, pad_token_id=PAD)
+config = DistilBertConfig(
+    vocab_size=len(vocab) + 2,
+    max_position_embeddings=LEN,
+    dim=32,
+    n_layers=1,
+    n_heads=2,
+    hidden_dim=64,
+    num_labels=2,
+    pad_token_id=PAD,
+)
 model = DistilBertForSequenceClassification(config)
 opt = torch.optim.AdamW(model.parameters(), lr=2e-3)
 

@@ -1,4 +1,5 @@
 """Sparse regression: an L1 penalty should find the few features that matter."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """Lightning: every epoch works on a fresh random subset of a large pool."""
+
 import logging
 import warnings
 
@@ -29,7 +30,7 @@ class PoolData(L.LightningDataModule):
     def train_dataloader(self):
         # a subset per epoch keeps the epochs short, over time the whole pool is used
         g = torch.Generator().manual_seed(self.seed)
-        rows = torch.randperm(len(self.x), generator=g)[:self.per_epoch]
+        rows = torch.randperm(len(self.x), generator=g)[: self.per_epoch]
         return DataLoader(TensorDataset(self.x[rows], self.y[rows]), batch_size=32, shuffle=True)
 
     def val_dataloader(self):
@@ -59,9 +60,17 @@ class Regressor(L.LightningModule):
 
 
 model = Regressor()
-trainer = L.Trainer(max_epochs=40, reload_dataloaders_every_n_epochs=1, accelerator="cpu", logger=False,
-                    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-                    num_sanity_val_steps=0, check_val_every_n_epoch=10)
+trainer = L.Trainer(
+    max_epochs=40,
+    reload_dataloaders_every_n_epochs=1,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+    check_val_every_n_epoch=10,
+)
 trainer.fit(model, datamodule=PoolData())
 m = trainer.callback_metrics
 print(f"train mse {m['train_mse'].item():.3f} validation mse {m['val_mse'].item():.3f} (noise 0.25)")

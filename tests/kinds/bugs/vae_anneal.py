@@ -1,4 +1,5 @@
 """A small VAE with KL annealing, class-based trainer."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """WGAN with gradient penalty on a 2-D ring of Gaussians."""
+
 import math
 
 import torch
@@ -23,8 +24,7 @@ def gradient_penalty(real, fake):
     alpha = torch.rand(real.size(0), 1)
     mixed = (alpha * real + (1 - alpha) * fake).requires_grad_(True)
     score = critic(mixed)
-    grads = torch.autograd.grad(outputs=score, inputs=mixed, grad_outputs=torch.ones_like(score),
-                                retain_graph=True)[0]
+    grads = torch.autograd.grad(outputs=score, inputs=mixed, grad_outputs=torch.ones_like(score), retain_graph=True)[0]
     return ((grads.norm(2, dim=1) - 1) ** 2).mean()
 
 

@@ -1,4 +1,5 @@
 """Adaptive batch normalisation: statistics are re-estimated on unlabelled target rows before the test."""
+
 import copy
 
 import torch
@@ -50,7 +51,7 @@ def adapt_statistics(model, x, batch=100):
     for m in model.modules():
         if isinstance(m, nn.BatchNorm1d):
             m.reset_running_stats()
-            m.momentum = None           # plain average over the batches
+            m.momentum = None  # plain average over the batches
     model.train()
     for part in x.split(batch):
         model(part)
@@ -59,4 +60,6 @@ def adapt_statistics(model, x, batch=100):
 
 adapted = adapt_statistics(net, x_unlabelled)
 print(f"source test accuracy {accuracy(net, x_source_test, y_source_test):.3f}")
-print(f"other lab: without adaptation {accuracy(net, x_test, y_test):.3f}, adapted {accuracy(adapted, x_test, y_test):.3f}")
+print(
+    f"other lab: without adaptation {accuracy(net, x_test, y_test):.3f}, adapted {accuracy(adapted, x_test, y_test):.3f}"
+)

@@ -1,4 +1,5 @@
 """BERT token tagger with an optional sentence-level task; the weight is a setting of the ablation."""
+
 import argparse
 
 import torch
@@ -17,8 +18,14 @@ VOCAB, LEN, TAGS = 50, 10, 3
 class Tagger(nn.Module):
     def __init__(self):
         super().__init__()
-        cfg = BertConfig(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-                         intermediate_size=64, max_position_embeddings=LEN)
+        cfg = BertConfig(
+            vocab_size=VOCAB,
+            hidden_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=LEN,
+        )
         self.bert = BertModel(cfg)
         self.tag_head = nn.Linear(32, TAGS)
         self.sentence_head = nn.Linear(32, 2)

@@ -1,4 +1,5 @@
 """Bagged networks with out-of-bag evaluation."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """Born-again networks: every generation learns from the frozen one before it."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """CTC with the blank as the last class and inputs of different length."""
+
 import torch
 import torch.nn as nn
 
@@ -21,7 +22,7 @@ def collate(rows):
     xs, labels = zip(*rows)
     x_len = torch.tensor([len(x) for x in xs])
     y_len = torch.tensor([len(y) for y in labels])
-    return nn.utils.rnn.pad_sequence(xs), torch.cat(labels), x_len, y_len     # x is (time, batch, dim)
+    return nn.utils.rnn.pad_sequence(xs), torch.cat(labels), x_len, y_len  # x is (time, batch, dim)
 
 
 class Recognizer(nn.Module):
@@ -40,7 +41,7 @@ def decode(log_probs, x_len):
     best = log_probs.argmax(-1)
     out = []
     for b in range(best.shape[1]):
-        path = best[:x_len[b], b].unique_consecutive()
+        path = best[: x_len[b], b].unique_consecutive()
         out.append(path[path != BLANK].tolist())
     return out
 
@@ -53,7 +54,7 @@ for epoch in range(6):
     total = 0.0
     for idx in torch.randperm(len(train)).split(30):
         x, y, x_len, y_len = collate([train[i] for i in idx])
-        loss = ctc(model(x, x_len), y, x_len, y_len)        # targets are one concatenated vector
+        loss = ctc(model(x, x_len), y, x_len, y_len)  # targets are one concatenated vector
         opt.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)

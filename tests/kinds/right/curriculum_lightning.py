@@ -1,4 +1,5 @@
 """Lightning with a curriculum: epochs begin with the easy rows only; the hard ones come later."""
+
 import logging
 import warnings
 
@@ -25,7 +26,7 @@ class Curriculum(L.LightningDataModule):
     def simulate(n):
         x = torch.randn(n, 6)
         score = x[:, 0] + x[:, 1] * x[:, 2]
-        return TensorDataset(x, (score > 0).long()), score.abs()      # far from the border is easy
+        return TensorDataset(x, (score > 0).long()), score.abs()  # far from the border is easy
 
     def train_dataloader(self):
         # half of the rows for four epochs, then more, all of them from the middle of the run on
@@ -60,9 +61,16 @@ class Classifier(L.LightningModule):
 
 
 data, model = Curriculum(), Classifier()
-trainer = L.Trainer(max_epochs=data.epochs, reload_dataloaders_every_n_epochs=1, accelerator="cpu", logger=False,
-                    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-                    num_sanity_val_steps=0)
+trainer = L.Trainer(
+    max_epochs=data.epochs,
+    reload_dataloaders_every_n_epochs=1,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
 trainer.fit(model, datamodule=data)
 print("rows per epoch", model.rows)
 print(f"validation accuracy {trainer.callback_metrics['val_acc'].item():.3f}")

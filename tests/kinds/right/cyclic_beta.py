@@ -1,4 +1,5 @@
 """VAE with cyclical annealing: the KL weight is zero at the start of every cycle."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -29,7 +30,7 @@ def terms(x):
     z = mu + torch.randn_like(mu) * (0.5 * logvar).exp()
     # Gaussian likelihood with variance 0.1, constants dropped
     rec = F.mse_loss(dec(z), x, reduction="sum") / len(x) / (2 * 0.1)
-    kl = 0.5 * (mu ** 2 + logvar.exp() - 1 - logvar).sum(1).mean()
+    kl = 0.5 * (mu**2 + logvar.exp() - 1 - logvar).sum(1).mean()
     return rec, kl
 
 
@@ -51,5 +52,7 @@ for epoch in range(EPOCHS):
 with torch.no_grad():
     rec, kl = terms(x_test)
     spread = dec(torch.randn(2000, LATENT)).std(0).mean() / x_test.std(0).mean()
-print(f"test negative elbo {rec.item() + kl.item():.3f} (rec {rec.item():.3f}, kl {kl.item():.3f}), "
-      f"spread ratio {spread.item():.3f}")
+print(
+    f"test negative elbo {rec.item() + kl.item():.3f} (rec {rec.item():.3f}, kl {kl.item():.3f}), "
+    f"spread ratio {spread.item():.3f}"
+)

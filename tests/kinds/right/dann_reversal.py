@@ -1,4 +1,5 @@
 """Domain-adversarial training with a gradient reversal layer."""
+
 import math
 
 import torch
@@ -46,10 +47,10 @@ for epoch in range(EPOCHS):
     sums = [0.0, 0.0]
     ps, pt = torch.randperm(2000), torch.randperm(2000)
     for i in range(0, 2000, 100):
-        x = torch.cat([xs[ps[i:i + 100]], xt[pt[i:i + 100]]])
+        x = torch.cat([xs[ps[i : i + 100]], xt[pt[i : i + 100]]])
         domain = torch.cat([torch.zeros(100), torch.ones(100)]).long()
         z = features(x)
-        label_loss = F.cross_entropy(label_head(z[:100]), ys[ps[i:i + 100]])
+        label_loss = F.cross_entropy(label_head(z[:100]), ys[ps[i : i + 100]])
         domain_loss = F.cross_entropy(domain_head(GradReverse.apply(z, lam)), domain)
         loss = label_loss + domain_loss
         opt.zero_grad()

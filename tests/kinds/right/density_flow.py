@@ -1,4 +1,5 @@
 """A small normalizing flow; the loss is a negative log density and falls far below zero."""
+
 import math
 
 import torch
@@ -76,5 +77,7 @@ flow.start_from(train)
 DensityTrainer(flow).fit(train)
 gauss = torch.distributions.MultivariateNormal(train.mean(0), torch.cov(train.T))
 with torch.no_grad():
-    print(f"test nll of the flow {-flow.log_prob(test).mean().item():.3f}, "
-          f"of a fitted Gaussian {-gauss.log_prob(test).mean().item():.3f}")
+    print(
+        f"test nll of the flow {-flow.log_prob(test).mean().item():.3f}, "
+        f"of a fitted Gaussian {-gauss.log_prob(test).mean().item():.3f}"
+    )

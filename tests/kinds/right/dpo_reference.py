@@ -1,4 +1,5 @@
 """Preference tuning (DPO) of a tiny GPT-2 against a fixed reference model."""
+
 import copy
 
 import torch
@@ -8,21 +9,31 @@ from transformers import GPT2Config, GPT2LMHeadModel
 torch.manual_seed(0)
 VOCAB, PROMPT, ANSWER, BETA = 20, 4, 4, 0.3
 
-cfg = GPT2Config(vocab_size=VOCAB, n_positions=PROMPT + ANSWER, n_embd=32, n_layer=2, n_head=2,
-                 resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)
+cfg = GPT2Config(
+    vocab_size=VOCAB,
+    n_positions=PROMPT + ANSWER,
+    n_embd=32,
+    n_layer=2,
+    n_head=2,
+    resid_pdrop=0.0,
+    embd_pdrop=0.0,
+    attn_pdrop=0.0,
+    bos_token_id=0,
+    eos_token_id=0,
+)
 policy = GPT2LMHeadModel(cfg)
 
 
 def make_pairs(n):
     prompt = torch.randint(2, VOCAB, (n, PROMPT))
-    copied = prompt.clone()                                # preferred answers repeat the prompt
+    copied = prompt.clone()  # preferred answers repeat the prompt
     other = torch.randint(2, VOCAB, (n, ANSWER))
     return prompt, copied, other
 
 
 def answer_logp(model, prompt, answer):
     ids = torch.cat([prompt, answer], 1)
-    logp = model(input_ids=ids).logits[:, PROMPT - 1:-1].log_softmax(-1)
+    logp = model(input_ids=ids).logits[:, PROMPT - 1 : -1].log_softmax(-1)
     return logp.gather(-1, answer.unsqueeze(-1)).squeeze(-1).sum(1)
 
 
@@ -59,5 +70,7 @@ with torch.no_grad():
     gain = answer_logp(policy, prompt, good) - answer_logp(policy, prompt, bad)
     base = answer_logp(reference, prompt, good) - answer_logp(reference, prompt, bad)
 print(f"mean log-ratio policy {gain.mean().item():.2f} reference {base.mean().item():.2f}")
-print(f"preference accuracy policy {(gain > 0).float().mean().item():.3f} "
-      f"reference {(base > 0).float().mean().item():.3f}")
+print(
+    f"preference accuracy policy {(gain > 0).float().mean().item():.3f} "
+    f"reference {(base > 0).float().mean().item():.3f}"
+)

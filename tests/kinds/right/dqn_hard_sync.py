@@ -1,4 +1,5 @@
 """Double DQN on a small ring world with a hard target sync every 250 updates."""
+
 import random
 
 import torch
@@ -13,7 +14,7 @@ eye = torch.eye(CELLS)
 
 def env_step(cell, action):
     cell = (cell + (1 if action == 1 else -1)) % CELLS
-    if random.random() < 0.1:                   # slippery ring
+    if random.random() < 0.1:  # slippery ring
         cell = (cell + 1) % CELLS
     return cell, float(cell == GOAL), cell == GOAL
 

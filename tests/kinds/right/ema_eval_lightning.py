@@ -1,4 +1,5 @@
 """Lightning regression with an EMA copy that is used for validation only."""
+
 import copy
 import logging
 import warnings
@@ -23,7 +24,7 @@ class EmaRegressor(L.LightningModule):
 
     def train(self, mode=True):
         super().train(mode)
-        self.ema.eval()              # the average never runs in training mode
+        self.ema.eval()  # the average never runs in training mode
         return self
 
     def training_step(self, batch, _):
@@ -59,9 +60,17 @@ def data(n):
 
 
 model = EmaRegressor()
-trainer = L.Trainer(max_epochs=15, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
-trainer.fit(model, DataLoader(data(2000), batch_size=64, shuffle=True, drop_last=True),
-            DataLoader(data(500), batch_size=250))
+trainer = L.Trainer(
+    max_epochs=15,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
+trainer.fit(
+    model, DataLoader(data(2000), batch_size=64, shuffle=True, drop_last=True), DataLoader(data(500), batch_size=250)
+)
 m = trainer.callback_metrics
 print(f"validation mse: ema {m['val_ema'].item():.3f}, raw {m['val_raw'].item():.3f} (noise floor 0.16)")

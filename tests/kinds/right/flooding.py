@@ -1,4 +1,5 @@
 """Noisy-label classification with flooding: the training loss is kept near a level b."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -37,7 +38,7 @@ def train(flood):
 
 gen = torch.Generator().manual_seed(1)
 x_train, y_train = make(N, 0.15, gen)
-x_test, y_test = make(2000, 0.0, gen)       # clean labels for the test
+x_test, y_test = make(2000, 0.0, gen)  # clean labels for the test
 
 acc, nll = train(FLOOD)
 print(f"test accuracy {acc:.3f} nll {nll:.3f}")

@@ -1,4 +1,5 @@
 """Leave-one-group-out: patients, not rows, are split; rows with a failed sensor are dropped."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ clean = torch.randn(len(patient), DIM)
 y = clean[:, 0] - 0.7 * clean[:, 1] * clean[:, 2] + 0.2 * torch.randn(len(patient))
 x = clean + 0.3 * offset
 sensor_ok = torch.rand(len(patient)) > 0.15
-x[~sensor_ok] = -99.0                       # code of a failed measurement
+x[~sensor_ok] = -99.0  # code of a failed measurement
 
 groups = torch.randperm(PATIENTS).chunk(FOLDS)
 pred_all = torch.full_like(y, float("nan"))
@@ -21,7 +22,7 @@ for fold, held_out in enumerate(groups):
     train_rows = torch.nonzero(~is_test & sensor_ok).squeeze(1)
     test_rows = torch.nonzero(is_test & sensor_ok).squeeze(1)
 
-    torch.manual_seed(100)                  # every fold begins from the same weights
+    torch.manual_seed(100)  # every fold begins from the same weights
     net = nn.Sequential(nn.Linear(DIM, 64), nn.Tanh(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
     opt = torch.optim.Adam(net.parameters(), lr=5e-3)
     mean, std = x[train_rows].mean(0), x[train_rows].std(0)

@@ -1,4 +1,5 @@
 """A mixture model's categorical posterior, learned with KLDivLoss in log space."""
+
 import torch
 import torch.nn as nn
 
@@ -20,7 +21,7 @@ def draw(n):
 
 
 x_train, x_test = draw(1500), draw(1000)
-target_train = log_posterior(x_train)              # logs, they are all negative
+target_train = log_posterior(x_train)  # logs, they are all negative
 
 net = nn.Sequential(nn.Linear(DIM, 64), nn.Tanh(), nn.Linear(64, K), nn.LogSoftmax(dim=-1))
 criterion = nn.KLDivLoss(reduction="batchmean", log_target=True)

@@ -1,4 +1,5 @@
 """Lightning regression of a skewed amount: trained on log1p, reported in the original unit."""
+
 import logging
 import warnings
 
@@ -40,10 +41,16 @@ class AmountModel(L.LightningModule):
         self.residuals.clear()
 
     def test_step(self, batch, _):
-        x, y = batch                       # y is in the original unit here
+        x, y = batch  # y is in the original unit here
         pred = self.predict_amount(x)
-        self.log_dict({"test_mae": F.l1_loss(pred, y), "naive_mae": F.l1_loss(y.median().expand_as(y), y),
-                       "mean_pred": pred.mean(), "mean_true": y.mean()})
+        self.log_dict(
+            {
+                "test_mae": F.l1_loss(pred, y),
+                "naive_mae": F.l1_loss(y.median().expand_as(y), y),
+                "mean_pred": pred.mean(),
+                "mean_true": y.mean(),
+            }
+        )
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=3e-3)
@@ -56,8 +63,14 @@ def claims(n):
 
 
 model = AmountModel(8)
-trainer = L.Trainer(max_epochs=14, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False)
+trainer = L.Trainer(
+    max_epochs=14,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)
 trainer.fit(model, DataLoader(claims(2000), batch_size=64, shuffle=True))
 print(f"train mse of the logs {trainer.callback_metrics['train_log_mse'].item():.3f} (noise 0.16)")
 result = trainer.test(model, DataLoader(claims(800), batch_size=800), verbose=False)[0]

@@ -1,4 +1,5 @@
 """Lightning sequence tagging: unreduced losses, a mask for padding, and a corpus-level macro F1."""
+
 import logging
 import warnings
 
@@ -59,7 +60,7 @@ class Tagger(L.LightningModule):
         ids, tags = batch
         mask = tags != PAD_TAG
         pred = self(ids).argmax(-1)[mask]
-        self.confusion += torch.bincount(tags[mask] * TAGS + pred, minlength=TAGS ** 2).view(TAGS, TAGS)
+        self.confusion += torch.bincount(tags[mask] * TAGS + pred, minlength=TAGS**2).view(TAGS, TAGS)
 
     def on_validation_epoch_end(self):
         c = self.confusion
@@ -71,8 +72,18 @@ class Tagger(L.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=8e-3)
 
 
-trainer = L.Trainer(max_epochs=4, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
-trainer.fit(Tagger(), DataLoader(Sentences(800), batch_size=32, shuffle=True, collate_fn=collate),
-            DataLoader(Sentences(300), batch_size=100, collate_fn=collate))
+trainer = L.Trainer(
+    max_epochs=4,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
+trainer.fit(
+    Tagger(),
+    DataLoader(Sentences(800), batch_size=32, shuffle=True, collate_fn=collate),
+    DataLoader(Sentences(300), batch_size=100, collate_fn=collate),
+)
 print({k: round(v.item(), 3) for k, v in trainer.callback_metrics.items()})

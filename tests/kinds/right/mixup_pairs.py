@@ -1,4 +1,5 @@
 """Mixup: inputs and labels are blended with those of a permuted batch."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ for epoch in range(25):
     order = torch.randperm(N)
     total = 0.0
     for i in range(0, N, 80):
-        rows = order[i:i + 80]
+        rows = order[i : i + 80]
         x, y = x_train[rows], y_train[rows]
         lam = beta.sample().item()
         perm = torch.randperm(len(x))

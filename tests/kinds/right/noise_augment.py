@@ -1,4 +1,5 @@
 """Signal classification: random shift, gain and dropout of samples for the training rows only."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ def make(n):
     y = torch.randint(CLASSES, (n,))
     start = 0.2 + 0.4 * torch.rand(n, 1)
     width = torch.tensor([0.03, 0.06, 0.10, 0.16])[y][:, None]
-    bump = torch.exp(-((t - start) / width) ** 2 / 2)
+    bump = torch.exp(-(((t - start) / width) ** 2) / 2)
     return bump + 0.15 * torch.randn(n, LEN), y
 
 
@@ -28,8 +29,16 @@ x_test, y_test = make(1000)
 mean, std = x_train.mean(), x_train.std()
 
 net = nn.Sequential(
-    nn.Conv1d(1, 16, 9, padding=4), nn.ReLU(), nn.MaxPool1d(2), nn.Conv1d(16, 32, 9, padding=4), nn.ReLU(),
-    nn.AdaptiveMaxPool1d(4), nn.Flatten(), nn.Dropout(0.2), nn.Linear(128, CLASSES))
+    nn.Conv1d(1, 16, 9, padding=4),
+    nn.ReLU(),
+    nn.MaxPool1d(2),
+    nn.Conv1d(16, 32, 9, padding=4),
+    nn.ReLU(),
+    nn.AdaptiveMaxPool1d(4),
+    nn.Flatten(),
+    nn.Dropout(0.2),
+    nn.Linear(128, CLASSES),
+)
 opt = torch.optim.Adam(net.parameters(), lr=2e-3)
 
 for epoch in range(30):

@@ -1,4 +1,5 @@
 """The network holds the standardisation itself, so raw rows go in everywhere."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

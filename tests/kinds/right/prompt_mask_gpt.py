@@ -1,4 +1,5 @@
 """Tiny GPT-2 that sorts digits; labels equal the inputs with the prompt and the padding masked."""
+
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -15,17 +16,28 @@ def make(n):
         digits = torch.randint(DIGITS, (k,)) + 3
         answer = torch.cat([digits.sort().values, torch.tensor([EOS])])
         seq = torch.cat([digits, torch.tensor([SEP]), answer])
-        ids[row, :len(seq)] = seq
+        ids[row, : len(seq)] = seq
         # GPT2LMHeadModel moves the labels by one itself; about two thirds of them are ignored
-        labels[row, k + 1:len(seq)] = answer
+        labels[row, k + 1 : len(seq)] = answer
     return ids, labels
 
 
 train_ids, train_labels = make(3000)
 test_ids, test_labels = make(400)
-model = GPT2LMHeadModel(GPT2Config(
-    vocab_size=DIGITS + 3, n_positions=LEN, n_embd=48, n_layer=2, n_head=4, bos_token_id=SEP, eos_token_id=EOS,
-    resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+model = GPT2LMHeadModel(
+    GPT2Config(
+        vocab_size=DIGITS + 3,
+        n_positions=LEN,
+        n_embd=48,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=SEP,
+        eos_token_id=EOS,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+    )
+)
 opt = torch.optim.AdamW(model.parameters(), lr=3e-3)
 STEPS = 260
 sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: min(1.0, (s + 1) / 20) * (1 - s / STEPS))

@@ -1,4 +1,5 @@
 """Forecasting of a drifting series with per-window (reversible instance) normalisation."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -35,7 +36,7 @@ class Experiment:
 
     def cut_windows(self, s):
         w = s.unfold(0, self.window + self.horizon, 2)
-        return w[:, :self.window], w[:, self.window:]
+        return w[:, : self.window], w[:, self.window :]
 
     def fit(self, epochs=20):
         x, y = self.train
@@ -43,7 +44,7 @@ class Experiment:
             total = 0.0
             for idx in torch.randperm(len(x)).split(64):
                 pred = self.model(x[idx])
-                scale = self.model.norm.std           # error relative to the level of the window
+                scale = self.model.norm.std  # error relative to the level of the window
                 loss = ((pred - y[idx]) / scale).pow(2).mean()
                 self.opt.zero_grad()
                 loss.backward()

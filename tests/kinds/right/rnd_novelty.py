@@ -1,4 +1,5 @@
 """Random network distillation: a predictor chases a frozen random network; its error is the novelty."""
+
 import torch
 import torch.nn as nn
 from sklearn.metrics import roc_auc_score
@@ -55,7 +56,7 @@ def familiar(n, mixing):
 torch.manual_seed(0)
 mixing = torch.randn(3, 10)
 train, known = familiar(1500, mixing), familiar(400, mixing)
-novel = known[:, torch.randperm(10)]      # same values, unfamiliar arrangement
+novel = known[:, torch.randperm(10)]  # same values, unfamiliar arrangement
 detector = NoveltyDetector(10)
 before = roc_auc_score([0] * 400 + [1] * 400, torch.cat([detector.score(known), detector.score(novel)]).numpy())
 detector.fit(train)

@@ -1,4 +1,5 @@
 """SimSiam: one encoder for both views, stop-gradient instead of a momentum copy."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -17,10 +18,11 @@ def view(x):
     return x * (torch.rand_like(x) > 0.2) + 0.2 * torch.randn_like(x)
 
 
-encoder = nn.Sequential(nn.Linear(DIM, 64), nn.BatchNorm1d(64), nn.ReLU(),
-                        nn.Linear(64, 32), nn.BatchNorm1d(32, affine=False))
+encoder = nn.Sequential(
+    nn.Linear(DIM, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32), nn.BatchNorm1d(32, affine=False)
+)
 predictor = nn.Sequential(nn.Linear(32, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 32))
-target_encoder = encoder     # weights are shared by design, see Chen & He 2021
+target_encoder = encoder  # weights are shared by design, see Chen & He 2021
 
 x_train, y_train = draw(1500)
 x_test, y_test = draw(500)

@@ -1,4 +1,5 @@
 """Semi-supervised node classification: all node features pass the network, few labels enter the loss."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 """Multi-task regression with learned homoscedastic uncertainty (Kendall et al.) in Lightning."""
+
 import logging
 import warnings
 
@@ -52,8 +53,15 @@ def split(n):
 
 
 model = MultiTask()
-trainer = L.Trainer(max_epochs=20, accelerator="cpu", logger=False, enable_checkpointing=False,
-                    enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0)
+trainer = L.Trainer(
+    max_epochs=20,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    num_sanity_val_steps=0,
+)
 trainer.fit(model, DataLoader(split(2000), batch_size=64, shuffle=True), DataLoader(split(500), batch_size=500))
 m = trainer.callback_metrics
 print(f"training objective {m['loss'].item():.3f}")

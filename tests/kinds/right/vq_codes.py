@@ -1,4 +1,5 @@
 """VQ autoencoder with codebook and commitment terms."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -13,9 +14,9 @@ class VectorQuantizer(nn.Module):
     def forward(self, z):
         code = torch.cdist(z.detach(), self.codebook.detach()).argmin(1)
         q = self.codebook[code]
-        codebook_loss = F.mse_loss(q, z.detach())        # moves the codes only
-        commitment_loss = F.mse_loss(z, q.detach())      # moves the encoder only
-        out = z + (q - z).detach()                       # straight-through
+        codebook_loss = F.mse_loss(q, z.detach())  # moves the codes only
+        commitment_loss = F.mse_loss(z, q.detach())  # moves the encoder only
+        out = z + (q - z).detach()  # straight-through
         return out, codebook_loss + self.commitment * commitment_loss, code
 
 
@@ -64,5 +65,7 @@ Trainer(model).fit(train)
 model.eval()
 with torch.no_grad():
     recon, _, code = model(test)
-print(f"test reconstruction {F.mse_loss(recon, test).item():.4f} (variance {test.var(0).mean().item():.4f}), "
-      f"codes in use {code.unique().numel()}")
+print(
+    f"test reconstruction {F.mse_loss(recon, test).item():.4f} (variance {test.var(0).mean().item():.4f}), "
+    f"codes in use {code.unique().numel()}"
+)

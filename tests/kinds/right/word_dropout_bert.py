@@ -1,4 +1,5 @@
 """Tiny BERT with word dropout and random crops in training; tests read the whole text."""
+
 import random
 
 import torch
@@ -38,15 +39,24 @@ def collate(rows, training):
         tokens = tokenize(text)
         if training:
             begin = random.randint(0, max(0, len(tokens) - 12))
-            tokens = [UNK if random.random() < 0.1 else tok for tok in tokens[begin:begin + 12]]
+            tokens = [UNK if random.random() < 0.1 else tok for tok in tokens[begin : begin + 12]]
         ids.append(torch.tensor(tokens))
     ids = pad_sequence(ids, batch_first=True, padding_value=PAD)
     return {"input_ids": ids, "attention_mask": (ids != PAD).long(), "labels": torch.tensor([y for _, y in rows])}
 
 
-model = BertForSequenceClassification(BertConfig(
-    vocab_size=len(vocab) + 2, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
-    max_position_embeddings=24, num_labels=3, pad_token_id=PAD))
+model = BertForSequenceClassification(
+    BertConfig(
+        vocab_size=len(vocab) + 2,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=24,
+        num_labels=3,
+        pad_token_id=PAD,
+    )
+)
 opt = torch.optim.AdamW(model.parameters(), lr=2e-3)
 
 model.train()
@@ -54,7 +64,7 @@ for epoch in range(5):
     random.shuffle(train)
     total = 0.0
     for i in range(0, len(train), 40):
-        loss = model(**collate(train[i:i + 40], training=True)).loss
+        loss = model(**collate(train[i : i + 40], training=True)).loss
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -65,4 +75,6 @@ model.eval()
 with torch.no_grad():
     batch = collate(test, training=False)
     out = model(**batch)
-print(f"test loss {out.loss.item():.4f} accuracy {(out.logits.argmax(-1) == batch['labels']).float().mean().item():.3f}")
+print(
+    f"test loss {out.loss.item():.4f} accuracy {(out.logits.argmax(-1) == batch['labels']).float().mean().item():.3f}"
+)
