@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import torch
@@ -67,7 +68,8 @@ def _subtraction(threads: Threads, original: Original) -> Original:
         if _meet_all(one, other, value):
             _tell_pairing(threads, "-", one, other)
         elif not value.requires_grad:
-            if value.dim() and (monitor := threads.current()):
+            monitor = threads.current() if value.dim() else None
+            if monitor is not None and monitor.locator.is_users(sys._getframe(1)):  # and no density's
                 monitor.difference = value, (one, other)
         elif value.dim() == 0:
             _tell(threads, "-", one, other, value)
