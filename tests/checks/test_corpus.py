@@ -28,7 +28,8 @@ BY_EXAMPLES = {
     *("parameters::copy-shares-memory", "parameters::copy-never-follows", "parameters::copy-follows-too-fast"),
     *("parameters::copy-also-trained", "metrics::labels-on-another-scale", "inputs::standardised-apart"),
     *("inputs::evaluated-on-unknown-tokens", "rows::shuffled-apart", "rows::drawn-alike"),
-    *("rows::test-rows-in-loss", "rows::tail-never-seen"),
+    *("rows::test-rows-in-loss", "rows::tail-never-seen", "loss::term-always-zero"),
+    "parameters::copy-without-buffers",
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of
 floating-point numbers, language models, averages, tokenizers, sums of losses, copies or batches by hand that none of

@@ -24,4 +24,4 @@ def test_what_is_wrong_is_named_and_nothing_else(script: dict[str, Any], pytestc
 
 
 def test_there_are_as_many_as_promised() -> None:
-    must_be_complete(FOLDER, bugs=60, right=60)
+    must_be_complete(FOLDER, bugs=90, right=90)

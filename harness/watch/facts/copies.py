@@ -10,10 +10,11 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.check import Fact
-from harness.watch.events import Step, StepBegins
+from harness.watch.events import Forward, Step, StepBegins
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -39,8 +40,24 @@ MOST_OF_A_BUILD = 4
 FRAMES = 8
 """Of the user's functions, in whose variables a copy's name is looked for. A guess."""
 
+MIN_UPDATES = 20
+"""Updates after which statistics that never moved are no beginning any more. A guess."""
+
 EXACT = 1e-3
 """How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""
+
+
+@dataclass(eq=False)
+class _Statistics:
+    """The running mean of a batch normalisation, and what it was at first."""
+
+    norm: ReferenceType[_BatchNorm]
+    began: torch.Tensor
+
+    @property
+    def moved(self) -> bool:
+        norm = self.norm()
+        return norm is not None and norm.running_mean is not None and not torch.equal(norm.running_mean, self.began)
 
 
 @dataclass(eq=False)
@@ -54,6 +71,8 @@ class Copied:
     """The copy's values when it was found."""
     shown: str
     """What the script calls the copy."""
+    norms: tuple[_Statistics, _Statistics] | None
+    """Of each the first batch normalisation, where there is one."""
     shares: bool = False
     follows: bool = False
     """Whether something but an optimizer changed the copy."""
@@ -65,6 +84,8 @@ class Copied:
     """Of the trained one, over all."""
     where: str | None = None
     """Of the trained one's update."""
+    stale: str | None = None
+    """Where the copy was called in eval mode with the statistics that it began with, though the other's had moved."""
     _after: torch.Tensor | None = None
     """The copy's values after the trained one's latest update that was looked at."""
     _before: torch.Tensor | None = None
@@ -100,6 +121,15 @@ class Copied:
             self.steps += not torch.equal(values[1], self._before)
         self._after, self._before = values[1].clone(), None
 
+    def called(self, model: nn.Module, where: str | None) -> None:
+        if self.norms is None or self.stale is not None or self.updates < MIN_UPDATES or not self.follows:
+            return
+        trained, copy = (each.norm() for each in self.norms)
+        if trained is None or copy is None or copy.training or self.norms[1].moved or not self.norms[0].moved:
+            return
+        if any(module is copy for module in model.modules()):
+            self.stale = where
+
     def missed(self) -> None:
         """An update that is not looked at."""
         self.updates += 1
@@ -116,6 +146,7 @@ class Copies(Fact):
         """By the id of the optimizer that trains the one."""
         self._known: set[tuple[int, int]] = set()
         self._steps = 0
+        self._with_norms = False
 
     def on_step_begins(self, event: StepBegins) -> None:
         self._steps += 1
@@ -125,6 +156,11 @@ class Copies(Fact):
             for each in self._of.get(id(event.optimizer), ()):
                 each.where = event.where
                 each.step_begins()
+
+    def on_forward(self, event: Forward) -> None:
+        if self._with_norms and not event.gradients and self.monitor.is_sampled():
+            for each in self.all:
+                each.called(event.model, event.where)
 
     def on_step(self, event: Step) -> None:
         for each in self._of.get(id(event.optimizer), ()):
@@ -153,10 +189,12 @@ class Copies(Fact):
                         if id(mine) not in held or mine is copy or both <= paired:
                             continue
                         if (id(copy) in held) == in_optimizer:
-                            self._add(mine, copy, held)
+                            self._add((modules[one], modules[other]), mine, copy, held)
                             paired |= both
 
-    def _add(self, mine: nn.Parameter, copy: nn.Parameter, held: dict[int, int]) -> None:
+    def _add(
+        self, modules: tuple[nn.Module, nn.Module], mine: nn.Parameter, copy: nn.Parameter, held: dict[int, int]
+    ) -> None:
         if (id(mine), id(copy)) in self._known or len(self.all) >= MOST_PAIRS:
             return
         if any(is_distributed(p) or p.is_meta or not p.numel() for p in (mine, copy)):
@@ -165,8 +203,11 @@ class Copies(Fact):
         values = first_values(copy, MOST_VALUES).float()
         if id(copy) in held and not torch.equal(values, first_values(mine, MOST_VALUES).float()):
             return  # two networks that are trained side by side
-        pair = Copied(ref(mine), ref(copy), values, self._name_of(copy))
+        one, other = (_statistics(module) for module in modules)
+        both = (one, other) if one is not None and other is not None else None
+        pair = Copied(ref(mine), ref(copy), values, self._name_of(copy), both)
         self.all.append(pair)
+        self._with_norms |= both is not None
         self._of[held[id(mine)]].append(pair)
 
     def _name_of(self, copy: nn.Parameter) -> str:
@@ -198,3 +239,10 @@ class Copies(Fact):
 
 def _matrices(module: nn.Module) -> Iterator[nn.Parameter]:
     return (p for p in module.parameters() if p.dim() > 1)
+
+
+def _statistics(module: nn.Module) -> _Statistics | None:
+    for each in module.modules():
+        if isinstance(each, _BatchNorm) and each.running_mean is not None:
+            return _Statistics(ref(each), each.running_mean.clone())
+    return None

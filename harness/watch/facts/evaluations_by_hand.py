@@ -65,6 +65,8 @@ class EvaluationsByHand(Fact):
         """Rows of batches that a model was trained on, as far as they were looked at."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
+        self._scored = 0
+        """The number of the latest that was scored."""
         self.found: FirstForward | None = None
         """An evaluation in train mode that the event at hand shows."""
 
@@ -105,7 +107,9 @@ class EvaluationsByHand(Fact):
             seen = self._seen[key] = _Evaluated(ref(base), first, ref(event.model), place)
         seen.calls = seen.calls + 1 if seen.updates == self.monitor.updates_made else 1
         seen.updates = self.monitor.updates_made
-        seen.left_out = seen.left_out or seen.calls >= ON_PURPOSE
+        before = self._latest
+        again = before is not None and before[1] is seen and seen.calls > 1 and before[0] != self._scored
+        seen.left_out = seen.left_out or seen.calls >= ON_PURPOSE or again  # both are compared
         self._latest = event.number, seen
 
     def on_scored(self, event: Scored) -> None:
@@ -113,6 +117,7 @@ class EvaluationsByHand(Fact):
         if self._latest is None or self._latest[0] != event.forward.number:
             return
         seen = self._latest[1]
+        self._scored = event.forward.number
         if len(seen.rounds) < MIN_ROUNDS:
             seen.rounds.add(self.monitor.updates_made)
             if len(seen.rounds) == MIN_ROUNDS:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from harness.watch.check import Fact
@@ -69,8 +70,14 @@ class LossTerms(Fact):
         if self._seen[event.where] > ALWAYS_NOTED and not self.monitor.is_sampled():
             return
         self._noted = True
-        plain = [p for p in event.parts if isinstance(p, float) or (torch.is_tensor(p) and not p.requires_grad)]
-        constant = plain[0] if plain and (isinstance(plain[0], float) or plain[0].numel() == 1) else None
+        plain = [
+            p
+            for p in event.parts
+            if isinstance(p, (float, np.floating)) or (torch.is_tensor(p) and not p.requires_grad)
+        ]
+        constant = None
+        if plain and (not torch.is_tensor(plain[0]) or plain[0].numel() == 1):
+            constant = plain[0] if torch.is_tensor(plain[0]) else float(plain[0])
         node: Any = event.value.grad_fn
         node.metadata[KEY] = _Addition(constant, event.where, self._seen[event.where])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, MetricCall, Scored
+from harness.watch.events import Backward, End, Forward
 from harness.watch.facts.row_dimension import row_bytes
 from harness.watch.monitor import Monitor
 
@@ -72,19 +72,7 @@ class StandardisedApart(Check):
             if columns is not None and forward.number in event.reached:
                 self.trained.update(row_bytes(columns))
 
-    def on_forward(self, event: Forward) -> None:
-        if event.loss is not None:
-            self._score(event)
-
-    def on_scored(self, event: Scored) -> None:
-        if not event.by_row:
-            self._score(event.forward)
-
-    def on_metric(self, event: MetricCall) -> None:
-        for forward in self.monitor.forwards[-1:]:
-            self._score(forward)
-
-    def _score(self, scored: Forward) -> None:
+    def on_forward(self, scored: Forward) -> None:
         columns = _columns(scored)
         if scored.gradients or columns is None or not self.trained:
             return

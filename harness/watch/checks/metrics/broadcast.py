@@ -14,7 +14,7 @@ MOST_LOOKS = 32
 
 
 class Broadcast(Check):
-    """Predictions and labels have different shapes, so that an accuracy compares each prediction with every label.
+    """Predictions and labels have different shapes, so that a metric compares each prediction with every label.
 
     ## Why is this a bug?
     Predictions of shape (50, 1) and labels of shape (50,) are broadcast to (50, 50). The mean over them is about what
@@ -42,10 +42,13 @@ class Broadcast(Check):
         self.looked = True
 
     def on_pairing(self, event: Pairing) -> None:
-        if event.sign == "-" or event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:
+        if event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:
             return
         self.looks += 1
         column, flat = event.column
+        if event.sign == "-":
+            self._subtracted(event, column, flat)
+            return
         if bool((column.squeeze(1) == flat).all()):
             return  # labels and themselves, or a model that makes no mistake
         for ours, labels in ((column, flat), (flat, column)):
@@ -56,6 +59,17 @@ class Broadcast(Check):
                     "compared with every label",
                     where=event.where,
                 )
+
+    def _subtracted(self, event: Pairing, column: torch.Tensor, flat: torch.Tensor) -> None:
+        """Of a difference only the model's own output tells that it is an error: anything is subtracted."""
+        said = [each.logits for each in event.forwards[-1:] if not each.gradients and each.logits is not None]
+        if any(column.data_ptr() == each.data_ptr() and column.numel() == each.numel() for each in said):
+            self.found(
+                expected=f"predictions of the labels' shape, {tuple(flat.shape)}",
+                observed=f"predictions of shape {tuple(column.shape)}, from which - broadcasts: each label is "
+                "subtracted from every prediction",
+                where=event.where,
+            )
 
 
 def _are_predictions(values: torch.Tensor, forward: Forward) -> bool:

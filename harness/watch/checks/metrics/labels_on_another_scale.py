@@ -31,7 +31,8 @@ class LabelsOnAnotherScale(Check):
 
     ## When it is right
     Predictions that were turned back, by a product, a sum or an exponential, are not reported: only the model's own
-    output is looked at. Nor are labels of a scale that differs by less than 8 times.
+    output is looked at. Nor are labels of a scale that differs by less than 8 times, or a model whose answers are of
+    that scale, too, because it scales by what it is given.
 
     ## References
     - https://scikit-learn.org/stable/modules/compose.html (transforming the target in regression)
@@ -67,7 +68,8 @@ class LabelsOnAnotherScale(Check):
             return
         low, high = trained
         scale = _scale(labels[0])
-        if scale > FACTOR * high or scale < low / FACTOR:
+        outside = scale > FACTOR * high or scale < low / FACTOR
+        if outside and low / FACTOR <= _scale(said) <= FACTOR * high:  # what it says is of the scale of training
             self.found(
                 expected=f"labels of the scale of training, where their root mean square was {_range(low, high)}",
                 observed=f"the model's own output is compared with labels whose root mean square is {scale:.3g}: "

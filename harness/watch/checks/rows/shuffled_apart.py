@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -61,6 +62,7 @@ class ShuffledApart(Check):
             except (SyntaxError, ValueError):
                 continue
             shuffling = {"shuffle", *_shuffling_functions(tree)}
+            self._read_loops(tree, place.rpartition(":")[0])
             for body in _blocks(tree):
                 self._read(body, shuffling, place.rpartition(":")[0])
 
@@ -97,6 +99,33 @@ class ShuffledApart(Check):
                     "labels no longer belong together",
                     where=f"{file}:{other_line}",
                 )
+
+    def _read_loops(self, tree: ast.Module, file: str) -> None:
+        """Inputs that are shuffled in each epoch, beside labels that are not, of which batches are slices."""
+        for loop in ast.walk(tree):
+            if not isinstance(loop, ast.For | ast.While):
+                continue
+            drawn = {target for each in loop.body for target, value in _assignments(each) if _draws(value)}
+            used = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in drawn)
+            sliced = {
+                ast.unparse(node.value)
+                for node in ast.walk(loop)
+                if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+            }
+            for statement in loop.body:
+                for target, value in _assignments(statement):
+                    taken = [(name, by) for name, by in _taken(value, set()) if name == target]
+                    if not taken or not isinstance(taken[0][1], str) or used[taken[0][1]] != 2:
+                        continue  # the permutation is drawn, and takes this alone
+                    self.looked = True
+                    others = [each for each in sliced if LABELS.search(each) and each != target]
+                    if target in sliced and others and not LABELS.search(target):
+                        self.found(
+                            expected="one permutation for inputs and labels",
+                            observed=f"{target} is shuffled in each epoch, and {others[0]}, whose slices are its "
+                            "labels, is not: rows and labels no longer belong together",
+                            where=f"{file}:{statement.lineno}",
+                        )
 
 
 def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
