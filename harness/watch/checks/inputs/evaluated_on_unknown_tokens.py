@@ -46,7 +46,6 @@ class EvaluatedOnUnknownTokens(Check):
     id = "inputs::evaluated-on-unknown-tokens"
     status = "new"
     needs = "evaluation of texts whose tokens a model has embeddings of"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

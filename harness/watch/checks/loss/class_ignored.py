@@ -38,7 +38,6 @@ class ClassIgnored(Check):
     status = "new"
     needs = "loss over rows of labels of which some are ignored"
     in_windows = "first"
-    severity = "warning"
     updates = 0
 
     def on_loss(self, event: LossCall) -> None:

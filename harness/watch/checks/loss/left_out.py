@@ -31,7 +31,6 @@ class LeftOut(Check):
     id = "loss::left-out"
     status = "new"
     needs = "loss function"
-    severity = "warning"
     explains = ("gradients::cut-off",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -39,7 +39,6 @@ class RatioAlwaysOne(Check):
     id = "loss::ratio-always-one"
     status = "new"
     needs = "ratio of probabilities, of rows that are trained on again"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -26,7 +26,6 @@ class TargetsNotSigns(Check):
     status = "new"
     needs = "loss of signed targets"
     in_windows = "first"
-    severity = "warning"
 
     def on_signed_loss(self, event: SignedLoss) -> None:
         if not self.monitor.is_sampled() or not event.target.numel():

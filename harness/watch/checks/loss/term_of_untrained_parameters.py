@@ -37,8 +37,7 @@ class TermOfUntrainedParameters(Check):
     status = "new"
     needs = "sum of losses"
     in_windows = "first"
-    severity = "warning"
-    explains = ("optimizer::missing-parameters",)
+    explains = ("optimizer::missing-parameters", "loss::term-always-zero")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -34,7 +34,6 @@ class WeightRoundedToZero(Check):
     id = "loss::weight-rounded-to-zero"
     status = "new"
     needs = "weighted term"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

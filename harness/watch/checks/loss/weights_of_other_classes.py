@@ -45,7 +45,6 @@ class WeightsOfOtherClasses(Check):
     id = "loss::weights-of-other-classes"
     status = "new"
     needs = "class weights"
-    severity = "warning"
     counts: torch.Tensor | None = None
     """Targets of each class so far; of a binary loss those of 1."""
     targets = 0

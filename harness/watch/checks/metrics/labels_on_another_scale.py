@@ -41,7 +41,6 @@ class LabelsOnAnotherScale(Check):
     id = "metrics::labels-on-another-scale"
     status = "new"
     needs = "evaluation of a regression"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -30,7 +30,6 @@ class CopyAlsoTrained(Check):
     status = "new"
     needs = "moving average of a network"
     in_windows = "first"
-    severity = "warning"
     explains = ("parameters::modified-outside-optimizer",)
 
     def __init__(self, monitor: Monitor) -> None:

@@ -35,7 +35,6 @@ class CopyFollowsTooFast(Check):
     status = "new"
     needs = "moving average of a network"
     in_windows = "first"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

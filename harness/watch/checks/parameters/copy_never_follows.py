@@ -39,7 +39,6 @@ class CopyNeverFollows(Check):
     id = "parameters::copy-never-follows"
     status = "new"
     needs = "network that is to follow a trained one"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

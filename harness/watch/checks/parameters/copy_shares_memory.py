@@ -27,7 +27,6 @@ class CopySharesMemory(Check):
     status = "new"
     needs = "network of the same build as a trained one"
     in_windows = "first"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -29,7 +29,6 @@ class CopyWithoutBuffers(Check):
     id = "parameters::copy-without-buffers"
     status = "new"
     needs = "moving average of a network with batch normalisation"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -37,7 +37,6 @@ class DrawnAlike(Check):
     id = "rows::drawn-alike"
     status = "new"
     needs = "permutations that the script draws while it trains"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

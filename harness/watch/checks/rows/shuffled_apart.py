@@ -41,7 +41,6 @@ class ShuffledApart(Check):
     id = "rows::shuffled-apart"
     status = "new"
     needs = "permutations that the script's file draws"
-    severity = "warning"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

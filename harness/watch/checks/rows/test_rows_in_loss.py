@@ -41,7 +41,6 @@ class TestRowsInLoss(Check):
     id = "rows::test-rows-in-loss"
     status = "new"
     needs = "rows without a DataLoader that the script calls test, validation or held out"
-    severity = "warning"
     __test__ = False  # it is no class of pytest's
 
     def __init__(self, monitor: Monitor) -> None:
