@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel
 parser = argparse.ArgumentParser()
 parser.add_argument("--sentence-weight", type=float, default=0.0, help="0 is the baseline row of the table")
 parser.add_argument("--steps", type=int, default=160)
-args = parser.parse_args()
+args = parser.parse_args([])
 torch.manual_seed(0)
 VOCAB, LEN, TAGS = 50, 10, 3
 
