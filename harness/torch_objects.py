@@ -89,6 +89,11 @@ def share_parameters(one: nn.Module, other: nn.Module) -> bool:
     return any(id(p) in mine for p in other.parameters())
 
 
+def in_half_precision(model: nn.Module) -> bool:
+    """Whether any of its weights are."""
+    return any(p.is_floating_point() and p.element_size() < 4 for p in model.parameters())
+
+
 def checksum(parameters: Iterable[torch.Tensor]) -> int:
     """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
     whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}

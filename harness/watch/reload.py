@@ -20,6 +20,7 @@ import torch
 
 from harness.findings import first_line
 from harness.processes import started
+from harness.torch_objects import in_half_precision
 from harness.watch.events import logits_in
 
 PATIENCE = 120.0
@@ -150,7 +151,7 @@ def _load(path: str, order: Order) -> tuple[Any, dict[str, Any]]:
         kind = getattr(import_module("transformers"), str(order.named))
         model, info = kind.from_pretrained(path, output_loading_info=True)
         told = {name: sorted(info[f"{name}_keys"]) for name in ("missing", "unexpected")}
-    told["coarse"] = any(p.is_floating_point() and p.element_size() < 4 for p in model.parameters())
+    told["coarse"] = in_half_precision(model)
     return model, told
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from harness import launch
-from harness.torch_objects import is_dense, unchanged_random_state
+from harness.torch_objects import in_half_precision, is_dense, unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import End, Forward, ModelSaved, Save, logits_in
 from harness.watch.facts.parameters import names
@@ -41,6 +41,8 @@ class Kept:
     logits: torch.Tensor
     where: str | None
     update: int
+    coarse: bool
+    """Whether it was in half precision, which another version may load in full precision."""
 
 
 class LoadsOtherwise(Check):
@@ -120,7 +122,8 @@ class LoadsOtherwise(Check):
         logits, again = (_logits(twin.eval(), inputs) for _ in range(2))
         if logits is not None and again is not None and torch.equal(logits, again):
             self.saved.pop(path, None)
-            self.saved[path] = Kept(logits, where, self.monitor.updates_made)
+            coarse = in_half_precision(model)
+            self.saved[path] = Kept(logits, where, self.monitor.updates_made, coarse)
             self.reloads.keep_model(path, order, *inputs)
 
     def on_end(self, event: End) -> None:
@@ -136,7 +139,7 @@ class LoadsOtherwise(Check):
         self.looked = True
         scale = float(kept.logits.abs().max())
         apart = float((found.logits - kept.logits).abs().max()) if found.logits.shape == kept.logits.shape else scale
-        if apart <= (COARSE if found.coarse else PRECISE) * scale + 1e-6:
+        if apart <= (COARSE if found.coarse or kept.coarse else PRECISE) * scale + 1e-6:
             return
         lacks = f"; not in it, and so left as they were made: {names(found.missing)}" if found.missing else ""
         more = f"; in it and not used: {names(found.unexpected)}" if found.unexpected else ""
