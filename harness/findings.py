@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import re
@@ -95,6 +96,21 @@ def lines_at(where: str | None) -> tuple[list[str], int]:
         return _lines_of_cell(int(cell["cell"])), int(cell["line"])
     place = PLACE.fullmatch(where or "")
     return (_lines_of_file(place["file"]), int(place["line"])) if place is not None else ([], 0)
+
+
+def tree_at(where: str | None) -> tuple[ast.Module, int]:
+    """The syntax tree of the file or cell of a place, and the number of its line; empty where it cannot be read."""
+    lines, line = lines_at(where)
+    try:
+        return ast.parse("\n".join(each.rstrip("\n") for each in lines)), line
+    except (SyntaxError, ValueError):
+        return ast.Module([], []), line
+
+
+def between(low: float, high: float) -> str:
+    """A range of numbers as it is shown: one number where both read the same."""
+    one, other = f"{low:.3g}", f"{high:.3g}"
+    return one if one == other else f"{one} to {other}"
 
 
 def _lines_of_file(file: str) -> list[str]:

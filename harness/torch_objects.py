@@ -72,6 +72,11 @@ def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def held_by_any(optimizers: Iterable[Optimizer]) -> set[int]:
+    """The ids of the tensors of all of them."""
+    return {id(parameter) for optimizer in list(optimizers) for parameter in held_by(optimizer)}
+
+
 def is_distributed(tensor: torch.Tensor) -> bool:
     """Whether it is spread over processes, so that most of what is asked of it takes all of them."""
     module = sys.modules.get("torch.distributed.tensor")

@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 
 from torch.utils.data import dataloader
 
-from harness.findings import lines_at
+from harness.findings import tree_at
 from harness.watch.locate import Locator
 
 STOPS_AT_THE_END = ("transformers", "lightning", "pytorch_lightning")
@@ -104,11 +104,7 @@ def leaves_after_one(where: str | None) -> bool:
 
     A break or return that depends on something is a limit that is meant. A loop that only leaves takes a batch out.
     """
-    lines, line = lines_at(where)
-    try:
-        tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
-    except (SyntaxError, ValueError):
-        return False
+    tree, line = tree_at(where)
     return any(
         isinstance(loop, ast.For)
         and loop.lineno <= line <= (loop.iter.end_lineno or 0)

@@ -370,7 +370,10 @@ class Monitor:
         self.emit(call)
 
     def score(self, call: LossCall | None = None, parts: tuple[torch.Tensor, torch.Tensor] | None = None) -> None:
-        """Something was computed that may score what a model has just said."""
+        """Something was computed that may score what a model has just said; of a difference a part has its rows."""
+        said = self.forwards[-1].logits if self.forwards else None
+        if parts is not None and (said is None or all(part.shape[:1] != said.shape[:1] for part in parts)):
+            return
         if self.forwards and not self.forwards[-1].gradients:
             self.emit(Scored(self.forwards[-1], call, parts))
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins, Combined
+from harness.watch.events import Backward, BackwardBegins, Combined
 from harness.watch.facts.parameters import leaves_of
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ class LossTerms(Fact):
         looked_at = self._noted and not event.inside_step and event.root.numel() == 1
         self._root = event.root.grad_fn if looked_at else None
         self._noted = False
+
+    def on_backward(self, event: Backward) -> None:
+        self._root = None  # a node keeps what its graph reaches, and so the model
 
     @property
     def any(self) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by, held_by_any
 from harness.watch.check import Fact
 from harness.watch.events import Backward, BackwardBegins, End, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD
@@ -254,7 +254,7 @@ class Parameters(Fact):
             self._look_for_loose(event)
 
     def _look_for_loose(self, event: BackwardBegins) -> None:
-        registered = self._ids_of_called() | {id(p) for o in self.monitor.optimizers for p in held_by(o)}
+        registered = self._ids_of_called() | held_by_any(self.monitor.optimizers)
         reached = leaves(event.root)
         found = [leaf for leaf in reached if id(leaf) not in registered]
         if found and len(found) == len(reached):

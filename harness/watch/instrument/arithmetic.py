@@ -108,7 +108,7 @@ def _combined(threads: Threads, sign: str, original: Original) -> Original:
             return original(one, other, *args, **kwargs)
         value = original(one, other, *args, **kwargs)
         # A weight of 0 is told of whatever it weighs: losses are weighed before or after their mean is taken.
-        if value is NotImplemented or not value.requires_grad:
+        if type(value) is not torch.Tensor or not value.requires_grad:  # one that is spread over processes, too
             return value
         if value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
             _tell(threads, sign, one, other, value)

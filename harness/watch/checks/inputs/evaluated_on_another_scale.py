@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.findings import between
 from harness.watch.check import Check
 from harness.watch.events import Backward, End, Forward, MetricCall, Scored
 from harness.watch.monitor import Monitor
@@ -140,7 +141,7 @@ class EvaluatedOnAnotherScale(Check):
             if forward.number not in event.reached:
                 continue
             for key, tensor in self._inputs(forward):
-                if tensor.dim() == 2:
+                if tensor.dim() == 2 and (key in self.columns or len(self.columns) < MOST_INPUTS):
                     self.columns.setdefault(key, _Columns()).add(tensor)
                 scales = _scales(tensor) if key in self.trained or len(self.trained) < MOST_INPUTS else None
                 if scales is not None:
@@ -210,10 +211,10 @@ class EvaluatedOnAnotherScale(Check):
         for key, seen in self.evaluated.items():
             if seen.rows < MIN_ROWS:
                 continue
-            trained = _range(*self.trained[key])
+            trained = between(*self.trained[key])
             self.found(
                 expected=f"{key[1]} of the scale of training, where the root mean square of a row was {trained}",
-                observed=f"rows with a root mean square of {_range(seen.smallest, seen.largest)}",
+                observed=f"rows with a root mean square of {between(seen.smallest, seen.largest)}",
                 where=seen.where,
                 update=seen.update,
             )
@@ -234,8 +235,3 @@ def _scales(tensor: torch.Tensor) -> torch.Tensor | None:
     scales = tensor.detach().float().flatten(1).square().mean(1).sqrt()
     scales = scales[scales.isfinite() & (scales > 0)]
     return scales if len(scales) else None
-
-
-def _range(low: float, high: float) -> str:
-    one, other = f"{low:.3g}", f"{high:.3g}"
-    return one if one == other else f"{one} to {other}"

@@ -4,7 +4,7 @@ from collections import Counter
 
 from torch import nn
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by_any
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins
 from harness.watch.facts.loss_terms import LossTerms
@@ -47,7 +47,7 @@ class TermOfUntrainedParameters(Check):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if not self.parameters.stepped:
             return
-        held = {id(p) for optimizer in list(self.monitor.optimizers) for p in held_by(optimizer)}
+        held = held_by_any(self.monitor.optimizers)
         for terms in self.terms.reaching():
             self.looked = True
             trains = [any(id(leaf) in held for leaf in term.leaves) for term in terms]

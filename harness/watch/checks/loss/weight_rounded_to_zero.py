@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from harness.findings import lines_at
+from harness.findings import tree_at
 from harness.watch.check import Check
 from harness.watch.events import Combined, End
 from harness.watch.monitor import Monitor
@@ -70,11 +70,7 @@ class WeightRoundedToZero(Check):
 
 def _rounded_factors(where: str) -> Iterator[str]:
     """What gives a factor in a line a whole number: "epoch // WARMUP"."""
-    lines, line = lines_at(where)
-    try:
-        tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
-    except (SyntaxError, ValueError):
-        return
+    tree, line = tree_at(where)
     factors: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and node.lineno <= line <= _end(node):

@@ -46,11 +46,11 @@ class Broadcast(Check):
             return
         self.looks += 1
         column, flat = event.column
+        if bool((column.squeeze(1) == flat).all()):
+            return  # labels and themselves, a model that makes no mistake, or differences of all its answers
         if event.sign == "-":
             self._subtracted(event, column, flat)
             return
-        if bool((column.squeeze(1) == flat).all()):
-            return  # labels and themselves, or a model that makes no mistake
         for ours, labels in ((column, flat), (flat, column)):
             if any(_are_predictions(ours.reshape(-1), forward) for forward in event.forwards):
                 self.found(

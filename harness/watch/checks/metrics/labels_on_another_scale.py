@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from harness.findings import between
 from harness.watch.check import Check
 from harness.watch.events import LossCall, Scored
 from harness.watch.monitor import Monitor
@@ -70,7 +71,7 @@ class LabelsOnAnotherScale(Check):
         outside = scale > FACTOR * high or scale < low / FACTOR
         if outside and low / FACTOR <= _scale(said) <= FACTOR * high:  # what it says is of the scale of training
             self.found(
-                expected=f"labels of the scale of training, where their root mean square was {_range(low, high)}",
+                expected=f"labels of the scale of training, where their root mean square was {between(low, high)}",
                 observed=f"the model's own output is compared with labels whose root mean square is {scale:.3g}: "
                 "scaling that was done for the training is not undone",
                 where=event.forward.where,
@@ -89,8 +90,3 @@ def _is_as_said(tensor: torch.Tensor, said: torch.Tensor) -> bool:
 
 def _scale(labels: torch.Tensor) -> float:
     return float(labels.detach().float().square().mean().sqrt())
-
-
-def _range(low: float, high: float) -> str:
-    one, other = f"{low:.3g}", f"{high:.3g}"
-    return one if one == other else f"{one} to {other}"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from harness.torch_objects import held_by
+from harness.torch_objects import held_by_any
 from harness.watch.check import Check
 from harness.watch.events import Backward, BackwardBegins, Forward, InnerForward
 from harness.watch.facts.copies import Copies
@@ -71,7 +71,7 @@ class TeacherInTrainMode(Check):
         teachers = {each.model: each.where for each in self.answers if not each.gradients and each.shape in taught}
         if not teachers or event.inside_step:
             return
-        held = {id(p) for optimizer in list(self.monitor.optimizers) for p in held_by(optimizer)}
+        held = held_by_any(self.monitor.optimizers)
         copies = {id(each.copy()) for each in self.copies.all}
         for reference, where in teachers.items():
             model = reference()

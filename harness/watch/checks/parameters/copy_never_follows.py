@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from harness.findings import lines_at
+from harness.findings import tree_at
 from harness.watch.check import Check
 from harness.watch.events import End, Load
 from harness.watch.facts.copies import Copies
@@ -67,11 +67,7 @@ class CopyNeverFollows(Check):
 
     def _lines(self, file: str) -> Iterator[tuple[int, str]]:
         """The lines of a file that are to change a copy and do not, each with the reason."""
-        lines, _ = lines_at(f"{file}:1")
-        try:
-            tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
-        except (SyntaxError, ValueError):
-            return
+        tree, _ = tree_at(f"{file}:1")
         for node in ast.walk(tree):
             if (isinstance(node, ast.Expr) and _is_call(node.value, "update") and _of_state(node.value)) or (
                 isinstance(node, ast.Assign) and any(_is_item_of_state(target) for target in node.targets)

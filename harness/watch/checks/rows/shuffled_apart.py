@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from harness.findings import lines_at
+from harness.findings import tree_at
 from harness.watch.check import Check
 from harness.watch.events import Backward, End
 from harness.watch.monitor import Monitor
@@ -55,11 +55,7 @@ class ShuffledApart(Check):
 
     def on_end(self, event: End) -> None:
         for place in self.places:
-            lines, _ = lines_at(place)
-            try:
-                tree = ast.parse("\n".join(each.rstrip("\n") for each in lines))
-            except (SyntaxError, ValueError):
-                continue
+            tree, _ = tree_at(place)
             shuffling = {"shuffle", *_shuffling_functions(tree)}
             self._read_loops(tree, place.rpartition(":")[0])
             for body in _blocks(tree):
@@ -101,11 +97,13 @@ class ShuffledApart(Check):
 
     def _read_loops(self, tree: ast.Module, file: str) -> None:
         """Inputs that are shuffled in each epoch, beside labels that are not, of which batches are slices."""
+        named = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
         for loop in ast.walk(tree):
             if not isinstance(loop, ast.For | ast.While):
                 continue
             drawn = {target for each in loop.body for target, value in _assignments(each) if _draws(value)}
-            used = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in drawn)
+            if not drawn:
+                continue
             sliced = {
                 ast.unparse(node.value)
                 for node in ast.walk(loop)
@@ -114,7 +112,7 @@ class ShuffledApart(Check):
             for statement in loop.body:
                 for target, value in _assignments(statement):
                     taken = [(name, by) for name, by in _taken(value, set()) if name == target]
-                    if not taken or not isinstance(taken[0][1], str) or used[taken[0][1]] != 2:
+                    if not taken or not isinstance(taken[0][1], str) or named[taken[0][1]] != 2:
                         continue  # the permutation is drawn, and takes this alone
                     self.looked = True
                     others = [each for each in sliced if LABELS.search(each) and each != target]
