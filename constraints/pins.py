@@ -25,7 +25,8 @@ def main(names: list[str]) -> None:
         output = Path("constraints.txt") if newest else Path("constraints", f"{name}.txt")
         command = [sys.executable, "-m", "piptools", "compile", "--quiet", "--upgrade", "--strip-extras"]
         command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--allow-unsafe"]
-        command += [f"--extra={extra}" for extra in (("browser", "dev", "ray", "styles") if newest else ("test",))]
+        extras = ("browser", "dev", "ray", "site", "styles") if newest else ("test",)
+        command += [f"--extra={extra}" for extra in extras]
         command += ["--constraint", f"constraints/{name}.in"]
         subprocess.run([*command, "--output-file", str(output), "pyproject.toml"], cwd=ROOT, check=True)  # noqa: S603
         lines = (ROOT / output).read_text(encoding="utf-8").splitlines()

@@ -5,8 +5,10 @@ A tracker is in use where its library has been imported and a run of it is activ
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
+import textwrap
 from collections.abc import Callable
 from types import ModuleType
 
@@ -53,10 +55,22 @@ def _trackio(trackio: ModuleType, finding: Finding) -> None:
     trackio.alert(_title(finding), text=_text(finding), level=level)
 
 
+def _tensorboard(tensorboard: ModuleType, finding: Finding) -> None:
+    """A text in each log that is open. There is no active run to ask for: writers are looked for among all objects."""
+    for each in gc.get_objects():
+        # isinstance would ask proxies for what they stand for, and a closed writer would open another file.
+        if issubclass(type(each), tensorboard.SummaryWriter) and each.file_writer is not None:
+            text = textwrap.indent(_text(finding), "    ")  # as code, since TensorBoard shows Markdown
+            each.add_text(f"harness/{finding.check}", text, finding.update)
+            each.flush()
+
+
 TRACKERS: dict[str, Callable[[ModuleType, Finding], None]] = {
     "wandb": _wandb,
     "mlflow": _mlflow,
     "trackio": _trackio,
+    "torch.utils.tensorboard": _tensorboard,
+    "tensorboardX": _tensorboard,
 }
 """By the name of the library."""
 

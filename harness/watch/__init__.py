@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import CannotTry
@@ -116,6 +117,7 @@ def _watching(
 
     chosen = wanted(None, select, ignore)
     threads = Threads(Options(checks=checks_of(chosen.selected), every=every), Locator())
+    threads.reported = partial(reported, ignored=chosen.ignored)
     try:
         with instrumented(threads):
             yield threads

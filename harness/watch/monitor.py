@@ -521,6 +521,8 @@ class Threads:
         self.options, self.locator = options, locator
         self.first = Monitor(options, locator)
         self.monitors = [self.first]
+        self.reported: Callable[[list[Finding]], list[Finding]] = list
+        """The findings that are wanted and say something of their own, of all."""
         self.closed = False
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
         self.broken: str | None = None
@@ -533,6 +535,12 @@ class Threads:
         """The thread whose loop is the first."""
         self._own = threading.local()
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        """What a notebook shows: the findings as a terminal shows them, and how much was looked at."""
+        found = self.reported(self.all_findings)
+        lines = [f"{len(found) or 'nothing'} found in {self.updates_made} updates; {len(self.looked)} checks looked"]
+        return "\n".join([*lines, *(line for finding in found for line in ("", *finding.lines()))])
 
     def current(self) -> Monitor | None:
         """The monitor of this thread; None where nobody is to be told what happens."""

@@ -22,7 +22,7 @@ LINE = "Gradients are lost. Expected one; observed another (train.py:7, update 1
 
 @pytest.fixture(autouse=True)
 def _no_tracker(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("wandb", "mlflow", "trackio"):
+    for name in ("wandb", "mlflow", "trackio", "torch.utils.tensorboard", "tensorboardX"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -170,3 +170,53 @@ def test_trackio_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         trackio.finish()
     (alert,) = trackio.Api().alerts("tests")
     assert (alert["title"], alert["level"]) == ("harness: gradients::lost", "error")
+
+
+class SummaryWriter:
+    """The part of torch's and tensorboardX's writers that is used."""
+
+    def __init__(self) -> None:
+        self.file_writer: object | None = object()
+        self.texts: list[tuple[str, str, int | None]] = []
+
+    def add_text(self, tag: str, text_string: str, global_step: int | None = None) -> None:
+        self.texts.append((tag, text_string, global_step))
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("library", ["torch.utils.tensorboard", "tensorboardX"])
+def test_each_open_writer_of_tensorboard_gets_a_text(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, closed = SummaryWriter(), SummaryWriter()
+    closed.file_writer = None
+    put(monkeypatch, library, SummaryWriter=SummaryWriter)
+    tell(ERROR)
+    ((tag, text, update),) = opened.texts
+    assert (tag, update) == ("harness/gradients::lost", 12)
+    assert all(line.startswith("    ") for line in text.splitlines())
+    assert closed.texts == []
+
+
+@pytest.mark.parametrize("library", ["torch.utils.tensorboard", "tensorboardX"])
+def test_tensorboard_itself(library: str, tmp_path: Path) -> None:
+    """And a closed writer is not opened again."""
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard", exc_type=ImportError
+    )
+    writers = pytest.importorskip(library, reason=f"needs {library}", exc_type=ImportError)
+    closed = writers.SummaryWriter(str(tmp_path / "closed"))
+    closed.close()
+    files = len(list(tmp_path.rglob("events*")))
+    with writers.SummaryWriter(str(tmp_path / "open")) as writer:
+        writer.add_scalar("loss", 0.5, 1)
+        tell(ERROR)
+    assert len(list((tmp_path / "closed").rglob("events*"))) == files
+    log = events.EventAccumulator(str(tmp_path / "open"))
+    log.Reload()
+    ((step, text),) = [
+        (each.step, each.tensor_proto.string_val[0].decode())
+        for each in log.Tensors("harness/gradients::lost/text_summary")
+    ]
+    assert step == 12
+    assert "where     train.py:7, update 12" in text
