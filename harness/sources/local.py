@@ -265,6 +265,9 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
                 f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
                 f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
             )
+        if set(rows[recipe.label_column]) <= set(recipe.label_names):
+            numbers = [recipe.label_names.index(name) for name in rows[recipe.label_column]]
+            rows = rows.remove_columns(recipe.label_column).add_column(recipe.label_column, numbers)
         _check_labels(recipe, rows[recipe.label_column], split, where)
         for name in recipe.text_columns:
             _check_texts(name, rows[name], split, where)
@@ -293,7 +296,8 @@ def _check_labels(recipe: Recipe, labels: Iterable[Any], split: str, where: str)
     row, label = odd or wrong[0]
     raise CannotTry(
         f"{where}: row {row} of the {split} split has the label {shortened(repr(label), 40)}; expected one of the "
-        f"recipe's {recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}, as a whole number"
+        f"recipe's {recipe.num_labels} labels, {', '.join(map(str, range(recipe.num_labels)))}, as a whole number, or "
+        f"in all rows of the split one of its label_names, {', '.join(recipe.label_names)}"
     )
 
 

@@ -244,6 +244,23 @@ def test_saved_with_a_format_and_other_files_beside(tmp_path: Path, small_data: 
     assert_features(load_raw_datasets(recipe(tmp_path / "saved")))
 
 
+def test_labels_may_be_the_recipes_names(tmp_path: Path) -> None:
+    names = {"train": ["good", "bad"], "validation": ["good", "good"], "test": ["bad", "bad"]}
+    for split, labels in names.items():
+        rows = [{"text": f"{split} {row}", "stars": label} for row, label in enumerate(labels)]
+        Dataset.from_list(rows).to_csv(tmp_path / f"{split}.csv")
+    reviews = recipe(tmp_path).with_(text_columns=("text",), label_column="stars", label_names=("bad", "good"))
+    loaded = load_raw_datasets(reviews)
+    assert {split: list(rows["stars"]) for split, rows in loaded.items()} == {
+        "train": [1, 0], "validation": [1, 1], "test": [0, 0]
+    }  # fmt: skip
+    assert loaded["train"].features["stars"] == ClassLabel(names=["bad", "good"])
+    with pytest.raises(
+        CannotTry, match=r"row 0 of the train split has the label 'good'; .* one of its label_names, no, yes"
+    ):
+        load_raw_datasets(reviews.with_(label_names=("no", "yes")))
+
+
 def test_labels_of_other_names(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
     rows = rows.cast_column("label", ClassLabel(names=["equivalent", "not_equivalent"]))

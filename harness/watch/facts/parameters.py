@@ -192,6 +192,8 @@ class Parameters(Fact):
         self.loose: LooseParameters | None = None
         self.ends_in: tuple[int, ...] | None = None
         """The shape of a tensor in which a loss's graph ended that reached nothing that is trained."""
+        self.ends_at: str | None = None
+        """Where that loss's backward pass began."""
         self._plain: list[ref[torch.Tensor]] = []
         """Tensors that are no nn.Parameter and got gradients like one."""
         self._plain_since = 0
@@ -258,7 +260,7 @@ class Parameters(Fact):
         reached = leaves(event.root)
         found = [leaf for leaf in reached if id(leaf) not in registered]
         if found and len(found) == len(reached):
-            self.ends_in = tuple(found[0].shape)
+            self.ends_in, self.ends_at = tuple(found[0].shape), event.where
         loose: list[torch.Tensor] = [leaf for leaf in found if isinstance(leaf, nn.Parameter)]
         if not loose and event.forwards and len(event.forwards) < HELD:
             inputs = before_inputs(event.forwards)
@@ -347,8 +349,8 @@ def before_inputs(forwards: Sequence[Forward]) -> set[int]:
 
 
 def leaves(root: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that get gradients from this one, by its graph."""
-    return leaves_of(root.grad_fn)
+    """The tensors that get gradients from this one, by its graph: itself, where it has none."""
+    return [root] if root.is_leaf and root.requires_grad else leaves_of(root.grad_fn)
 
 
 def leaves_of(node: Any) -> list[torch.Tensor]:

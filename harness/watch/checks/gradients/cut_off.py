@@ -9,8 +9,9 @@ MIN_ZERO_MATRICES = 2
 """Matrices whose gradients are all 0 from which on that is no accident. A guess."""
 
 NEW_LEAF = (
-    "torch.tensor(..., requires_grad=True) and detach().requires_grad_() make a new leaf, whose graph begins with "
-    "itself. Put computed numbers together with torch.stack or torch.cat."
+    "torch.tensor(..., requires_grad=True), detach().requires_grad_() and a model called under no_grad() make a new "
+    "leaf, whose graph begins with itself. Call backward() on the loss that was computed; put computed losses together "
+    "with +, torch.stack or torch.cat."
 )
 
 
@@ -65,7 +66,7 @@ class CutOff(Check):
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
                 f"module is called: {self.parameters.shown(held.cut_off)}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
-                where=self._where(held),
+                where=self._where(held) if end is None else self.parameters.ends_at,
                 update=1,
                 hint=None if end is None else NEW_LEAF,
             )
