@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -83,6 +84,14 @@ def test_the_readme_shows_what_harness_check_prints(tmp_path: Path, pytestconfig
     sample = "\n".join(f"    {line}" for line in (*finding, outcome.partition(";")[0]))
     assert done.status == 1
     assert sample in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_shows_what_the_readme_shows() -> None:
+    """python -m scripts.picture makes it again."""
+    shown = re.sub(r"<[^>]+>", "", (ROOT / "docs" / "finding.svg").read_text(encoding="utf-8"))
+    (sample,) = re.findall(r"    harness check train\.py\n\n(.*?)\n\n", (ROOT / "README.md").read_text(), re.DOTALL)
+    words = html.unescape(shown).replace("\xa0", " ").split()
+    assert " ".join(sample.removesuffix("; ...").split()) in " ".join(words)
 
 
 def test_the_readme_has_the_figures_of_the_corpus() -> None:
