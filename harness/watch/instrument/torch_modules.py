@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -11,6 +15,9 @@ from torch import nn
 from harness.torch_objects import is_traced
 from harness.watch.instrument.patches import Patches
 from harness.watch.monitor import Threads
+
+FRAMES = 8
+"""How many calls of helpers a module's forward may be above the call of a part of it."""
 
 
 class _Depth(threading.local):
@@ -21,19 +28,17 @@ class _Depth(threading.local):
     """Whether the outermost is a module of the script's own, and no pretrained model."""
 
 
-def install(threads: Threads, patches: Patches) -> None:
-    """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
-    on its slow path, and only few calls are told of."""
-    depth = _Depth()
-    call = nn.Module.__call__
+class _Calls:
+    """What is told of the calls of modules."""
 
-    def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
-        if torch.compiler.is_compiling():  # asked first: what is compiled must not see the depth
-            return call(module, *args, **kwargs)
-        if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
-            return call(module, *args, **kwargs)
-        if is_traced():
-            return call(module, *args, **kwargs)
+    def __init__(self, threads: Threads, patches: Patches) -> None:
+        self.threads, self.patches, self.depth = threads, patches, _Depth()
+        self.by_forward: dict[type[nn.Module], int] = {}
+        """Classes whose forward is called by itself, with the updates made when that was seen."""
+
+    def told(self, call: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
+        depth, threads = self.depth, self.threads
         if not depth.calls:
             depth.within_own = not hasattr(module, "config")
         depth.calls += 1
@@ -52,4 +57,63 @@ def install(threads: Threads, patches: Patches) -> None:
                     monitor.forward(module, args, kwargs, output)
         return output
 
+    def is_part(self, module: nn.Module, frame: FrameType) -> bool:
+        """Whether a module is called in the forward of another that a script called by itself, ``model.forward(...)``.
+
+        That is no call of the other, which is seen by its parts only: from its next one on it is told of. A method that
+        was taken from a model before goes on as it was, and then, in later updates, its parts are told of.
+        """
+        whole = _whose_forward_calls(module, frame)
+        if whole is None or "forward" in vars(whole):
+            return False
+        if type(whole) not in self.by_forward:
+            self.watch_forward_of(type(whole))
+        return self.by_forward.setdefault(type(whole), self.threads.updates_made) == self.threads.updates_made
+
+    def watch_forward_of(self, model: type[nn.Module]) -> None:
+        forward, depth, told = model.forward, self.depth, self.told
+
+        @functools.wraps(forward)
+        def watched(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or depth.calls or is_traced():
+                return forward(module, *args, **kwargs)
+            return told(forward, module, args, kwargs)
+
+        self.patches.put(model, "forward", watched)
+
+
+def install(threads: Threads, patches: Patches) -> None:
+    """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
+    on its slow path, and only few calls are told of."""
+    calls = _Calls(threads, patches)
+    depth, call = calls.depth, nn.Module.__call__
+
+    def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
+        if torch.compiler.is_compiling():  # asked first: what is compiled must not see the depth
+            return call(module, *args, **kwargs)
+        if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
+            return call(module, *args, **kwargs)
+        if is_traced() or (not depth.calls and calls.is_part(module, sys._getframe(1))):
+            return call(module, *args, **kwargs)
+        return calls.told(call, module, args, kwargs)
+
     patches.put(nn.Module, "__call__", __call__)
+
+
+def _whose_forward_calls(module: nn.Module, frame: FrameType | None) -> nn.Module | None:
+    """The outermost module of which a part is called in its forward, where that was not reached by a call of it."""
+    whole = None
+    for _ in range(FRAMES):
+        if frame is None:
+            break
+        code = frame.f_code
+        if code.co_name == "forward" and code.co_argcount:
+            first = frame.f_locals.get(code.co_varnames[0])
+            if (
+                isinstance(first, nn.Module)
+                and first is not module
+                and any(part is module for part in nn.Module.modules(first))
+            ):
+                whole = module = first
+        frame = frame.f_back
+    return whole
