@@ -99,16 +99,20 @@ def _divided(loss: str, size: str, *, bare: bool) -> str:
     return quotient if bare else f"({quotient})"
 
 
+@repairs("gradients::clipped-while-scaled")
+def clipped_while_scaled(fault: Fault) -> Iterator[cst.Module]:
+    """Unscale before it clips."""
+    for step in optimizer_steps(fault.source, fault.scope):
+        if (scaler := scaler_of(step.call)) is not None:
+            yield fault.source.inserted(f"{scaler}.unscale_({step.optimizer})", before=fault.statement)
+
+
+@repairs("gradients::clipped-in-part")
 @repairs("gradients::misplaced-clipping")
 def misplaced_clipping(fault: Fault) -> Iterator[cst.Module]:
-    """Clip right before the step, unscaled."""
+    """Clip right before the step."""
     source, clip = fault.source, fault.statement
     steps = optimizer_steps(source, fault.scope)
-    if "GradScaler" in fault.finding.observed:
-        for step in steps:
-            if (scaler := scaler_of(step.call)) is not None:
-                yield source.inserted(f"{scaler}.unscale_({step.optimizer})", before=clip)
-        return
     alone = next(iter(source.enclosing(clip, cst.If)), None)
     if (
         alone is not None

@@ -158,7 +158,27 @@ EDITS = [
         """,
     ),
     Edit(
-        "gradients::misplaced-clipping",
+        "gradients::clipped-in-part",
+        "clip_grad_norm_",
+        """
+        for step, batch in enumerate(loader, start=1):
+            (loss_of(batch) / n).backward()
+            clip_grad_norm_(model.parameters(), 1)
+            if step % n == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        """,
+        """
+        for step, batch in enumerate(loader, start=1):
+            (loss_of(batch) / n).backward()
+            if step % n == 0:
+                clip_grad_norm_(model.parameters(), 1)
+                optimizer.step()
+                optimizer.zero_grad()
+        """,
+    ),
+    Edit(
+        "gradients::clipped-while-scaled",
         "clip_grad_norm_",
         """
         scaler.scale(loss).backward()
@@ -171,7 +191,6 @@ EDITS = [
         clip_grad_norm_(model.parameters(), 1)
         scaler.step(optimizer)
         """,
-        "they still carry the GradScaler's factor",
     ),
     Edit(
         "gradients::wrong-scale",

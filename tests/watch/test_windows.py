@@ -48,6 +48,8 @@ class AdamW(torch.optim.AdamW):
 class Loop:
     """A right loop; ``at(place, update)`` may change it."""
 
+    scaler: torch.amp.GradScaler
+
     def __init__(self, at: Callable[[Loop, str], None] = lambda loop, place: None) -> None:
         torch.manual_seed(3)
         random.seed(3)
@@ -56,7 +58,7 @@ class Loop:
         self.scheduler = torch.optim.lr_scheduler.ConstantLR(self.optimizer, 1.0)
         self.data = TensorDataset(torch.randn(80, 4), torch.arange(80) % 2)
         self.update, self.losses, self.at = 0, list[float](), at
-        self.clears, self.loss_of = True, nn.functional.cross_entropy
+        self.clears, self.steps, self.loss_of = True, True, nn.functional.cross_entropy
 
     def run(self, updates: int = UPDATES) -> Loop:
         while self.update < updates:
@@ -65,8 +67,9 @@ class Loop:
                 loss = self.loss_of(self.model(inputs), labels)
                 loss.backward()
                 self.at(self, "backward")
-                self.optimizer.step()
-                self.scheduler.step()
+                if self.steps:
+                    self.optimizer.step()
+                    self.scheduler.step()
                 if self.clears:
                     self.optimizer.zero_grad()
                 self.losses.append(loss.item())
@@ -183,6 +186,31 @@ def _step_of_another_formula(loop: Loop, place: str) -> None:
     loop.optimizer.fault = "decays in the gradient" if loop.update >= BUG_FROM else None
 
 
+def _clipped_in_part(loop: Loop, place: str) -> None:
+    """Two micro-batches make an update, and each is clipped."""
+    if loop.update >= BUG_FROM and place == "backward":
+        loop.steps = loop.clears = loop.update % 2 == 1
+        nn.utils.clip_grad_norm_(loop.model.parameters(), 0.1)
+
+
+def _clipped_while_scaled(loop: Loop, place: str) -> None:
+    if loop.update < BUG_FROM:
+        return
+    if place == "batch":
+        loop.scaler = torch.amp.GradScaler("cpu")
+        loop.loss_of = lambda output, labels: loop.scaler.scale(nn.functional.cross_entropy(output, labels))
+    elif place == "backward":
+        nn.utils.clip_grad_norm_(loop.model.parameters(), 0.1)
+        loop.scaler.unscale_(loop.optimizer)
+
+
+def _clips_nothing(loop: Loop, place: str) -> None:
+    if loop.update >= BUG_FROM and place == "backward":
+        parameters = loop.model.parameters()
+        list(parameters)
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+
+
 def _unchanged(loop: Loop, place: str) -> None:
     loop.optimizer.fault = "does nothing" if loop.update >= BUG_FROM else None
 
@@ -219,6 +247,9 @@ def _unscaled_twice(loop: Loop, place: str) -> None:
 
 
 BUGS: dict[str, Callable[[Loop, str], None]] = {
+    "gradients::clipped-in-part": _clipped_in_part,
+    "gradients::clipped-while-scaled": _clipped_while_scaled,
+    "gradients::clips-nothing": _clips_nothing,
     "gradients::lost": _lost,
     "gradients::misplaced-clipping": _clipped_late,
     "gradients::not-cleared": _not_cleared,
