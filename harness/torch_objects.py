@@ -186,3 +186,26 @@ def adam_update(
     second = beta2 * second + (1 - beta2) * gradient * gradient
     denominator = second**0.5 / math.sqrt(1 - beta2**step) + eps
     return value - lr * (first / (1 - beta1**step)) / denominator, first, second
+
+
+_VIEWS = ("ViewBackward0", "UnsafeViewBackward0")
+
+
+def shapes_before(tensor: torch.Tensor) -> list[torch.Size]:
+    """The shapes that a tensor was viewed from, the latest first."""
+    return [torch.Size(node._saved_self_sym_sizes) for node in _views(tensor.grad_fn)]
+
+
+def _views(node: Any) -> Iterator[Any]:
+    while node is not None:
+        if node.name() in _VIEWS and hasattr(node, "_saved_self_sym_sizes"):
+            yield node
+        elif not _adds_bias(node):
+            return
+        node = node.next_functions[0][0]
+
+
+def _adds_bias(node: Any) -> bool:
+    """Whether it is the last part of a linear layer, which leaves the shape as it is."""
+    added = node.next_functions[1][0] if node.name() == "AddBackward0" else None
+    return torch.is_tensor(bias := getattr(added, "variable", None)) and bias.dim() == 1

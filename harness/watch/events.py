@@ -134,6 +134,8 @@ class Forward(Event):
     gradients: bool = False
     """Whether its outputs can be differentiated."""
     where: str | None = None
+    unhooked: bool = False
+    """Whether the script called the module's ``forward``, which calls no hooks."""
 
     @cached_property
     def logits(self) -> torch.Tensor | None:
@@ -261,6 +263,8 @@ class Scored(Event):
     """The call that computed it; None where tensors were compared."""
     parts: tuple[torch.Tensor, torch.Tensor] | None = None
     """Of a difference whose absolute value or square was taken: what was subtracted from what."""
+    agrees: torch.Tensor | None = None
+    """Of tensors that were compared with ``==``: where they are equal."""
 
     @property
     def by_row(self) -> bool:

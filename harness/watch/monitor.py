@@ -341,10 +341,13 @@ class Monitor:
         self.batch = Batch(of, self._next_number("batch"), indices, samples, data, self.locator.where())
         self.emit(self.batch)
 
-    def forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def forward(
+        self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, *, unhooked: bool
+    ) -> None:
         self._stepped, self.difference = False, None
         number = self._next_number("forward")
-        called = Forward(number, model, args, kwargs, output, self.batch, where=self.locator.where())
+        where = self.locator.where()
+        called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked)
         differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
         for tensor in differentiable:
             handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
@@ -369,13 +372,18 @@ class Monitor:
         self.losses = [*self.losses[1 - HELD :], call]
         self.emit(call)
 
-    def score(self, call: LossCall | None = None, parts: tuple[torch.Tensor, torch.Tensor] | None = None) -> None:
+    def score(
+        self,
+        call: LossCall | None = None,
+        parts: tuple[torch.Tensor, torch.Tensor] | None = None,
+        agrees: torch.Tensor | None = None,
+    ) -> None:
         """Something was computed that may score what a model has just said; of a difference a part has its rows."""
         said = self.forwards[-1].logits if self.forwards else None
         if parts is not None and (said is None or all(part.shape[:1] != said.shape[:1] for part in parts)):
             return
         if self.forwards and not self.forwards[-1].gradients:
-            self.emit(Scored(self.forwards[-1], call, parts))
+            self.emit(Scored(self.forwards[-1], call, parts, agrees))
 
     def score_class(self, predicted: torch.Tensor) -> None:
         """Numbers were compared with one class: a score, if there are as many as the model has just said rows."""

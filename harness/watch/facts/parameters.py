@@ -87,12 +87,13 @@ class OptimizerTensors:
         """The share of all elements that are cut off."""
         return sum(self.elements[each] for each in self.cut_off) / max(1, sum(self.elements.values()))
 
-    def look(self, optimizer: Optimizer) -> None:
+    def look(self, optimizer: Optimizer, *, of_single_tokens: bool) -> None:
+        """Look at the gradients that a backward pass left; between single tokens there is no attention to learn."""
         parameters = [p for p in held_by(optimizer) if p.requires_grad]
         self.all |= {id(p) for p in parameters}
         self.reached |= {id(p) for p in parameters if p.grad is not None}
         self.elements |= {id(p): p.numel() for p in parameters}
-        self.looks += self.since_step == 0
+        self.looks += self.since_step == 0 and not of_single_tokens
         self.since_step += 1
         if self.looks <= LOOKS:
             matrices = [p for p in parameters if p.dim() > 1]
@@ -278,9 +279,10 @@ class Parameters(Fact):
         if not self.monitor.is_sampled() or event.inside_step:
             return
         in_optimizers = []
+        single = bool(event.forwards) and all(_is_of_single_tokens(forward) for forward in event.forwards)
         for optimizer in list(self.monitor.optimizers):
             held = self._optimizer(optimizer)
-            held.look(optimizer)
+            held.look(optimizer, of_single_tokens=single)
             ids = {id(p) for p in held_by(optimizer)}
             in_optimizers.append((held, ids))
             if loose := ids - self.names.keys() - held.inputs:
@@ -334,6 +336,12 @@ class Parameters(Fact):
             if len(self.models) < KEPT:
                 self.models.append(seen)
         return self._of_model[model]
+
+
+def _is_of_single_tokens(forward: Forward) -> bool:
+    """Whether a model was given sequences of one token, as by a curriculum that begins with the shortest."""
+    ids = [each for each in forward.tensors.values() if not each.is_floating_point() and each.dim() == 2]
+    return bool(ids) and all(each.shape[1] == 1 for each in ids)
 
 
 def names(known: Sequence[str]) -> str:

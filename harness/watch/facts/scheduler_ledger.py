@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from harness.torch_objects import share_groups
+from harness.torch_objects import held_by_any, share_groups
 from harness.watch.check import Fact
 from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, SkippedStep, StepBegins, TrainerMade
 from harness.watch.facts.rhythm import Rhythm
@@ -50,6 +50,9 @@ AS_GIVEN = 1e-3
 
 A_STEP = re.compile(r"\.step\(|[^\w\s.].*\.step\b")
 """A line that calls a step(), or hands it on to be called; not one that only names it and lacks the parentheses."""
+
+FEWEST_IDLE = 8
+"""Steps in a row of a scheduler whose optimizer has been replaced. A guess: a few happen where the two change over."""
 
 FEWEST_UPDATES = 20
 """Updates by hand-made batches that are more than a trial, after which a schedule should have made a step. A guess."""
@@ -94,6 +97,8 @@ class SchedulerSeen:
     end: int | None
     """See :class:`harness.watch.facts.schedules.Schedule` for both."""
     steps: int = 0
+    moved: int = 0
+    """Steps that moved it on."""
     planned: float = 0.0
     """Steps that the unshortened run makes."""
     is_estimate: bool = False
@@ -103,7 +108,7 @@ class SchedulerSeen:
     stands_at: int = 0
     """Its own count."""
     before: list[int] = field(default_factory=list)
-    """How often it had been stepped at each of the first updates, those that a GradScaler left out included."""
+    """How often it had been moved on at each of the first updates, those that a GradScaler left out included."""
     where: str | None = None
     """Of its latest step."""
     updates: int = 0
@@ -116,6 +121,12 @@ class SchedulerSeen:
     """What it was made with and where it stood, as far as these are plain values, and after how many updates."""
     optimizer: int | None = None
     """The number of its optimizer, where that made steps."""
+    stepped_at: int = 0
+    """The updates that had been made at its latest step."""
+    idle: int = 0
+    """Its latest steps, in a row, before each of which another optimizer made updates and its own none."""
+    replaced: bool = False
+    """Whether another optimizer has updated its optimizer's parameters meanwhile."""
 
     @property
     def planned_steps(self) -> str:
@@ -123,7 +134,7 @@ class SchedulerSeen:
 
     def update_comes(self) -> None:
         if len(self.before) < 2:
-            self.before.append(self.steps)
+            self.before.append(self.moved)
 
     @property
     def stepped_first(self) -> bool:
@@ -229,14 +240,28 @@ class SchedulerLedger(Fact):
         seen = self._of(event.scheduler)
         seen.steps += 1
         seen.where = event.where
+        self._follow(seen, event.scheduler)
         stands_at = getattr(event.scheduler, "last_epoch", seen.stands_at + 1)
         forward = max(0, min(1, stands_at - seen.stands_at))  # step(epoch) may leave it where it is
         seen.stands_at = stands_at
+        seen.moved += forward
         of = self._pass_at_hand()
         if of is None:
             seen.planned += forward
         elif forward:
             seen.rhythm.beat(of.batches)
+
+    def _follow(self, seen: SchedulerSeen, scheduler: Any) -> None:
+        """Whether the optimizer that it drives still makes the updates."""
+        made = self.monitor.updates_made
+        if made > seen.stepped_at:
+            seen.idle = seen.idle + 1 if seen.latest <= seen.stepped_at else 0
+        seen.stepped_at = made
+        own = getattr(scheduler, "optimizer", None)
+        if seen.idle == FEWEST_IDLE and isinstance(own, Optimizer):
+            held = held_by_any([own])
+            others = [each for each in self._numbers if not share_groups(own, each)]
+            seen.replaced = any(held & held_by_any([each]) for each in others)
 
     def _pass_at_hand(self) -> Pass | None:
         """The pass that the loop is in; an evaluation that came in its middle is none."""
@@ -346,6 +371,11 @@ class SchedulerLedger(Fact):
         if seen.optimizer is None:
             stepped_for_nothing = seen.steps > 1 and self.monitor.stepped
             return Verdict(Fault.OF_ANOTHER_OPTIMIZER, seen, 1) if stepped_for_nothing else None
+        if seen.idle >= FEWEST_IDLE and seen.replaced and not self._is_flat(seen):
+            observed = (
+                f"goes on with an optimizer whose latest update was update {seen.latest}: another one took its place"
+            )
+            return Verdict(Fault.OF_ANOTHER_OPTIMIZER, seen, seen.latest + 1, observed)
         if seen.stepped_first:
             return Verdict(Fault.STEPPED_FIRST, seen, 1)
         if seen.name == "ReduceLROnPlateau":

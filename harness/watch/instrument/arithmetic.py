@@ -51,7 +51,7 @@ def _comparison(threads: Threads, sign: str, original: Original) -> Original:
             if _meet_all(one, other, value):
                 _tell_pairing(threads, sign, one, other)
             elif monitor := threads.current():
-                monitor.score()
+                monitor.score(agrees=value if sign == "==" else None)
         elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
             monitor.score_class(one)
         return value

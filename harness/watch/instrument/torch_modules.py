@@ -36,7 +36,15 @@ class _Calls:
         self.by_forward: dict[type[nn.Module], int] = {}
         """Classes whose forward is called by itself, with the updates made when that was seen."""
 
-    def told(self, call: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def told(
+        self,
+        call: Callable[..., Any],
+        module: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        unhooked: bool = False,
+    ) -> Any:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
         depth, threads = self.depth, self.threads
         if not depth.calls:
@@ -54,7 +62,7 @@ class _Calls:
                 if depth.calls:
                     monitor.inner_forward(module, args, kwargs, output)
                 else:
-                    monitor.forward(module, args, kwargs, output)
+                    monitor.forward(module, args, kwargs, output, unhooked=unhooked)
         return output
 
     def is_part(self, module: nn.Module, frame: FrameType) -> bool:
@@ -77,7 +85,7 @@ class _Calls:
         def watched(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or depth.calls or is_traced():
                 return forward(module, *args, **kwargs)
-            return told(forward, module, args, kwargs)
+            return told(forward, module, args, kwargs, unhooked=True)
 
         self.patches.put(model, "forward", watched)
 

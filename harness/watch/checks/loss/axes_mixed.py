@@ -1,15 +1,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
-import torch
-
+from harness.torch_objects import shapes_before
 from harness.watch.check import Check
 from harness.watch.events import LossCall
-
-VIEWS = ("ViewBackward0", "UnsafeViewBackward0")
 
 
 class AxesMixed(Check):
@@ -41,7 +36,7 @@ class AxesMixed(Check):
         if event.function != "cross_entropy" or event.input.dim() < 3 or not self.monitor.is_sampled():
             return
         self.looked = True
-        shapes = _shapes_before(event.input)
+        shapes = shapes_before(event.input)
         if len(shapes) < 2 or len(shapes[0]) < 3:
             return  # what gave the logits is not known: a linear layer views rows with places as one list of rows
         before, *earlier = shapes
@@ -55,23 +50,3 @@ class AxesMixed(Check):
                 where=event.where,
                 update=self.monitor.update,
             )
-
-
-def _shapes_before(tensor: torch.Tensor) -> list[torch.Size]:
-    """The shapes that a tensor was viewed from, the latest first."""
-    return [torch.Size(node._saved_self_sym_sizes) for node in _views(tensor.grad_fn)]
-
-
-def _views(node: Any) -> Iterator[Any]:
-    while node is not None:
-        if node.name() in VIEWS and hasattr(node, "_saved_self_sym_sizes"):
-            yield node
-        elif not _adds_bias(node):
-            return
-        node = node.next_functions[0][0]
-
-
-def _adds_bias(node: Any) -> bool:
-    """Whether it is the last part of a linear layer, which leaves the shape as it is."""
-    added = node.next_functions[1][0] if node.name() == "AddBackward0" else None
-    return torch.is_tensor(bias := getattr(added, "variable", None)) and bias.dim() == 1

@@ -42,7 +42,7 @@ class DrivesAnotherOptimizer(Check):
             )
             self.found(
                 expected="a scheduler of the optimizer that makes the updates",
-                observed=f"{verdict.of.name} {how}",
+                observed=f"{verdict.of.name} {verdict.observed or how}",
                 where=verdict.of.made,
                 update=verdict.update,
             )

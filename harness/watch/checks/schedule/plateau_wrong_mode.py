@@ -4,7 +4,7 @@ import math
 from weakref import WeakKeyDictionary
 
 from harness.watch.check import Check
-from harness.watch.events import SchedulerStep
+from harness.watch.events import SchedulerStep, Scored
 from harness.watch.facts.evaluations import Evaluations, Result
 from harness.watch.monitor import Monitor
 
@@ -13,6 +13,9 @@ ROUNDED = 1e-4
 
 CLOSE = 0.02
 """Largest difference, as a share, of a loss that was averaged over batches of unequal size. A guess."""
+
+MOST_BATCHES = 4096
+"""Comparisons after one update that are counted: more than an evaluation has."""
 
 ENOUGH = 2
 """Different values that must be known for what they are. By reasoning: one may be another number by chance."""
@@ -45,15 +48,35 @@ class PlateauWrongMode(Check):
         self.evaluations = monitor.fact(Evaluations)
         self.known: WeakKeyDictionary[object, set[float]] = WeakKeyDictionary()
         """Of each scheduler, the values that were of the wrong kind for its mode."""
+        self.agreed: list[tuple[int, int]] = []
+        """Of the comparisons of what the model says since the latest update: how many agree, and of how many."""
+        self.agreed_at = -1
+
+    def on_scored(self, event: Scored) -> None:
+        if event.agrees is None or not any(hasattr(each, "mode") for each in self.monitor.schedulers):
+            return
+        if self.agreed_at != self.monitor.updates_made:
+            self.agreed, self.agreed_at = [], self.monitor.updates_made
+        if len(self.agreed) < MOST_BATCHES:
+            self.agreed.append((int(event.agrees.sum()), event.agrees.numel()))
+
+    def _is_share_that_agrees(self, value: float) -> bool:
+        """Whether it is an accuracy that the script computed by hand, of one comparison or of all."""
+        if self.agreed_at != self.monitor.updates_made:
+            return False
+        in_all = tuple(sum(counts) for counts in zip(*self.agreed, strict=True))
+        shares = {right / of for right, of in (*self.agreed, in_all) if 0 < right < of}
+        return any(abs(value - share) <= ROUNDED or abs(value - 100 * share) <= 100 * ROUNDED for share in shares)
 
     def on_scheduler_step(self, event: SchedulerStep) -> None:
         value, mode = event.metric, getattr(event.scheduler, "mode", None)
         if value is None or mode not in ("min", "max"):
             return
         now = [each for each in self.evaluations.history[-3:] if each.updates_made == self.monitor.updates_made]
-        self.looked |= bool(now)
+        by_hand = self.agreed_at == self.monitor.updates_made
+        self.looked |= bool(now) or by_hand
         is_wrong = _is_accuracy if mode == "min" else _is_loss
-        if not any(is_wrong(value, each) for each in now):
+        if not any(is_wrong(value, each) for each in now) and not (mode == "min" and self._is_share_that_agrees(value)):
             return
         known = self.known.setdefault(event.scheduler, set())
         if len(known) < ENOUGH:

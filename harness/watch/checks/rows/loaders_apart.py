@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.watch.check import Check
+from harness.watch.events import Batch, LossCall, Pass
+from harness.watch.facts.batches import tensors_in
+from harness.watch.monitor import Monitor
+
+LATEST = 4
+"""Batches that are remembered, of as many loaders: more than a training step takes. A guess."""
+
+MIN_LOSSES = 3
+"""Losses in a row whose two sides must be of different rows: by reasoning, two orders may agree in one small batch."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    of: Pass
+    indices: tuple[Any, ...]
+    tensors: tuple[torch.Tensor, ...]
+
+
+class LoadersApart(Check):
+    """Inputs and targets come from two DataLoaders, each of which shuffles in its own order.
+
+    ## Why is this a bug?
+    Two loaders that are gone through side by side draw two permutations. Every input stands beside the target of
+    another row, so there is nothing to learn but what targets are like on average. Generators with the same seed do not
+    help: `zip` asks the first loader once more than the others, whose sampler then draws once more, and from the second
+    epoch on the orders part.
+
+    ## What to do
+    Make one dataset whose rows have both, torch.utils.data.TensorDataset(inputs, targets) or StackDataset, and one
+    loader.
+
+    ## When it is right
+    Where rows need not belong together: two domains, or two sets of different sizes. Reported is only a loss whose
+    targets are a batch of one loader, of what a model says of a batch of another loader of as many rows.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.StackDataset
+    """
+
+    id = "rows::loaders-apart"
+    status = "new"
+    needs = "loss of two loaders' batches"
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.latest: deque[_Given] = deque(maxlen=LATEST)
+        self.apart = 0
+
+    def on_batch(self, event: Batch) -> None:
+        if isinstance(event.indices, (list, tuple)) and self.monitor.is_sampled():
+            tensors = tuple(tensor for _, tensor in tensors_in(event.data))
+            self.latest.append(_Given(event.of, tuple(event.indices), tensors))
+
+    def on_loss(self, event: LossCall) -> None:
+        passes = {id(each.of) for each in self.latest}
+        if len(passes) < 2 or not event.input.requires_grad or not self.monitor.forwards:
+            return
+        of_targets = self._batch_of([event.target])
+        of_inputs = self._batch_of([*self.monitor.forwards[-1].tensors.values()])
+        if of_targets is None or of_inputs is None or of_targets.of is of_inputs.of:
+            return
+        if _rows(of_targets.of) != _rows(of_inputs.of):
+            return
+        self.looked = True
+        self.apart = self.apart + 1 if of_targets.indices != of_inputs.indices else 0
+        if self.apart == MIN_LOSSES:
+            self.found(
+                expected="inputs and targets of the same rows",
+                observed=f"a model is given rows {_shown(of_inputs)}, and the loss targets of rows {_shown(of_targets)}",
+                where=of_targets.of.where,
+                update=self.monitor.update,
+            )
+
+    def _batch_of(self, tensors: list[torch.Tensor]) -> _Given | None:
+        """The latest batch that has one of these tensors."""
+        for given in reversed(self.latest):
+            if any(_same(tensor, each) for tensor in tensors for each in given.tensors):
+                return given
+        return None
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether they have the same numbers, in whatever shape and type."""
+    if one.numel() != other.numel() or one.numel() < 2 or one.device != other.device:
+        return False
+    return bool((one.detach().flatten() == other.detach().flatten()).all())
+
+
+def _rows(of: Pass) -> int | None:
+    try:
+        return len(of.dataset)
+    except TypeError:
+        return None  # a stream
+
+
+def _shown(given: _Given) -> str:
+    return ", ".join(map(str, given.indices[:3])) + ", …"
