@@ -273,6 +273,16 @@ class Scored(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Thresholded(Event):
+    """What a model has just said was compared with one number, to say which rows are of a class."""
+
+    handler = "on_thresholded"
+    forward: Forward
+    threshold: float
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class BackwardBegins(Event):
     handler = "on_backward_begins"
     number: int
@@ -398,6 +408,17 @@ class MetricCall(Event):
     """Tells one metric object from another."""
     whole: bool = False
     """Whether the metric is computed from these alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankingCall(Event):
+    """Scores and references of two classes that a metric of a ranking was given."""
+
+    handler = "on_ranking"
+    metric: str
+    scores: Sequence[Any]
+    references: Sequence[Any]
+    where: str | None
 
 
 # States
@@ -570,6 +591,8 @@ class Listener:
     def on_inner_forward(self, event: InnerForward) -> None: ...
     def on_loss(self, event: LossCall) -> None: ...
     def on_scored(self, event: Scored) -> None: ...
+    def on_thresholded(self, event: Thresholded) -> None: ...
+    def on_ranking(self, event: RankingCall) -> None: ...
     def on_pairing(self, event: Pairing) -> None: ...
     def on_combined(self, event: Combined) -> None: ...
     def on_signed_loss(self, event: SignedLoss) -> None: ...

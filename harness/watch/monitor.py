@@ -39,6 +39,7 @@ from harness.watch.events import (
     Scored,
     Step,
     StepBegins,
+    Thresholded,
 )
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.shortening import Shortening
@@ -384,6 +385,14 @@ class Monitor:
             return
         if self.forwards and not self.forwards[-1].gradients:
             self.emit(Scored(self.forwards[-1], call, parts, agrees))
+
+    def threshold(self, values: torch.Tensor, threshold: float) -> None:
+        """Numbers were compared with one: told where they are what the latest forward, without a graph, gave."""
+        if not self.forwards or self.forwards[-1].gradients:
+            return
+        said = self.forwards[-1].logits
+        if said is not None and said.numel() == values.numel() > 1 and torch.equal(said.flatten(), values.flatten()):
+            self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
     def score_class(self, predicted: torch.Tensor) -> None:
         """Numbers were compared with one class: a score, if there are as many as the model has just said rows."""

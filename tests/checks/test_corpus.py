@@ -17,6 +17,8 @@ from tests.styles.test_styles import STYLES, cases_of
 CASES = all_cases()
 BY_EXAMPLES = {
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
+    *("loss::flattened-apart", "metrics::ranked-by-classes", "metrics::threshold-of-probabilities"),
+    *("model::hooks-skipped", "rows::loaders-apart"),
     *("ranks::fewer-than-asked", "ranks::rows-divided-twice", "ranks::rows-shared", "ranks::weights-differ"),
     *("rows::changed-in-place", "rows::evaluation-augmented"),
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),

@@ -18,6 +18,7 @@ DEVIATIONS = ("abs", "__abs__", "square", "pow", "__pow__")
 
 COMPARISONS = {"__eq__": "==", "eq": "==", "__ne__": "!=", "ne": "!="}
 SUBTRACTIONS = ("__sub__", "sub", "__isub__")
+THRESHOLDS = ("__gt__", "__ge__", "gt", "ge")
 COMBINATIONS = {
     "__add__": "+",
     "__radd__": "+",
@@ -33,6 +34,8 @@ COMBINATIONS = {
 def install(threads: Threads, patches: Patches) -> None:
     for name, sign in COMPARISONS.items():
         patches.put(torch.Tensor, name, _comparison(threads, sign, getattr(torch.Tensor, name)))
+    for name in THRESHOLDS:
+        patches.put(torch.Tensor, name, _threshold(threads, getattr(torch.Tensor, name)))
     for name in SUBTRACTIONS:
         patches.put(torch.Tensor, name, _subtraction(threads, getattr(torch.Tensor, name)))
     for name, sign in COMBINATIONS.items():
@@ -55,6 +58,18 @@ def _comparison(threads: Threads, sign: str, original: Original) -> Original:
         elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
             monitor.score_class(one)
         return value
+
+    return operation
+
+
+def _threshold(threads: Threads, original: Original) -> Original:
+    @functools.wraps(original)
+    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(other) is float and type(one) is torch.Tensor and not one.requires_grad and not is_traced():
+            monitor = threads.current()
+            if monitor is not None and one.is_floating_point():
+                monitor.threshold(one, other)
+        return original(one, other, *args, **kwargs)
 
     return operation
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from harness.watch.events import MetricCall
+from harness.watch.events import MetricCall, RankingCall
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
 
@@ -22,6 +22,8 @@ SKLEARN = (
     "precision_recall_fscore_support",
     "classification_report",
 )
+
+RANKINGS = ("average_precision_score", "precision_recall_curve", "roc_auc_score", "roc_curve")
 
 
 def install_evaluate(threads: Threads, patches: Patches, module: ModuleType) -> None:
@@ -61,7 +63,28 @@ def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> N
             patches.wrap(owner, name, scored)
 
 
-MODULES = {"evaluate.module": install_evaluate, "sklearn.metrics._classification": install_sklearn}
+def install_rankings(threads: Threads, patches: Patches, module: ModuleType) -> None:
+    def ranked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        monitor = threads.current()
+        if monitor is None:
+            return original(*args, **kwargs)
+        with monitor.suspended:  # one computes another
+            value = original(*args, **kwargs)
+        given = dict(zip(("y_true", "y_score"), args, strict=False)) | dict(kwargs)
+        references, scores = _listed(given["y_true"]), _listed(given["y_score"])
+        monitor.emit(RankingCall(original.__name__, scores, references, monitor.locator.where()))
+        return value
+
+    for owner in (module, sys.modules["sklearn.metrics"]):
+        for name in RANKINGS:
+            patches.wrap(owner, name, ranked)
+
+
+MODULES = {
+    "evaluate.module": install_evaluate,
+    "sklearn.metrics._classification": install_sklearn,
+    "sklearn.metrics._ranking": install_rankings,
+}
 
 
 def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **more: Any) -> None:

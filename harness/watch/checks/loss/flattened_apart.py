@@ -45,7 +45,7 @@ class FlattenedApart(Check):
         if labels == (second, first) and first != second and min(labels) > 1:
             self.found(
                 expected=f"logits and labels in one order, such as {tuple(labels)} places with logits each",
-                observed=f"logits of shape {tuple(shapes[0])} and labels of shape {tuple(labels)}, each flattened as it is",
+                observed=f"logits {tuple(shapes[0])} and labels {tuple(labels)}, flattened as they are",
                 where=event.where,
                 update=self.monitor.update,
             )

@@ -75,7 +75,7 @@ class LoadersApart(Check):
         if self.apart == MIN_LOSSES:
             self.found(
                 expected="inputs and targets of the same rows",
-                observed=f"a model is given rows {_shown(of_inputs)}, and the loss targets of rows {_shown(of_targets)}",
+                observed=f"the model is given rows {_shown(of_inputs)}, the loss targets of rows {_shown(of_targets)}",
                 where=of_targets.of.where,
                 update=self.monitor.update,
             )

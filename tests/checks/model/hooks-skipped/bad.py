@@ -11,7 +11,7 @@ model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
 model.register_forward_pre_hook(lambda module, given: ((given[0] - mean) / deviation,))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for epoch in range(4):
+for _ in range(4):
     for rows in torch.randperm(192).split(32):
         optimizer.zero_grad()
         cross_entropy(model(inputs[rows]), labels[rows]).backward()

@@ -10,7 +10,7 @@ inputs = (inputs - inputs.mean(dim=0)) / inputs.std(dim=0)
 model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for epoch in range(4):
+for _ in range(4):
     for rows in torch.randperm(192).split(32):
         optimizer.zero_grad()
         cross_entropy(model(inputs[rows]), labels[rows]).backward()

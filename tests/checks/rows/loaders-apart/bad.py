@@ -11,7 +11,7 @@ model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
 for _ in range(4):
-    for batch, answers in zip(*loaders):  # found
+    for batch, answers in zip(*loaders, strict=True):  # found
         loss = mse_loss(model(batch), answers)
         optimizer.zero_grad()
         loss.backward()

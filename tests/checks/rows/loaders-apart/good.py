@@ -10,7 +10,7 @@ loaders = [DataLoader(each, batch_size=16) for each in (inputs, targets)]  # bot
 model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for batch, answers in zip(*loaders):
+for batch, answers in zip(*loaders, strict=True):
     loss = mse_loss(model(batch), answers)
     optimizer.zero_grad()
     loss.backward()

@@ -11,7 +11,7 @@ body, head, domain = nn.Linear(4, 16), nn.Linear(16, 3), nn.Linear(16, 1)
 optimizer = torch.optim.Adam([*body.parameters(), *head.parameters(), *domain.parameters()], lr=1e-2)
 
 for _ in range(4):
-    for (known, answers), other in zip(source, target):
+    for (known, answers), other in zip(source, target, strict=True):
         features = torch.relu(body(torch.cat([known, other])))
         which = torch.arange(32).div(16, rounding_mode="floor").float().unsqueeze(1)
         loss = cross_entropy(head(features[:16]), answers)

@@ -9,7 +9,7 @@ model = nn.Linear(8, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
 
-for epoch in range(8):
+for _ in range(8):
     for rows in torch.randperm(384).split(32):
         optimizer.zero_grad()
         cross_entropy(model(inputs[rows]), labels[rows]).backward()

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from harness.watch.check import Check
+from harness.watch.events import RankingCall
+
+MIN_ROWS = 16
+"""Rows of which some must have other scores than two: by reasoning, fewer may be somebody's example."""
+
+
+class RankedByClasses(Check):
+    """A metric of a ranking is given predicted classes, and no scores.
+
+    ## Why is this a bug?
+    ROC AUC and average precision ask how well scores order the rows. Predicted classes order them into two heaps: the
+    area under a curve of one point is the balanced accuracy at one threshold, which is lower than the model's AUC and
+    says nothing of other thresholds.
+
+    ## What to do
+    Give the metric probabilities or logits of the positive class, before they are rounded, compared or put through
+    argmax.
+
+    ## When it is right
+    A classifier that has no scores, such as a rule, can be given no other number. Fewer than 16 rows are not judged.
+
+    ## References
+    - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.roc_auc_score.html
+    """
+
+    id = "metrics::ranked-by-classes"
+    status = "new"
+    needs = "metric of a ranking"
+
+    def on_ranking(self, event: RankingCall) -> None:
+        if len(event.scores) < MIN_ROWS or any(isinstance(each, list) for each in (*event.scores, *event.references)):
+            return
+        if not self.monitor.forwards:
+            return  # no network of this script said them
+        self.looked = True
+        if len(set(event.scores)) == 2 == len(set(event.references)):
+            self.found(
+                expected="a score for each row",
+                observed=f"{event.metric} is given {len(event.scores)} rows with two values, "
+                + " and ".join(f"{value:g}" for value in sorted(set(event.scores))),
+                where=event.where,
+                update=self.monitor.updates_made,
+            )
