@@ -244,3 +244,42 @@ assert seen == len(rows)
 """)
     assert "AssertionError" in found["crashed"]
     assert "--full" in errors
+
+
+LIGHTNING = """
+import lightning
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(4, 2)
+
+    def training_step(self, batch, number):
+        return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def validation_step(self, batch, number):
+        self.log("loss of validation", torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1]))
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+rows = TensorDataset(torch.randn(640, 4), torch.randint(2, (640,)))
+trainer = lightning.Trainer(
+    max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
+)
+held_out = TensorDataset(torch.randn(64, 4), torch.randint(2, (64,)))
+trainer.fit(Module(), DataLoader(rows, batch_size=8, shuffle=True), DataLoader(held_out, batch_size=8))
+print("validated:", "loss of validation" in trainer.callback_metrics)
+"""
+
+
+def test_lightning_validates_after_a_shortened_epoch(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    pytest.importorskip("lightning", reason="needs lightning")
+    (tmp_path / "train.py").write_text(LIGHTNING, encoding="utf-8")
+    done = server_of(pytestconfig).run(tmp_path, "check", "train.py")
+    assert "of shortened passes" in done.stderr
+    assert done.stdout.endswith("validated: True\n")

@@ -13,6 +13,7 @@ from harness.watch.instrument import (
     backward,
     data,
     datasets,
+    lightning,
     losses,
     metrics,
     optimizers,
@@ -30,6 +31,7 @@ from harness.watch.monitor import Threads
 LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
     **accelerate.MODULES,
     datasets.MODULE: datasets.install,
+    **lightning.MODULES,
     **metrics.MODULES,
     **states.MODULES,
     **transformers.MODULES,
