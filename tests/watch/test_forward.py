@@ -77,6 +77,25 @@ def test_an_evaluation_by_forward_is_seen(mode: str) -> None:
     assert list(watched.findings) == ["mode::evaluation-in-train-mode"] * (mode == "train")
 
 
+def test_every_batch_of_an_evaluation_by_forward_counts() -> None:
+    """Also the first, where the training calls the model."""
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    rows = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(2, (64,)))
+    held_out = torch.utils.data.TensorDataset(torch.randn(48, 8), torch.randint(2, (48,)))
+    with watch() as watched:
+        for inputs, labels in torch.utils.data.DataLoader(rows, 16, shuffle=True):
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for inputs, labels in torch.utils.data.DataLoader(held_out, 16):
+                (model.forward(inputs).argmax(dim=1) == labels).sum().item()
+    assert "rows::evaluation-incomplete" in watched.looked
+
+
 def test_a_class_is_as_it_was_afterwards() -> None:
     """And meanwhile it has its signature, and copies of its models work."""
     torch.manual_seed(0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import linecache
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +22,10 @@ FRAMES = 8
 """How many calls of helpers a module's forward may be above the call of a part of it."""
 
 
+A_FORWARD = re.compile(r"(?<!super\(\))\.forward\(")
+"""A call of a method of that name that is not the base class's."""
+
+
 class _Depth(threading.local):
     """How deep in one another modules are being called in this thread."""
 
@@ -35,6 +41,8 @@ class _Calls:
         self.threads, self.patches, self.depth = threads, patches, _Depth()
         self.by_forward: dict[type[nn.Module], int] = {}
         """Classes whose forward is called by itself, with the updates made when that was seen."""
+        self.called: set[type[nn.Module]] = set()
+        """Classes of models that were called."""
 
     def told(
         self,
@@ -76,7 +84,21 @@ class _Calls:
             return False
         if type(whole) not in self.by_forward:
             self.watch_forward_of(type(whole))
+            if (monitor := self.threads.current()) and monitor.batch is not None:
+                monitor.batch.of.forwards += 1  # of which only the parts are seen
         return self.by_forward.setdefault(type(whole), self.threads.updates_made) == self.threads.updates_made
+
+    def expect_forward_of(self, model: type[nn.Module], frame: FrameType | None) -> None:
+        """Watch for it from the first call on, where the file that calls a model has a call of some forward, too."""
+        self.called.add(model)
+        for _ in range(FRAMES):
+            if frame is None or model in self.by_forward:
+                return
+            users = self.threads.locator.is_users(frame)
+            if users and A_FORWARD.search("".join(linecache.getlines(frame.f_code.co_filename))):
+                self.by_forward[model] = -1
+                self.watch_forward_of(model)
+            frame = frame.f_back
 
     def watch_forward_of(self, model: type[nn.Module]) -> None:
         forward, depth, told = model.forward, self.depth, self.told
@@ -103,6 +125,8 @@ def install(threads: Threads, patches: Patches) -> None:
             return call(module, *args, **kwargs)
         if is_traced() or (not depth.calls and calls.is_part(module, sys._getframe(1))):
             return call(module, *args, **kwargs)
+        if not depth.calls and type(module) not in calls.called:
+            calls.expect_forward_of(type(module), sys._getframe(1))
         return calls.told(call, module, args, kwargs)
 
     patches.put(nn.Module, "__call__", __call__)
