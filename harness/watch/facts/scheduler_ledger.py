@@ -244,7 +244,8 @@ class SchedulerLedger(Fact):
         stands_at = getattr(event.scheduler, "last_epoch", seen.stands_at + 1)
         forward = max(0, min(1, stands_at - seen.stands_at))  # step(epoch) may leave it where it is
         seen.stands_at = stands_at
-        seen.moved += forward
+        # One that is met at its first step has been moved on by it already.
+        seen.moved += min(1, stands_at) if seen.steps == 1 else forward
         of = self._pass_at_hand()
         if of is None:
             seen.planned += forward
