@@ -110,3 +110,18 @@ def test_a_class_is_as_it_was_afterwards() -> None:
         assert list(inspect.signature(model.forward).parameters) == ["inputs"]
         copy.deepcopy(model).eval().forward(torch.randn(4, 8))
     assert Net.forward is before
+
+
+@pytest.mark.filterwarnings("ignore:.*jit.*:DeprecationWarning")
+def test_the_forward_of_a_scripted_model_is_left_alone() -> None:
+    torch.manual_seed(0)
+    model = torch.jit.script(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch() as watched:
+        for update in range(4):
+            called = model if update % 2 else model.forward
+            optimizer.zero_grad()
+            cross_entropy(called(torch.randn(16, 8)), torch.randint(2, (16,))).backward()
+            optimizer.step()
+    assert watched.broken is None
+    assert not watched.crashed

@@ -80,7 +80,7 @@ class _Calls:
         was taken from a model before goes on as it was, and then, in later updates, its parts are told of.
         """
         whole = _whose_forward_calls(module, frame)
-        if whole is None or "forward" in vars(whole):
+        if whole is None or "forward" in vars(whole) or isinstance(whole, torch.jit.ScriptModule):
             return False
         if type(whole) not in self.by_forward:
             self.watch_forward_of(type(whole))
@@ -91,6 +91,8 @@ class _Calls:
     def expect_forward_of(self, model: type[nn.Module], frame: FrameType | None) -> None:
         """Watch for it from the first call on, where the file that calls a model has a call of some forward, too."""
         self.called.add(model)
+        if issubclass(model, torch.jit.ScriptModule):
+            return  # its forward is not Python's
         for _ in range(FRAMES):
             if frame is None or model in self.by_forward:
                 return
@@ -123,10 +125,14 @@ def install(threads: Threads, patches: Patches) -> None:
             return call(module, *args, **kwargs)
         if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
             return call(module, *args, **kwargs)
-        if is_traced() or (not depth.calls and calls.is_part(module, sys._getframe(1))):
+        is_part = is_traced()
+        if not depth.calls and not is_part:
+            with threads.guarded():
+                is_part = calls.is_part(module, sys._getframe(1))
+                if not is_part and type(module) not in calls.called:
+                    calls.expect_forward_of(type(module), sys._getframe(1))
+        if is_part:
             return call(module, *args, **kwargs)
-        if not depth.calls and type(module) not in calls.called:
-            calls.expect_forward_of(type(module), sys._getframe(1))
         return calls.told(call, module, args, kwargs)
 
     patches.put(nn.Module, "__call__", __call__)

@@ -56,7 +56,9 @@ class LoadersApart(Check):
         self.apart = 0
 
     def on_batch(self, event: Batch) -> None:
-        if isinstance(event.indices, (list, tuple)) and self.monitor.is_sampled():
+        if not self.monitor.is_sampled():
+            self.latest.clear()
+        elif isinstance(event.indices, (list, tuple)):
             tensors = tuple(tensor for _, tensor in tensors_in(event.data))
             self.latest.append(_Given(event.of, tuple(event.indices), tensors))
 
