@@ -14,7 +14,7 @@ class ClippedWhileScaled(Check):
     limit, and divided by the factor afterwards: every update has the same, much too small length.
 
     ## What to do
-    Call scaler.unscale_(optimizer) before clip_grad_norm_.
+    Call scaler.unscale_(optimizer) once, after the backward pass and before clip_grad_norm_.
 
     ## When it is right
     It is not: a limit for scaled gradients would have to follow the scaler's factor, which changes.
