@@ -41,7 +41,7 @@ def main():
     ap.add_argument("--width", type=int, default=48)
     ap.add_argument("--lr", type=float, default=4e-3)
     ap.add_argument("--batch-size", type=int, default=64)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(66)
 
     x_tr, y_tr = make_days(2500, 1)

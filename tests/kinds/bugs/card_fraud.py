@@ -46,7 +46,7 @@ def main():
     ap.add_argument("--epochs", type=int, default=8)
     ap.add_argument("--batch-size", type=int, default=50)
     ap.add_argument("--lr", type=float, default=2e-3)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(2)
 
     train = DataLoader(make_transactions(5000, 1), batch_size=args.batch_size, shuffle=True)

@@ -61,7 +61,7 @@ def main():
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--batch-size", type=int, default=32)
     ap.add_argument("--holdout", type=float, default=0.25)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(1)
 
     x, y, patient = make_walks()

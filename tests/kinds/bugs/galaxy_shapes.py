@@ -76,7 +76,7 @@ def main():
     ap.add_argument("--micro-batch", type=int, default=16)
     ap.add_argument("--accum", type=int, default=4)
     ap.add_argument("--lr", type=float, default=3e-3)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(4)
 
     train = DataLoader(make_galaxies(1536, 1), batch_size=args.micro_batch, shuffle=True)

@@ -66,7 +66,7 @@ def main():
     ap.add_argument("--epochs", type=int, default=5)
     ap.add_argument("--batch-size", type=int, default=54)
     ap.add_argument("--lr", type=float, default=2e-3)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(11)
 
     train, test = make_peptides(2048, 16, 1), make_peptides(600, 16, 2)

@@ -51,7 +51,7 @@ def main():
     ap.add_argument("--micro-batch", type=int, default=20)
     ap.add_argument("--accum", type=int, default=5)
     ap.add_argument("--lr", type=float, default=5e-3)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(27)
     train = DataLoader(make_catalysts(2000, 1), batch_size=args.micro_batch, shuffle=True)
     valid = DataLoader(make_catalysts(690, 2), batch_size=200)

@@ -27,7 +27,7 @@ def main():
     ap.add_argument("--epochs", type=int, default=20)
     ap.add_argument("--batch-size", type=int, default=64)
     ap.add_argument("--lr", type=float, default=4e-3)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(85)
 
     x_tr, rent_tr = make_flats(2400, 1)

@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--seed", type=int, default=13)
-    args = parser.parse_args()
+    args = parser.parse_args([])
     torch.manual_seed(args.seed)
 
     x_tr, y_tr = make_gestures(1500, 1)

@@ -42,7 +42,7 @@ def main():
     ap.add_argument("--epochs", type=int, default=25)
     ap.add_argument("--lr", type=float, default=0.1)
     ap.add_argument("--batch-size", type=int, default=64)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(8)
 
     (x_tr, y_tr), (x_va, y_va), (x_te, y_te) = (make_sounds(n, s) for n, s in ((1500, 2), (800, 3), (800, 4)))

@@ -44,7 +44,7 @@ def main():
     p.add_argument("--steps", type=int, default=400)
     p.add_argument("--batch-size", type=int, default=128)
     p.add_argument("--margin", type=float, default=0.5)
-    args = p.parse_args()
+    args = p.parse_args([])
     torch.manual_seed(0)
     gen = torch.Generator().manual_seed(5)
 

@@ -33,7 +33,7 @@ def main():
     ap.add_argument("--epochs", type=int, default=12)
     ap.add_argument("--seed", type=int, default=2)
     ap.add_argument("--test-fraction", type=float, default=0.25)
-    args = ap.parse_args()
+    args = ap.parse_args([])
     torch.manual_seed(args.seed)
 
     x, y, speaker = make_utterances()
