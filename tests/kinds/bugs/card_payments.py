@@ -53,7 +53,7 @@ def main(argv=None):
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--width", type=int, default=48)
     parser.add_argument("--batch-size", type=int, default=128)
-    args = parser.parse_args(argv)
+    args = parser.parse_args(argv or [])
     torch.manual_seed(29)
 
     train = DataLoader(make_payments(8000, 1), batch_size=args.batch_size, shuffle=True)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from harness.watch.check import Check
 from harness.watch.events import RankingCall
 
@@ -31,16 +34,23 @@ class RankedByClasses(Check):
     needs = "metric of a ranking"
 
     def on_ranking(self, event: RankingCall) -> None:
-        if len(event.scores) < MIN_ROWS or any(isinstance(each, list) for each in (*event.scores, *event.references)):
-            return
+        scores, references = _column(event.scores), _column(event.references)
+        if len(scores) < MIN_ROWS or any(isinstance(each, list) for each in (*scores, *references)):
+            return  # several classes, or several labels of a row
         if not self.monitor.forwards:
             return  # no network of this script said them
         self.looked = True
-        if len(set(event.scores)) == 2 == len(set(event.references)):
+        values = set(scores)
+        if (len(values) == 2 or values <= {0, 1}) and len(set(references)) == 2:
             self.found(
                 expected="a score for each row",
-                observed=f"{event.metric} is given {len(event.scores)} rows with two values, "
-                + " and ".join(f"{value:g}" for value in sorted(set(event.scores))),
+                observed=f"{event.metric} is given {len(scores)} rows with no other value than "
+                + " and ".join(f"{value:g}" for value in sorted(values)),
                 where=event.where,
                 update=self.monitor.updates_made,
             )
+
+
+def _column(values: Sequence[Any]) -> list[Any]:
+    """The numbers, also of rows with one number each."""
+    return [each[0] if isinstance(each, list) and len(each) == 1 else each for each in values]
