@@ -63,12 +63,12 @@ class LoadersApart(Check):
             self.latest.append(_Given(event.of, tuple(event.indices), tensors))
 
     def on_loss(self, event: LossCall) -> None:
-        passes = {id(each.of) for each in self.latest}
-        if len(passes) < 2 or not event.input.requires_grad or not self.monitor.forwards:
+        loaders = {id(each.of.loader) for each in self.latest}
+        if len(loaders) < 2 or not event.input.requires_grad or not self.monitor.forwards:
             return
         of_targets = self._batch_of([event.target])
         of_inputs = self._batch_of([*self.monitor.forwards[-1].tensors.values()])
-        if of_targets is None or of_inputs is None or of_targets.of is of_inputs.of:
+        if of_targets is None or of_inputs is None or of_targets.of.loader is of_inputs.of.loader:
             return
         if _rows(of_targets.of) != _rows(of_inputs.of):
             return
