@@ -265,10 +265,11 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
                 f"{where}: the {split} split calls its labels {', '.join(label.names)}; the recipe expects "
                 f"{', '.join(recipe.label_names)}; set the recipe's label_names and num_labels"
             )
-        if set(rows[recipe.label_column]) <= set(recipe.label_names):
-            numbers = [recipe.label_names.index(name) for name in rows[recipe.label_column]]
-            rows = rows.remove_columns(recipe.label_column).add_column(recipe.label_column, numbers)
-        _check_labels(recipe, rows[recipe.label_column], split, where)
+        labels = rows[recipe.label_column]
+        if all(name in recipe.label_names for name in labels):
+            labels = [recipe.label_names.index(name) for name in labels]
+            rows = rows.remove_columns(recipe.label_column).add_column(recipe.label_column, labels)
+        _check_labels(recipe, labels, split, where)
         for name in recipe.text_columns:
             _check_texts(name, rows[name], split, where)
         try:
@@ -318,9 +319,9 @@ def _check_texts(name: str, texts: Iterable[Any], split: str, where: str) -> Non
             )
 
 
-def _meant(label: object) -> object:
-    """The whole number that a label of a column of texts or floats may stand for."""
+def _meant(label: object) -> int | None:
+    """The whole number that a label of a column of texts or floats may stand for, if any."""
     try:
         return int(label)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
-        return label
+        return None

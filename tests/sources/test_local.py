@@ -261,6 +261,13 @@ def test_labels_may_be_the_recipes_names(tmp_path: Path) -> None:
         load_raw_datasets(reviews.with_(label_names=("no", "yes")))
 
 
+def test_a_list_of_labels_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    for split in ("train", "validation", "test"):
+        Dataset.from_list([{"text": split, "stars": [0, 1]}]).to_parquet(tmp_path / f"{split}.parquet")
+    with pytest.raises(CannotTry, match=r"row 0 of the train split has the label '?\[0, 1\]"):
+        load_raw_datasets(recipe(tmp_path).with_(text_columns=("text",), label_column="stars"))
+
+
 def test_labels_of_other_names(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [0]})
     rows = rows.cast_column("label", ClassLabel(names=["equivalent", "not_equivalent"]))

@@ -125,6 +125,8 @@ class SchedulerSeen:
     """The updates that had been made at its latest step."""
     idle: int = 0
     """Its latest steps, in a row, before each of which another optimizer made updates and its own none."""
+    takes_turns: bool = False
+    """Whether its optimizer has made updates again after that."""
     replaced: bool = False
     """Whether another optimizer has updated its optimizer's parameters meanwhile."""
 
@@ -256,6 +258,7 @@ class SchedulerLedger(Fact):
         """Whether the optimizer that it drives still makes the updates."""
         made = self.monitor.updates_made
         if made > seen.stepped_at:
+            seen.takes_turns = seen.takes_turns or (seen.idle >= FEWEST_IDLE and seen.latest > seen.stepped_at)
             seen.idle = seen.idle + 1 if seen.latest <= seen.stepped_at else 0
         seen.stepped_at = made
         own = getattr(scheduler, "optimizer", None)
@@ -372,7 +375,7 @@ class SchedulerLedger(Fact):
         if seen.optimizer is None:
             stepped_for_nothing = seen.steps > 1 and self.monitor.stepped
             return Verdict(Fault.OF_ANOTHER_OPTIMIZER, seen, 1) if stepped_for_nothing else None
-        if seen.idle >= FEWEST_IDLE and seen.replaced and not self._is_flat(seen):
+        if seen.idle >= FEWEST_IDLE and seen.replaced and not seen.takes_turns and not self._is_flat(seen):
             observed = (
                 f"goes on with an optimizer whose latest update was update {seen.latest}: another one took its place"
             )

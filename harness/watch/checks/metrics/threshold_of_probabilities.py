@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from torch import nn
-
 from harness.watch.check import Check
 from harness.watch.events import LossCall, Thresholded
 from harness.watch.monitor import Monitor
@@ -41,10 +39,10 @@ class ThresholdOfProbabilities(Check):
         if event.function == "binary_cross_entropy_with_logits" and self.monitor.forwards:
             latest = self.monitor.forwards[-1]
             if latest.logits is not None and latest.logits.numel() == event.input.numel():
-                self.of_logits.add(self._number(latest.model))
+                self.of_logits.add(self.monitor.number_of(latest.model))
 
     def on_thresholded(self, event: Thresholded) -> None:
-        if self._number(event.forward.model) not in self.of_logits:
+        if self.monitor.number_of(event.forward.model) not in self.of_logits:
             return
         self.looked = True
         if event.threshold == PROBABILITY:
@@ -54,6 +52,3 @@ class ThresholdOfProbabilities(Check):
                 where=event.where,
                 update=self.monitor.updates_made,
             )
-
-    def _number(self, model: nn.Module) -> int:
-        return self.monitor.number_of(model)
