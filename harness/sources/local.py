@@ -319,9 +319,9 @@ def _check_texts(name: str, texts: Iterable[Any], split: str, where: str) -> Non
             )
 
 
-def _meant(label: object) -> int | None:
+def _meant(label: Any) -> int | None:
     """The whole number that a label of a column of texts or floats may stand for, if any."""
     try:
-        return int(label)  # type: ignore[call-overload]
+        return int(label)
     except (TypeError, ValueError, OverflowError):
         return None
