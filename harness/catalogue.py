@@ -13,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -94,7 +94,8 @@ class Fault:
     since: ClassVar[str] = "0.2.0"
     """The version that names it first."""
     formerly: ClassVar[tuple[str, ...]] = ()
-    """Ids that it had before: ``--ignore``, stored files and comments in scripts may still use them."""
+    """Ids that it had before, or of the fault that it was a part of: ``--ignore``, stored files and comments in scripts
+    may still use them. An id whose fault was parted stands for all parts."""
     explains: ClassVar[tuple[str, ...]] = ()
     """Ids of faults whose findings follow from this one's, and would say the same bug twice."""
     page: ClassVar[Page]
@@ -133,16 +134,19 @@ _registered: dict[str, type[Fault]] = {}
 
 
 def _register(fault: type[Fault]) -> None:
-    for name in (fault.id, *fault.formerly):
-        known = _names().get(name)
-        if known is not None and known.__qualname__ != fault.__qualname__:
-            raise TypeError(f"{fault.__qualname__}: {name} is the id of {known.__qualname__} already")
+    known = _registered.get(fault.id)
+    if known is not None and known.__qualname__ != fault.__qualname__:
+        raise TypeError(f"{fault.__qualname__}: {fault.id} is the id of {known.__qualname__} already")
     _registered[fault.id] = fault
 
 
-def _names() -> dict[str, type[Fault]]:
-    """Every fault by its id and by those that it had before."""
-    return {name: fault for fault in _registered.values() for name in (fault.id, *fault.formerly)}
+def _ids(known: Container[str]) -> dict[str, set[str]]:
+    """Every id that these faults have or had, with the ids that it stands for now."""
+    ids: dict[str, set[str]] = {}
+    for fault in _registered.values():
+        for name in (fault.id, *fault.formerly) if fault.id in known else ():
+            ids.setdefault(name, set()).add(fault.id)
+    return ids
 
 
 @cache
@@ -201,17 +205,17 @@ def resolve(names: Iterable[str], known: Mapping[str, type[Fault]] | None = None
     """
     found = set()
     known = checks() if known is None else known
-    former = {name: check for name, check in _names().items() if check.id in known}
+    ids = _ids(known)
     families = sorted({check.partition("::")[0] for check in known})
     for name in names:
         family = name.removesuffix("::*").removesuffix("::")
-        if name in former:
-            found.add(former[name].id)
+        if name in ids:
+            found |= ids[name]
         elif family in families:
             found |= {check for check in known if check.startswith(f"{family}::")}
         else:
-            close = difflib.get_close_matches(name, [*former, *families], n=1, cutoff=0.4)
-            meant = f"; did you mean {former[close[0]].id if close[0] in former else close[0]}?" if close else ""
+            close = difflib.get_close_matches(name, [*ids, *families], n=1, cutoff=0.4)
+            meant = f"; did you mean {min(ids.get(close[0], close))}?" if close else ""
             raise CannotTry(f"there is no check {name}{meant or '; harness explain lists them'}")
     return found
 

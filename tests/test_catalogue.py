@@ -65,10 +65,9 @@ def test_a_handler_that_no_event_calls_is_refused() -> None:
         made(on_setp=lambda self, event: None)
 
 
-@pytest.mark.parametrize("more", [{"id": "gradients::not-cleared"}, {"formerly": ("gradients::not-cleared",)}])
-def test_an_id_that_is_taken_is_refused(more: dict[str, object]) -> None:
+def test_an_id_that_is_taken_is_refused() -> None:
     with pytest.raises(TypeError, match="gradients::not-cleared is the id of NotCleared already"):
-        made(**more)
+        made(id="gradients::not-cleared")
 
 
 def test_an_id_that_is_not_that_of_its_file_is_refused() -> None:
@@ -110,6 +109,12 @@ def test_names_are_ids_former_ids_and_families() -> None:
     assert catalogue.resolve(["gradients"]) == catalogue.resolve(["gradients::*"]) == gradients
     assert catalogue.resolve(["gradients::cleared-between-updates"]) == {"gradients::not-cleared"}
     assert catalogue.resolve(["loss::not-finite", "memory"]) == {"loss::not-finite", "memory::graphs-kept"}
+
+
+def test_an_id_whose_fault_was_parted_stands_for_all_parts() -> None:
+    parts = {"inputs::one-class", "inputs::classes-as-numbers", "inputs::wrong-masked-labels"}
+    assert catalogue.resolve(["inputs::wrong-labels"]) == parts
+    assert catalogue.resolve(["schedule::lr-zero"]) > {"schedule::lr-zero"}
 
 
 @pytest.mark.parametrize(

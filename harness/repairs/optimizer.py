@@ -44,7 +44,7 @@ def made_again(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("optimizer::missing-parameters")
 def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
-    """Give it the parameters of the whole model, or of the second one too; register the modules that a list keeps."""
+    """Give it the parameters of the whole model, or of the second one too."""
     source = fault.source
     yield from _second_model(fault)
     for call in source.calls(source.module, "parameters"):
@@ -52,6 +52,12 @@ def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
         within = source.statement_of(call)
         if isinstance(of, cst.Attribute) and dotted(of) and dotted(of.value) != "self" and _makes_one(source, within):
             yield source.replaced(of, source.code(of.value))
+
+
+@repairs("parameters::not-registered")
+def not_registered(fault: Fault) -> Iterator[cst.Module]:
+    """Register the modules that a list keeps."""
+    source = fault.source
     for assign in source.all(source.module, cst.Assign):
         value = assign.value
         if not targets(assign)[0].startswith("self.") or not isinstance(value, cst.List | cst.ListComp):

@@ -13,20 +13,26 @@ from harness.repairs.source import LOOPS, argument, without_argument
 
 @repairs("parameters::frozen-changed")
 def frozen_changed(fault: Fault) -> Iterator[cst.Module]:
-    """Freeze by the method; leave no gradients of zero behind."""
+    """Leave no gradients of zero behind."""
+    source = fault.source
+    for call in source.calls(source.module, "zero_grad"):
+        if argument(call, "set_to_none") is not None:
+            yield source.exchanged({call: without_argument(call, "set_to_none")})
+
+
+@repairs("parameters::freezes-nothing")
+def freezes_nothing(fault: Fault) -> Iterator[cst.Module]:
+    """Freeze by the method."""
     source = fault.source
     for assign in source.all(source.module, cst.Assign):
         target = assign.targets[0].target
         if isinstance(target, cst.Attribute) and target.attr.value == "requires_grad" and len(assign.targets) == 1:
             call = source.expression(f"{source.code(target.value)}.requires_grad_({source.code(assign.value)})")
             yield source.exchanged({assign: cst.Expr(call, semicolon=assign.semicolon)})
-    for call in source.calls(source.module, "zero_grad"):
-        if argument(call, "set_to_none") is not None:
-            yield source.exchanged({call: without_argument(call, "set_to_none")})
 
 
-@repairs("parameters::unchanged")
-def unchanged(fault: Fault) -> Iterator[cst.Module]:
+@repairs("optimizer::never-steps")
+def never_steps(fault: Fault) -> Iterator[cst.Module]:
     """Make a step after the backward pass, and after what clips its gradients."""
     source = fault.source
     if "not one optimizer step" not in fault.finding.observed:

@@ -177,7 +177,7 @@ def reported(findings: Sequence[Finding], ignored: Collection[str]) -> list[Find
 
     known = catalogue.checks()
     causes = {finding.check for finding in findings if finding.check in known}
-    explained = {effect for cause in causes for effect in known[cause].explains}
+    explained = catalogue.resolve(effect for cause in causes for effect in known[cause].explains)
     found = [
         each
         for each in findings

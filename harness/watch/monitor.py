@@ -422,8 +422,10 @@ class Monitor:
             yield
         finally:
             self.in_backward = False
-        if self.batch is not None:
-            self.batch.of.trains = True
+        # An epoch's losses may be added up, and differentiated when its pass is over.
+        for batch in (self.batch, *(each.batch for each in self.forwards if each.number in self.reached)):
+            if batch is not None:
+                batch.of.trains = True
         self.emit(Backward(**vars(begins), reached=frozenset(self.reached), scaled=self.scaled))
         self.forwards, self.losses, self.difference = [], [], None
         while self._on_leaves:

@@ -14,10 +14,7 @@ from tests.server import CHECKPOINT, server_of
 
 SCRIPTS = [case for case in all_cases() if case.kind == "as it is"]
 EXAMPLES = [case for case in all_cases() if case.kind in ("bad", "good") and case.check in judging("first", "all")]
-WITHOUT_STEPS = ("parameters::unchanged",)
-"""Checks whose example makes no optimizer step, so that no window is judged; test_windows.py has others."""
-
-BUGS = [case for case in EXAMPLES if case.kind == "bad" and case.check not in WITHOUT_STEPS]
+BUGS = [case for case in EXAMPLES if case.kind == "bad"]
 RIGHT = [*SCRIPTS, *(case for case in EXAMPLES if case.kind == "good")]
 
 
@@ -52,4 +49,4 @@ def test_a_check_that_looks_finds_its_bug(case: Case, tmp_path: Path, pytestconf
 
 
 def test_each_check_that_looks_has_a_bug() -> None:
-    assert {case.check for case in BUGS}.union(WITHOUT_STEPS) == judging("first", "all")
+    assert {case.check for case in BUGS} == judging("first", "all")

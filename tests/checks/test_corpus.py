@@ -32,6 +32,11 @@ BY_EXAMPLES = {
     *("parameters::copy-also-trained", "metrics::labels-on-another-scale", "inputs::standardised-apart"),
     *("inputs::evaluated-on-unknown-tokens", "rows::shuffled-apart", "rows::drawn-alike"),
     *("rows::test-rows-in-loss", "rows::tail-never-seen", "loss::term-always-zero"),
+    *("optimizer::never-made", "rows::given-by-each-worker", "rows::rest-never-reached", "rows::skipped-in-each-epoch"),
+    *("saved::before-training", "saved::not-what-was-trained", "saved::without-adapter", "schedule::decays-too-fast"),
+    *("loss::differentiated-again", "loss::of-earlier-forward", "gradients::clipped-with-unused"),
+    *("parameters::freezes-nothing", "parameters::not-registered", "parameters::unchanged"),
+    *("weights::loaded-into-another", "weights::state-kept-without-copy", "inputs::wrong-masked-labels"),
     "parameters::copy-without-buffers",
 }
 """Shown by their examples alone: it takes several processes (tests/watch/test_ranks.py), datasets that give tensors of

@@ -613,7 +613,7 @@ EDITS = [
         """,
     ),
     Edit(
-        "optimizer::missing-parameters",
+        "parameters::not-registered",
         "Adam(",
         """
         class Net(nn.Module):
@@ -630,6 +630,22 @@ EDITS = [
     ),
     Edit(
         "parameters::frozen-changed",
+        "optimizer.step",
+        """
+        encoder.requires_grad_(False)
+        for batch in loader:
+            optimizer.zero_grad(set_to_none=False)
+            optimizer.step()
+        """,
+        """
+        encoder.requires_grad_(False)
+        for batch in loader:
+            optimizer.zero_grad()
+            optimizer.step()
+        """,
+    ),
+    Edit(
+        "parameters::freezes-nothing",
         "model(",
         """
         model.bert.requires_grad = False; model.head.train()
@@ -659,7 +675,7 @@ EDITS = [
         """,
     ),
     Edit(
-        "parameters::unchanged",
+        "optimizer::never-steps",
         "Adam(",
         """
         optimizer = Adam(model.parameters())

@@ -211,6 +211,11 @@ def _clips_nothing(loop: Loop, place: str) -> None:
         nn.utils.clip_grad_norm_(parameters, 1.0)
 
 
+def _freezes_nothing(loop: Loop, place: str) -> None:
+    if loop.update == BUG_FROM and place == "batch":
+        loop.model[0].requires_grad = False
+
+
 def _unchanged(loop: Loop, place: str) -> None:
     loop.optimizer.fault = "does nothing" if loop.update >= BUG_FROM else None
 
@@ -260,6 +265,7 @@ BUGS: dict[str, Callable[[Loop, str], None]] = {
     "memory::graphs-kept": _kept,
     "mode::training-in-eval-mode": _in_eval_mode,
     "optimizer::made-again": _made_again,
+    "parameters::freezes-nothing": _freezes_nothing,
     "parameters::frozen-changed": _frozen,
     "parameters::modified-outside-optimizer": _by_hand,
     "parameters::unchanged": _unchanged,

@@ -36,7 +36,8 @@ class Shown:
 
 def of_script(findings: Iterable[Finding], written: Path) -> list[Shown]:
     """Findings of ``harness check`` and ``harness resume``, errors first; ``written`` is the file they are from."""
-    pages = {name: page for page in catalogue.explain() for name in (page["id"], *page["formerly"])}
+    explained = catalogue.explain()
+    pages = {name: page for page in explained for name in page["formerly"]} | {page["id"]: page for page in explained}
     return [Shown(each, *_frame(each.where, written), page=pages.get(each.check)) for each in errors_first(findings)]
 
 

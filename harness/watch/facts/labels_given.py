@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")
 """What is in the name of a class of transformers, or of PEFT, whose labels are the text that it is to say."""
 
+HIDES = "MaskedLM"
+"""What is in the name of one whose labels are the words behind its masks."""
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -67,8 +70,9 @@ _generates: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 def generates(model: nn.Module) -> bool:
     """Whether a model of transformers, also within others, learns to say a text."""
     if model not in _generates:
-        named = (type(module).__name__ for module in model.modules())
-        _generates[model] = any(part in name for name in named for part in GENERATES)
+        named = {type(module).__name__ for module in model.modules()}
+        hides = any(HIDES in name for name in named)
+        _generates[model] = not hides and any(part in name for name in named for part in GENERATES)
     return _generates[model]
 
 

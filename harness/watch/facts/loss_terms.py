@@ -17,7 +17,7 @@ from harness.watch.facts.parameters import leaves_of
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
-KEY = "harness"
+KEY = "harness: term"
 """Under which a node of a graph keeps what was added there: the node lives as long as the graph, and no longer."""
 
 MOST_NODES = 256

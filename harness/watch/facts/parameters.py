@@ -132,6 +132,21 @@ class ModelTensors:
         """Those that had gradients, and that no optimizer held that made steps."""
         return self.trained - self.held
 
+    @property
+    def trains_a_part(self) -> bool:
+        """Whether a head alone may be trained on purpose, or besides it only vectors, as the biases of all modules.
+
+        What was thawed later was meant to be trained.
+        """
+        forgotten, last = self.forgotten, self.order[-1]
+        if forgotten - set(self.order) or last in forgotten:
+            return False
+        head = last.rpartition(".")[0]
+        others = [name for name in self.order if name not in forgotten and name.rpartition(".")[0] != head]
+        tensors = [self.tensors[name]() for name in others]
+        only_vectors = bool(others) and all(each is not None and each.dim() <= 1 for each in tensors)
+        return only_vectors or len(forgotten) > len(self.order) / 2
+
     def look(self, model: nn.Module, in_optimizers: list[tuple[OptimizerTensors, set[int]]]) -> None:
         for name, p in model.named_parameters():
             known = self.tensors.get(name)
@@ -229,6 +244,20 @@ class Parameters(Fact):
     def finds_inputs(self) -> bool:
         """Whether updates are made to what a model is given, such as an image or a latent code."""
         return any(held.stepped and held.inputs for held in self.optimizers)
+
+    def left_out(self) -> list[ModelTensors]:
+        """Models of which no optimizer holds parameters with gradients, and nothing else changes them.
+
+        Where the only optimizer holds a model that is never called, that is the fault, and not what it lacks.
+        """
+        stale = any(held.stepped and held.all and not held.reached for held in self.optimizers)
+        return [
+            model for model in self.models if model.forgotten and not model.by_hand and not (stale and not model.held)
+        ]
+
+    def may_be_meant(self, model: ModelTensors) -> bool:
+        """Whether what is left out of the optimizers may be meant to be."""
+        return (self.finds_inputs and not model.held) or model.trains_a_part
 
     def finds_input(self, optimizer: Optimizer) -> bool:
         """Whether this optimizer changes what a model is given."""

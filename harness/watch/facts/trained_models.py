@@ -178,6 +178,14 @@ def _last_trainable(model: nn.Module) -> list[nn.Parameter]:
     return [p for p in model.parameters() if p.requires_grad][-LAST_TENSORS:]
 
 
+def is_state_of(state: Any, model: nn.Module) -> bool:
+    """Whether a state, or a module that is saved whole, is of this very model and no copy of it."""
+    if isinstance(state, nn.Module):
+        return state is model
+    pointers = {p.data_ptr() for p in model.parameters()}
+    return any(torch.is_tensor(value) and value.numel() and value.data_ptr() in pointers for value in state.values())
+
+
 def all_equal(ones: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
     """Whether tensors are the same, value for value, wherever they are and in whatever type."""
     return len(ones) == len(others) and all(

@@ -26,6 +26,7 @@ class ClippedInPart(Check):
     id = "gradients::clipped-in-part"
     needs = "clipping of gradients"
     in_windows = "all"
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -26,6 +26,7 @@ class ClippedWhileScaled(Check):
     id = "gradients::clipped-while-scaled"
     needs = "clipping of gradients"
     in_windows = "all"
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

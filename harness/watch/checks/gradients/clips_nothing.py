@@ -24,6 +24,7 @@ class ClipsNothing(Check):
     id = "gradients::clips-nothing"
     needs = "clipping of gradients"
     in_windows = "all"
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def on_clip(self, event: Clip) -> None:
         self.looked = True

@@ -56,7 +56,7 @@ class GraphsKept(Check):
             node = next(before, node)  # a parameter's own node lives as long as the parameter
         sentinel = _Sentinel()
         metadata: dict[Any, Any] = node.metadata  # type: ignore[assignment]
-        metadata["harness"] = sentinel
+        metadata["harness: graph"] = sentinel
         self.graphs.append(ref(sentinel))
         self.looked |= len(self.graphs) == ALIVE
         if len(self.graphs) == ALIVE and all(graph() is not None for graph in self.graphs):

@@ -64,7 +64,7 @@ class EvaluationInTrainMode(Check):
     def _judge(self) -> None:
         for of, first in self.held:
             rounds = sum(each.dataset is of.dataset and each.model == of.model for each, _ in self.held)
-            if rounds < ON_PURPOSE and not (first.averages and self._renews(of, first)):
+            if not of.trains and rounds < ON_PURPOSE and not (first.averages and self._renews(of, first)):
                 self._found(first)
         self.held.clear()
 

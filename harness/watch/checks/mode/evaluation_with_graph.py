@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import Check
-from harness.watch.events import PassEnds
-from harness.watch.facts.modes import Modes
+from harness.watch.events import Backward, End, Pass, PassEnds
+from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.monitor import Monitor
 
 
@@ -32,13 +32,27 @@ class EvaluationWithGraph(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.modes = monitor.fact(Modes)
+        self.held: list[tuple[Pass, FirstForward]] = []
+        """Passes with a graph since the latest backward pass: what comes next says whether it is one of theirs."""
 
     def on_pass_ends(self, event: PassEnds) -> None:
         first = self.modes.evaluated
         self.looked |= first is not None
         if first is not None and first.gradients:
-            self.found(
-                expected="torch.no_grad() or torch.inference_mode() around the evaluation",
-                observed="the outputs carry a graph for a backward pass that never comes",
-                where=first.where,
-            )
+            self.held.append((event.of, first))
+
+    def on_backward(self, event: Backward) -> None:
+        self._judge()
+
+    def on_end(self, event: End) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        for of, first in self.held:
+            if not of.trains:
+                self.found(
+                    expected="torch.no_grad() or torch.inference_mode() around the evaluation",
+                    observed="the outputs carry a graph for a backward pass that never comes",
+                    where=first.where,
+                )
+        self.held.clear()

@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 from harness.torch_objects import held_by, is_clamped
 from harness.watch.check import Check
-from harness.watch.events import Backward, Forward, Load, Step, StepBegins
+from harness.watch.events import Backward, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.monitor import Monitor
 
 OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
-
-MIN_NAME_SIMILARITY = 0.8
-"""Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. A guess."""
 
 MAX_REST = 1e-2
 """Largest part of a change that scaling leaves unexplained, which rounding may make. A guess."""
@@ -27,18 +23,16 @@ Kept = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class FrozenChanged(Check):
-    """Parameters that are frozen, or are meant to be, change.
+    """Parameters that are frozen change.
 
     ## Why is this a bug?
     What is frozen is believed to stay as it was loaded. But an optimizer updates what has a gradient left, also one of
-    0, by its momentum and weight decay; a loop over `model.parameters()` writes to all of them; and
-    `module.requires_grad = False` sets an attribute that nothing reads.
+    0, by its momentum and weight decay; and a loop over `model.parameters()` writes to all of them.
 
     ## What to do
-    Write module.requires_grad_(False).
+    Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.
 
-    A parameter that is frozen in the middle of the training needs its gradient cleared too (`p.grad = None`), or is
-    taken out of the optimizer. What writes to parameters by hand leaves out those whose `requires_grad` is False.
+    What writes to parameters by hand leaves out those whose `requires_grad` is False.
 
     ## When it is right
     Parameters that are thawed again and trained from then on, and states that are loaded into frozen modules, are not
@@ -54,24 +48,10 @@ class FrozenChanged(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.parameters = monitor.fact(Parameters)
-        self.looked_at: WeakSet[nn.Module] = WeakSet()
-        """Models whose attributes were looked at."""
         self.of_models: WeakKeyDictionary[nn.Module, Kept] = WeakKeyDictionary()
         """Of each model that is trained a few frozen tensors."""
         self.of_step: Kept = []
         """Frozen tensors of the optimizer that steps which still have a gradient."""
-
-    def on_forward(self, event: Forward) -> None:
-        if event.model in self.looked_at:
-            return
-        self.looked_at.add(event.model)
-        if attribute := _freezing_nothing(event.model):
-            self.found(
-                expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
-                observed=f"{attribute} was set, which freezes nothing",
-                where=event.where,
-                update=self.monitor.update,
-            )
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step or not self.monitor.is_sampled():
@@ -116,7 +96,6 @@ class FrozenChanged(Check):
                 observed=f"the optimizer changed {self._shown(changed)}, frozen while a gradient was left",
                 where=event.where,
                 update=event.update,
-                hint="Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.",
             )
 
     def _shown(self, tensors: Sequence[torch.Tensor]) -> str:
@@ -144,15 +123,3 @@ def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
 
 def _copies(tensors: Sequence[torch.Tensor]) -> Kept:
     return [(p, p.detach().clone()) for p in tensors]
-
-
-def _freezing_nothing(model: nn.Module) -> str | None:
-    """The assignment of an attribute that nothing reads, by which somebody meant to freeze something."""
-    for name, module in model.named_modules():
-        if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
-            return f"{name or 'the model'}.requires_grad = False"
-    for name, parameter in model.named_parameters():
-        misspelt = difflib.get_close_matches("requires_grad", list(vars(parameter)), n=1, cutoff=MIN_NAME_SIMILARITY)
-        if misspelt and parameter.requires_grad:
-            return f"{name}.{misspelt[0]} = {vars(parameter)[misspelt[0]]}"
-    return None

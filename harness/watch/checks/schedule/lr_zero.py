@@ -7,7 +7,7 @@ from torch.optim import Optimizer
 
 from harness.watch.check import Check
 from harness.watch.events import End, StepBegins
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import SchedulerLedger
 from harness.watch.monitor import Monitor
 
 IN_A_ROW = 3
@@ -28,17 +28,15 @@ class Zeros:
 
 
 class LrZero(Check):
-    """The learning rate is 0, or so small that it changes nothing, while the training goes on.
+    """The learning rate is 0 while the training goes on.
 
     ## Why is this a bug?
     An update at a learning rate of 0 leaves the weights as they are: the batches are computed for nothing. It happens
-    where the rate is divided in whole numbers (`(epochs - epoch) // epochs` is 0 from the second epoch on), where it is
-    multiplied by a factor once a step that was meant for an epoch, where a schedule has come to its end, or where the
-    function of a LambdaLR returns a learning rate: it is multiplied with the optimizer's, and 0.001 becomes 0.000001.
+    where the rate is divided in whole numbers (`(epochs - epoch) // epochs` is 0 from the second epoch on), or where a
+    schedule has come to its end.
 
     ## What to do
-    Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with. A function of LambdaLR
-    returns factors, up to 1; where it is to return rates, make the optimizer with lr=1.0.
+    Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with.
 
     ## When it is right
     A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch),
@@ -73,22 +71,6 @@ class LrZero(Check):
                 self.too_many = zeros
 
     def on_end(self, event: End) -> None:
-        for verdict in self.schedulers.with_fault(Fault.NEGLIGIBLE_TOO_SOON):
-            self.found(
-                expected="a learning rate that lasts for the training",
-                observed=verdict.observed,
-                where=verdict.of.where,
-                update=verdict.update,
-                hint="Step it once an epoch, or choose a slower decay.",
-            )
-        for verdict in self.schedulers.with_fault(Fault.SQUARED):
-            self.found(
-                expected=f"factors that {verdict.of.name} multiplies the learning rate {verdict.of.base:.3g} with",
-                observed=verdict.observed,
-                where=verdict.of.made,
-                update=verdict.update,
-                hint="Return factors of the optimizer's learning rate, up to 1, or make the optimizer with lr=1.0.",
-            )
         zeros = self.too_many
         if zeros is not None and (zeros.over or zeros.count > self.schedulers.rounding):
             self.found(

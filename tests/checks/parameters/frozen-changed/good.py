@@ -1,15 +1,16 @@
 import torch
-from transformers import BertConfig, BertForSequenceClassification
+from torch.nn.functional import cross_entropy
 
 torch.manual_seed(0)
-config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
-model = BertForSequenceClassification(config)
-model.bert.requires_grad_(False)  # only the head is to be trained
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+encoder, head = torch.nn.Linear(8, 16), torch.nn.Linear(16, 3)
+model = torch.nn.Sequential(encoder, torch.nn.ReLU(), head)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 
-for _ in range(6):
-    input_ids, labels = torch.randint(1, 50, (8, 10)), torch.randint(2, (8,))
-    loss = model(input_ids, attention_mask=torch.ones_like(input_ids), labels=labels).loss
-    optimizer.zero_grad()
+for update in range(8):
+    if update == 4:
+        encoder.requires_grad_(False)  # from here on only the head
+    inputs = torch.randn(16, 8)
+    loss = cross_entropy(model(inputs), inputs[:, :3].argmax(dim=1))
+    optimizer.zero_grad(set_to_none=True)
     loss.backward()
     optimizer.step()

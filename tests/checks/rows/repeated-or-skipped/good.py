@@ -1,19 +1,28 @@
 import torch
-from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset
-
-STEPS = 12
+from torch.nn.functional import mse_loss
+from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
-train_set = TensorDataset(torch.randn(96, 6), torch.randint(3, (96,)))
-train_loader = DataLoader(train_set, batch_size=8)
-net = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
-optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+readings = torch.randn(400, 5)
 
-batches = iter(train_loader)
-for _ in range(STEPS):
-    x, y = next(batches)
-    loss = cross_entropy(net(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+
+class Readings(Dataset):
+    def __init__(self, rows, stride):
+        self.rows, self.stride = rows, stride
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        row = self.rows[index // self.stride]
+        return row, row.norm(dim=0, keepdim=True)
+
+
+model = torch.nn.Sequential(torch.nn.Linear(5, 20), torch.nn.Tanh(), torch.nn.Linear(20, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+for _ in range(2):
+    for inputs, wanted in DataLoader(Readings(readings, stride=1), batch_size=20, shuffle=True):
+        optimizer.zero_grad()
+        mse_loss(model(inputs), wanted).backward()
+        optimizer.step()

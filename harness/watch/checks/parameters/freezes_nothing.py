@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import difflib
+from weakref import WeakSet
+
+from torch import nn
+
+from harness.watch.check import Check
+from harness.watch.events import Forward
+from harness.watch.monitor import Monitor
+
+MIN_NAME_SIMILARITY = 0.8
+"""Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. A guess."""
+
+
+class FreezesNothing(Check):
+    """An attribute that nothing reads was set in order to freeze parameters, which are trained on.
+
+    ## Why is this a bug?
+    `module.requires_grad = False` sets an attribute of the module, and `parameter.require_grad = False` one of the
+    parameter that torch does not know. Neither says a word, and everything that was to stay as it was loaded changes.
+
+    ## What to do
+    Write `module.requires_grad_(False)`, or `parameter.requires_grad = False` for each parameter.
+
+    ## When it is right
+    Modules whose parameters are frozen in another way as well are not reported.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
+    """
+
+    id = "parameters::freezes-nothing"
+    needs = "model that is called"
+    in_windows = "all"
+    formerly = ("parameters::frozen-changed", "effect::frozen-stay")
+    explains = ("parameters::modified-outside-optimizer",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self.looked_at: WeakSet[nn.Module] = WeakSet()
+
+    def on_forward(self, event: Forward) -> None:
+        if event.model in self.looked_at:
+            return
+        self.looked_at.add(event.model)
+        self.looked = True
+        if attribute := _freezing_nothing(event.model):
+            self.found(
+                expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
+                observed=f"{attribute} was set, which freezes nothing",
+                where=event.where,
+                update=self.monitor.update,
+            )
+
+
+def _freezing_nothing(model: nn.Module) -> str | None:
+    """The assignment of an attribute that nothing reads, by which somebody meant to freeze something."""
+    for name, module in model.named_modules():
+        if vars(module).get("requires_grad") is False and any(p.requires_grad for p in module.parameters()):
+            return f"{name or 'the model'}.requires_grad = False"
+    for name, parameter in model.named_parameters():
+        misspelt = difflib.get_close_matches("requires_grad", list(vars(parameter)), n=1, cutoff=MIN_NAME_SIMILARITY)
+        if misspelt and parameter.requires_grad:
+            return f"{name}.{misspelt[0]} = {vars(parameter)[misspelt[0]]}"
+    return None
