@@ -223,12 +223,14 @@ def resolve(names: Iterable[str], known: Mapping[str, type[Fault]] | None = None
 def explain(names: Iterable[str] = ()) -> list[dict[str, Any]]:
     """The pages of the faults that are named, of all without a name, as ``harness explain --json`` has them.
 
+    An id that is one's own names that one, also where other faults were parted from it.
+
     Raises:
         CannotTry: there is no fault and no family of that name.
     """
-    names = list(names)
+    names = set(names)
     known = faults()
-    wanted = resolve(names, known) if names else set(known)
+    wanted = (names & set(known)) | resolve(names - set(known), known) if names else set(known)
     return [_explained(known[name]) for name in sorted(wanted)]
 
 

@@ -115,6 +115,8 @@ def test_an_id_whose_fault_was_parted_stands_for_all_parts() -> None:
     parts = {"inputs::one-class", "inputs::classes-as-numbers", "inputs::wrong-masked-labels"}
     assert catalogue.resolve(["inputs::wrong-labels"]) == parts
     assert catalogue.resolve(["schedule::lr-zero"]) > {"schedule::lr-zero"}
+    assert [page["id"] for page in catalogue.explain(["schedule::lr-zero"])] == ["schedule::lr-zero"]
+    assert {page["id"] for page in catalogue.explain(["inputs::wrong-labels"])} == parts
 
 
 @pytest.mark.parametrize(

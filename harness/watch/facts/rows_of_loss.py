@@ -51,10 +51,13 @@ class GivenRows:
 
     @cached_property
     def partial(self) -> bool:
-        """Whether they are the first rows only, or the last ones."""
-        if not all(_is_part(target, self.own) for target in self.targets):
-            return False
-        return not self.aligned or (self.alone and all(map(_is_stretch, self.places)))
+        """Whether they are the first rows only, or the last ones, each with its own label."""
+        return self.aligned and self.alone and self.labels_of_some and all(map(_is_stretch, self.places))
+
+    @property
+    def labels_of_some(self) -> bool:
+        """Whether the labels are those of the first rows only, or of the last ones, whatever logits they meet."""
+        return all(_is_part(target, self.own) for target in self.targets)
 
 
 class RowsOfLoss(Fact):

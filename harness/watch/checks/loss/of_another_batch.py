@@ -39,7 +39,7 @@ class OfAnotherBatch(Check):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         given = self.rows.given
         self.looked |= self.rows.has_labels
-        if not self.rows.judged or (given is not None and given.partial):
+        if not self.rows.judged:
             return
         what = None if given is None else _others(given)
         self.wrong = 0 if what is None else self.wrong + 1
@@ -58,5 +58,7 @@ def _others(given: GivenRows) -> str | None:
         return None
     if all(equal(target.sort()[0], given.own.sort()[0]) for target in given.targets):
         return "the batch's labels in another order"
+    if given.labels_of_some:
+        return "the labels of other rows"
     previous = any(equal(target, older) for target in given.targets for older in given.others)
     return "the labels of another batch" if previous else None

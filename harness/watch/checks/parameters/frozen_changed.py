@@ -84,6 +84,7 @@ class FrozenChanged(Check):
     def on_step_begins(self, event: StepBegins) -> None:
         self.of_step = []
         if event.sampled:
+            self.looked |= any(not p.requires_grad for p in held_by(event.optimizer))
             stale = [p for p in held_by(event.optimizer) if not p.requires_grad and p.grad is not None]
             self.of_step = _copies(stale[:OF_A_STEP])
 
