@@ -177,7 +177,8 @@ def reported(findings: Sequence[Finding], ignored: Collection[str]) -> list[Find
 
     known = catalogue.checks()
     causes = {finding.check for finding in findings if finding.check in known}
-    explained = catalogue.resolve(effect for cause in causes for effect in known[cause].explains)
+    # An id stands for all parts of its fault, and what explains it may be one of them.
+    explained = {effect for cause in causes for effect in catalogue.resolve(known[cause].explains) - {cause}}
     found = [
         each
         for each in findings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins, Forward, LossCall
+from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
 from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import DifferentiatedLoss
 
@@ -86,6 +86,9 @@ class RowsOfLoss(Fact):
             return  # the logits were changed on their way, and their rows are not known
         targets = [call.target.detach().cpu() for call in calls]
         self.given = GivenRows(own, others, targets, known, calls[-1], _is_all(event.root, calls[-1].value))
+
+    def on_backward(self, event: Backward) -> None:
+        self.given = None  # it holds the loss, and so the graph and the model
 
     def _calls(self, event: BackwardBegins) -> list[LossCall]:
         if self.loss.value is None or not math.isfinite(self.loss.value):

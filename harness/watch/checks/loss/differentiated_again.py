@@ -27,6 +27,7 @@ class DifferentiatedAgain(Check):
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")
+    explains = ("loss::of-earlier-forward",)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)

@@ -24,7 +24,7 @@ class WithoutAdapter(Check):
     id = "saved::without-adapter"
     needs = "model with adapters that is saved"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
-    explains = ("saved::not-what-was-evaluated", "weights::left-random")
+    explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
