@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.files import write_atomically
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server, Verdict
+
+Result = TypeVar("Result")
 
 ROOT = Path(__file__).parents[1]
 DETECTION = ROOT / "baselines" / "detection.json"
@@ -31,22 +33,29 @@ KINDS = {"bug": "mutants", "right": "variants", "as it is": "variants", "unseen"
 
 def watch_all(cases: Sequence[Case], *, at_once: int | None = None) -> Iterator[tuple[Case, Verdict]]:
     """Watch the scripts, as many at once as there are cores, in the order of ``cases``."""
+    return on_servers(Server.watch, cases, at_once=at_once)
+
+
+def on_servers(
+    work: Callable[[Server, Case], Result], cases: Sequence[Case], *, at_once: int | None = None
+) -> Iterator[tuple[Case, Result]]:
+    """Do the work for each case, as many at once as there are cores, in the order of ``cases``."""
     count = at_once or len(os.sched_getaffinity(0))
     servers: SimpleQueue[Server] = SimpleQueue()
     started = [Server() for _ in range(count)]
     for server in started:
         servers.put(server)
 
-    def watch(case: Case) -> Verdict:
+    def one(case: Case) -> Result:
         server = servers.get()
         try:
-            return server.watch(case)
+            return work(server, case)
         finally:
             servers.put(server)
 
     try:
         with ThreadPoolExecutor(count) as pool:
-            yield from zip(cases, pool.map(watch, cases), strict=True)
+            yield from zip(cases, pool.map(one, cases), strict=True)
     finally:
         for server in started:
             server.close()

@@ -98,6 +98,7 @@ class Server:
         limit: int = PATIENCE,
         processes: int = 1,
         environment: Mapping[str, str] | None = None,
+        constants: Sequence[tuple[str, str, float]] = (),
     ) -> Done:
         """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder.
 
@@ -106,19 +107,20 @@ class Server:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         job = {"folder": str(folder), "arguments": arguments, "program": program}
-        job |= {"limit": limit, "processes": processes, "environment": environment or {}}
+        job |= {"limit": limit, "processes": processes, "environment": environment or {}, "constants": constants}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Done(**json.loads(self._process.stdout.readline()))
 
-    def watch(self, case: Case) -> Verdict:
-        """``harness check`` of a case's script."""
+    def watch(self, case: Case, constants: Sequence[tuple[str, str, float]] = ()) -> Verdict:
+        """``harness check`` of a case's script, with other values for the constants of these modules."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
             checkpoint = CHECKPOINT if case.pretrained else self.checkpoint
             command = ("check", "--json", "found.json", case.script, str(self.data), str(checkpoint))
-            done = self.run(folder, *command, processes=case.processes, environment=case.environment)
+            alike = {"processes": case.processes, "environment": case.environment}
+            done = self.run(folder, *command, **alike, constants=constants)
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
@@ -198,7 +200,9 @@ def make_checkpoint(folder: Path) -> None:
     BertForPreTraining(BertConfig.from_pretrained(folder, **NARROW)).save_pretrained(folder)
 
 
-def _command(program: str, folder: str, arguments: Sequence[str]) -> None:
+def _command(program: str, folder: str, arguments: Sequence[str], constants: Sequence[tuple[str, str, float]]) -> None:
+    for module, name, value in constants:
+        setattr(importlib.import_module(module), name, value)
     main = importlib.import_module(program).main
     warnings.simplefilter("ignore")
     os.chdir(folder)

@@ -131,9 +131,9 @@ def _moved_before(source: Source, clip: cst.CSTNode, steps: list[Step]) -> Itera
             yield source.moved(clip, before=statement)
 
 
-@repairs("gradients::wrong-scale")
-def wrong_scale(fault: Fault) -> Iterator[cst.Module]:
-    """Let the scaled loss go backward; let the scaler make the step."""
+@repairs("gradients::not-scaled")
+def not_scaled(fault: Fault) -> Iterator[cst.Module]:
+    """Let the scaled loss go backward."""
     source, statement = fault.source, fault.statement
     for scaler in _scalers(source)[:1]:
         for call in source.calls(statement, "backward"):
@@ -144,6 +144,13 @@ def wrong_scale(fault: Fault) -> Iterator[cst.Module]:
             if (useless := _right_before(source, statement)) is not None and source.code(useless).strip() == scaled:
                 changes |= source.removal(useless)
             yield source.edited(changes)
+
+
+@repairs("gradients::not-unscaled")
+def not_unscaled(fault: Fault) -> Iterator[cst.Module]:
+    """Let the scaler make the step."""
+    source, statement = fault.source, fault.statement
+    for scaler in _scalers(source)[:1]:
         for step in optimizer_steps(source, statement):
             if scaler_of(step.call) is None:
                 changes = source.exchange({step.call: source.expression(f"{scaler}.step({step.optimizer})")})

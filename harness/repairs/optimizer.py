@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.repair import Fault, repairs
-from harness.repairs.source import LOOPS, Source, called, dotted, receiver, targets
+from harness.repairs.source import LOOPS, Source, argument, called, dotted, receiver, targets, without_argument
 
 
 @repairs("optimizer::holds-another-model")
@@ -93,3 +93,12 @@ def _class_made(value: cst.BaseExpression) -> str:
 def _makes_one(source: Source, statement: cst.CSTNode) -> bool:
     """Whether a statement makes one optimizer, from the parameters of one module."""
     return isinstance(statement, cst.Assign) and len(source.calls(statement, "parameters")) == 1
+
+
+@repairs("optimizer::maximizes")
+def maximizes(fault: Fault) -> Iterator[cst.Module]:
+    """Leave ``maximize`` out."""
+    source = fault.source
+    for call in source.calls(source.module):
+        if argument(call, "maximize") is not None:
+            yield source.exchanged({call: without_argument(call, "maximize")})

@@ -34,7 +34,7 @@ def stepped_before_update(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("schedule::stepped-in-wrong-unit")
 def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
-    """Step it after each update instead of after each epoch, or the other way round; step it at all."""
+    """Step it after each update instead of after each epoch, or the other way round."""
     source = fault.source
     steps = _scheduler_steps(source)
     for call in steps:
@@ -46,8 +46,12 @@ def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
         for step in updates:
             if not source.beside(call, step.call):
                 yield source.moved(statement, after=source.statement_of(step.call))
-    if "never stepped" not in fault.finding.observed:
-        return
+
+
+@repairs("schedule::never-stepped")
+def never_stepped(fault: Fault) -> Iterator[cst.Module]:
+    """Step it after each update, or after a loop around them."""
+    source = fault.source
     for name in [each for each in targets(fault.statement) if each]:
         for step in optimizer_steps(source, source.module):
             if _reads(source, source.scope(step.call), fault, name):

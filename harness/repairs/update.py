@@ -7,16 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.repair import Fault, repairs
-from harness.repairs.source import Source, argument, dotted, receiver, targets, without_argument
+from harness.repairs.source import Source, dotted, receiver, targets
 
 
 @repairs("update::ascends")
 def ascends(fault: Fault) -> Iterator[cst.Module]:
-    """Take away what turns the sign: ``maximize=True``, or a minus before the loss."""
+    """Take away the minus before the loss."""
     source = fault.source
-    for call in source.calls(source.module):
-        if argument(call, "maximize") is not None:
-            yield source.exchanged({call: without_argument(call, "maximize")})
     for call in source.calls(source.module, "backward"):
         loss = receiver(call)
         yield from _turned(source, loss)

@@ -193,7 +193,7 @@ EDITS = [
         """,
     ),
     Edit(
-        "gradients::wrong-scale",
+        "gradients::not-scaled",
         "backward",
         """
         scaler.scale(loss)
@@ -206,7 +206,7 @@ EDITS = [
         """,
     ),
     Edit(
-        "gradients::wrong-scale",
+        "gradients::not-unscaled",
         "optimizer.step",
         """
         scaler.scale(loss).backward()
@@ -846,7 +846,7 @@ EDITS = [
         """,
     ),
     Edit(
-        "schedule::stepped-in-wrong-unit",
+        "schedule::never-stepped",
         "get_scheduler",
         """
         scheduler = get_scheduler("linear", optimizer)
@@ -906,7 +906,7 @@ EDITS = [
         "LambdaLR: it is over after 8 of 24 steps",
     ),
     Edit(
-        "update::ascends",
+        "optimizer::maximizes",
         "SGD",
         """
         optimizer = SGD(

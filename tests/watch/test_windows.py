@@ -251,6 +251,17 @@ def _unscaled_twice(loop: Loop, place: str) -> None:
         scaler.unscale_(loop.optimizer)
 
 
+def _stepped_without_the_scaler(loop: Loop, place: str) -> None:
+    if loop.update >= BUG_FROM and place == "batch":
+        scaler = torch.amp.GradScaler("cpu")
+        loop.loss_of = lambda output, labels: scaler.scale(nn.functional.cross_entropy(output, labels))
+
+
+def _emptied(loop: Loop, place: str) -> None:
+    if loop.update >= BUG_FROM and place == "batch":
+        loop.optimizer.state.clear()
+
+
 BUGS: dict[str, Callable[[Loop, str], None]] = {
     "gradients::clipped-in-part": _clipped_in_part,
     "gradients::clipped-while-scaled": _clipped_while_scaled,
@@ -258,13 +269,15 @@ BUGS: dict[str, Callable[[Loop, str], None]] = {
     "gradients::lost": _lost,
     "gradients::misplaced-clipping": _clipped_late,
     "gradients::not-cleared": _not_cleared,
-    "gradients::wrong-scale": _unscaled_twice,
+    "gradients::not-scaled": _unscaled_twice,
+    "gradients::not-unscaled": _stepped_without_the_scaler,
     "groups::decay-too-strong": _decayed,
     "loss::broadcast": _broadcast,
     "loss::not-finite": _not_finite,
     "memory::graphs-kept": _kept,
     "mode::training-in-eval-mode": _in_eval_mode,
     "optimizer::made-again": _made_again,
+    "optimizer::state-emptied": _emptied,
     "parameters::freezes-nothing": _freezes_nothing,
     "parameters::frozen-changed": _frozen,
     "parameters::modified-outside-optimizer": _by_hand,

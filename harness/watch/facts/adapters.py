@@ -112,3 +112,8 @@ class Adapters(Fact):
 
     def _tensors(self, model: nn.Module, adapter: str) -> list[tuple[str, torch.Tensor]]:
         return [pair for layer in self._layers.get(model, {}).values() for pair in tensors_of(layer, adapter)]
+
+
+def names(adapters: set[str]) -> str:
+    """Of adapters, as a message lists them."""
+    return ", ".join(map(repr, sorted(adapters))) or "none"

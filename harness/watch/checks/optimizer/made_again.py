@@ -60,7 +60,7 @@ class Made:
 
 
 class MadeAgain(Check):
-    """The optimizer is made again in the middle of the training, or its state is emptied: its moments are lost.
+    """The optimizer is made again in the middle of the training: its moments are lost.
 
     ## Why is this a bug?
     Adam's moments and SGD's momentum are averages over many updates. An optimizer that is made inside the loop begins
@@ -93,14 +93,10 @@ class MadeAgain(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.made: deque[Made] = deque(maxlen=KEPT)
-        self.steps: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
-        """How many steps each optimizer's state had counted when it was last looked at."""
         self.going: WeakKeyDictionary[Optimizer, Made] = WeakKeyDictionary()
 
     def on_step_begins(self, event: StepBegins) -> None:
         self.looked |= self.monitor.updates_made > 0
-        if event.sampled:
-            self._look_at_state(event)
 
     def on_step(self, event: Step) -> None:
         if event.number == 1 and any(event.optimizer.state.values()):
@@ -135,25 +131,9 @@ class MadeAgain(Check):
         self.going[optimizer] = Made(seen.stack, [ref(p) for p in held], defaults, dataset)
         self.made.append(self.going[optimizer])
 
-    def _look_at_state(self, event: StepBegins) -> None:
-        states = [event.optimizer.state.get(p, {}) for p in held_by(event.optimizer)]
-        now = max((float(state["step"]) for state in states if "step" in state), default=0.0)
-        before = self.steps.get(event.optimizer, 0.0)
-        if now < before:
-            self.found(
-                expected=f"moments of {before:.0f} updates",
-                observed="the optimizer's state was emptied in the middle of the training",
-                where=event.where,
-                update=event.update,
-                hint="Keep optimizer.state; load_state_dict restores it.",
-            )
-        self.steps[event.optimizer] = now
-
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
             self.made.clear()
-        elif isinstance(event.into, Optimizer):
-            self.steps.pop(event.into, None)
 
 
 def _weakly(dataset: Any) -> Callable[[], Any]:

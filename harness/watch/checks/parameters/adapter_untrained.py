@@ -2,28 +2,25 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.adapters import Adapters
+from harness.watch.facts.adapters import Adapters, names
 from harness.watch.monitor import Monitor
 
 
 class AdapterUntrained(Check):
-    """An adapter is never trained: no pass of the training goes through it, or it is frozen in all of them.
+    """An adapter that was added is never trained: no pass of the training goes through it.
 
     ## Why is this a bug?
     `add_adapter` does not make an adapter the active one. The passes go on through the adapter that is active, so that
     it is trained on, and the new one stays as it was made: its output is zero, and the model with it is the model
-    without it. It is saved and loaded like any other. And `PeftModel.from_pretrained` freezes what it loads, so that
-    only what is around it is trained.
+    without it. It is saved and loaded like any other.
 
     ## What to do
-    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that. Load an
-    adapter that is to be trained further with `is_trainable=True`.
+    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
 
     ## When it is right
     An adapter whose output is not zero, since it was trained before, is not reported, nor is one that is called
     beside the one that is trained, as a reference is, nor one that is trained later in the script, nor one that was
-    made before the one that is trained, such as the first of `get_peft_model`; nor a frozen one that the optimizer does
-    not hold.
+    made before the one that is trained, such as the first of `get_peft_model`.
 
     ## References
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
@@ -50,18 +47,7 @@ class AdapterUntrained(Check):
                 if zero and (made.index(name) > latest or (instead and name in held)):
                     self.found(
                         expected=f"the adapter {name!r} active in passes of the training",
-                        observed=f"the active one is {_names(active)} in all of them; {name!r} was never trained: its "
+                        observed=f"the active one is {names(active)} in all of them; {name!r} was never trained: its "
                         f"{min(zero)} is still zero",
                         where=self.adapters.where,
                     )
-            if held & active and not self.adapters.trainable.get(number):
-                self.found(
-                    expected="gradients for the adapter that the optimizer holds",
-                    observed=f"the adapter {_names(held & active)} is frozen in all passes: it stays as it was loaded",
-                    where=self.adapters.where,
-                    hint="Load it with `PeftModel.from_pretrained(..., is_trainable=True)`.",
-                )
-
-
-def _names(adapters: set[str]) -> str:
-    return ", ".join(map(repr, sorted(adapters))) or "none"

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
+
+MAKES_A_DIFFERENCE = 0.05
+"""Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. A guess."""
 
 
 class MayBeTooLong(Check):
@@ -37,10 +40,17 @@ class MayBeTooLong(Check):
 
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_end
-        for verdict in self.schedulers.with_fault(Fault.TOO_LONG_UNLESS_STOPPED):
+        for seen, stops in self.schedulers.where_observed(self._observed):
             self.found(
-                expected=f"a schedule of {verdict.of.planned:.0f} steps",
-                observed=verdict.observed,
-                where=verdict.of.made,
-                update=verdict.update,
+                expected=f"a schedule of {seen.planned:.0f} steps",
+                observed=stops,
+                where=seen.made,
+                update=self.monitor.updates_made,
             )
+
+    def _observed(self, seen: SchedulerSeen) -> str | None:
+        ledger = self.schedulers
+        if not seen.steps or not ledger.evaluated_between or ledger.restored or ledger.counts_other_units(seen):
+            return None
+        stops = ledger.outlasts_the_training(seen) and seen.stops_at() > MAKES_A_DIFFERENCE
+        return seen.stops_early if stops else None

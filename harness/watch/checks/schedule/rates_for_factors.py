@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import math
+
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import SchedulerLedger, SchedulerSeen
+from harness.watch.facts.schedules import MOST_STEPS
 from harness.watch.monitor import Monitor
+
+RATE = 0.1
+"""Learning rates below which no factor is chosen by chance that is the same. A guess: a factor of 0.1 is one."""
+
+AS_GIVEN = 1e-3
+"""Largest difference between such a factor and the rate, as a share: a warmup may end between two steps."""
 
 
 class RatesForFactors(Check):
@@ -26,6 +35,13 @@ class RatesForFactors(Check):
     id = "schedule::rates-for-factors"
     needs = "learning rate scheduler"
     formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
+    explains = (
+        "schedule::warmup-never-ends",
+        "schedule::decays-too-fast",
+        "schedule::stepped-in-wrong-unit",
+        "schedule::wrong-length",
+        "schedule::may-be-too-long",
+    )
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -33,10 +49,22 @@ class RatesForFactors(Check):
 
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_rates
-        for verdict in self.schedulers.with_fault(Fault.SQUARED):
+        for seen, observed in self.schedulers.where_observed(self._observed):
             self.found(
-                expected=f"factors that {verdict.of.name} multiplies the learning rate {verdict.of.base:.3g} with",
-                observed=verdict.observed,
-                where=verdict.of.made,
-                update=verdict.update,
+                expected=f"factors that {seen.name} multiplies the learning rate {seen.base:.3g} with",
+                observed=observed,
+                where=seen.made,
+                update=1,
             )
+
+    def _observed(self, seen: SchedulerSeen) -> str | None:
+        """The greatest factor of a function, where it is the very rate that it is multiplied with."""
+        if seen.rate is None or seen.base is None or not 0 < seen.base < RATE or not seen.steps:
+            return None
+        steps = range(min(max(seen.steps, round(seen.planned)), MOST_STEPS) + 1)
+        rates = [seen.rate(step) for step in steps]
+        factor = max(rates) / seen.base
+        still_rises = rates[0] < rates[-1] == max(rates)  # a trial within a warmup, whose peak is not known
+        if still_rises or not math.isclose(factor, seen.base, rel_tol=AS_GIVEN):
+            return None
+        return f"{seen.name} multiplies it with up to {factor:.3g}: it is at most {factor * seen.base:.3g}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import SchedulerLedger
 from harness.watch.monitor import Monitor
 
 
@@ -28,7 +28,15 @@ class SteppedBeforeUpdate(Check):
     id = "schedule::stepped-before-update"
     needs = "learning rate scheduler"
     formerly = ("schedule::after-the-update",)
-    explains = ("schedule::lr-zero",)
+    explains = (
+        "schedule::lr-zero",
+        "schedule::rates-for-factors",
+        "schedule::warmup-never-ends",
+        "schedule::decays-too-fast",
+        "schedule::stepped-in-wrong-unit",
+        "schedule::wrong-length",
+        "schedule::may-be-too-long",
+    )
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -36,10 +44,11 @@ class SteppedBeforeUpdate(Check):
 
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_seen
-        for verdict in self.schedulers.with_fault(Fault.STEPPED_FIRST):
-            self.found(
-                expected="optimizer.step() before scheduler.step()",
-                observed="the scheduler was stepped before the first update, which skips the schedule's first value",
-                where=verdict.of.where,
-                update=verdict.update,
-            )
+        for seen in self.schedulers.driving:
+            if seen.stepped_first:
+                self.found(
+                    expected="optimizer.step() before scheduler.step()",
+                    observed="the scheduler was stepped before the first update, which skips its first value",
+                    where=seen.where,
+                    update=1,
+                )

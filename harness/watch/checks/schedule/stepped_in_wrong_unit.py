@@ -2,18 +2,23 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
+
+TIMES_TOO_SHORT = 3
+"""Times its length that the training makes, from which on a schedule as long as the epochs are is one of epochs."""
+
+STEPS_AN_UPDATE = 1.5
+"""Steps for an update from which on a scheduler is stepped at every micro-batch, or by two callers."""
 
 
 class SteppedInWrongUnit(Check):
-    """The learning rate's scheduler is not stepped in the unit that its length is given in, or not at all.
+    """The learning rate's scheduler is not stepped in the unit that its length is given in.
 
     ## Why is this a bug?
     A scheduler counts its steps and knows nothing of batches or epochs. Made for updates and stepped once an epoch, it
     hardly begins; made for epochs and stepped at every update, or made for updates and stepped at every micro-batch,
-    its learning rate is at its end when most of the training is still to come. Never stepped, it stays at its first
-    value, which under a warmup is 0.
+    its learning rate is at its end when most of the training is still to come.
 
     ## What to do
     Make it for epochs * ceil(batches an epoch / accumulated batches) steps, and step it once an update.
@@ -31,30 +36,39 @@ class SteppedInWrongUnit(Check):
     """
 
     id = "schedule::stepped-in-wrong-unit"
-    needs = "learning rate scheduler"
+    needs = "schedule that can be computed ahead"
     formerly = ("schedule::steps-with-the-updates",)
-    explains = ("schedule::lr-zero",)
+    explains = ("schedule::lr-zero", "schedule::wrong-length", "schedule::may-be-too-long")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.schedulers = monitor.fact(SchedulerLedger)
 
+    def lacks(self) -> str:
+        return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
+
     def on_end(self, event: End) -> None:
-        self.looked = self.schedulers.any_seen
-        for verdict in self.schedulers.with_fault(Fault.NEVER_STEPPED, Fault.WRONG_UNIT):
-            seen = verdict.of
-            if verdict.fault is Fault.WRONG_UNIT:
-                self.found(
-                    expected=verdict.expected_length,
-                    observed=verdict.observed,
-                    where=seen.where or seen.made,
-                    update=verdict.update,
-                )
-            else:
-                self.found(
-                    expected="scheduler.step() after each update, or each epoch",
-                    observed=f"{seen.name} was made and never stepped, in {seen.updates} updates",
-                    where=seen.made,
-                    update=verdict.update,
-                    hint="Call scheduler.step() after optimizer.step().",
-                )
+        self.looked = self.schedulers.any_with_end
+        for seen, observed in self.schedulers.where_observed(self._observed):
+            self.found(
+                expected=seen.expected_length,
+                observed=observed,
+                where=seen.where or seen.made,
+                update=min((seen.end or 0) + 1, self.monitor.updates_made),
+            )
+
+    def _observed(self, seen: SchedulerSeen) -> str | None:
+        epochs = self.schedulers.epochs
+        if seen.end is None or not seen.steps:
+            return None
+        if self.schedulers.is_over_early(seen):
+            observed = f"{seen.name}: it is over after {seen.end} of {seen.planned_steps} steps"
+            if seen.end <= epochs + 1 and seen.planned >= TIMES_TOO_SHORT * seen.end:
+                return f"{observed}; it is stepped at every update"
+            each = seen.steps / seen.updates if seen.updates else 1.0
+            return f"{observed}; it is stepped {each:.3g} times an update" if each > STEPS_AN_UPDATE else None
+        once_an_epoch = self.schedulers.planned_updates > 3 and seen.planned <= epochs + 1
+        once_an_epoch = once_an_epoch and epochs + 1 < self.schedulers.planned_updates
+        if once_an_epoch and self.schedulers.outlasts_the_training(seen) and not self.schedulers.restored:
+            return f"{seen.name}: {seen.stops_early}; it is stepped once an epoch"
+        return None

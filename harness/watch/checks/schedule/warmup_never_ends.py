@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import itertools
+import math
+
 from harness.watch.check import Check
 from harness.watch.events import End, TrainerMade
-from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import FEWEST_STEPS, NO_SCHEDULER, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
+
+MOMENTS = 11
+"""Moments of the training, evenly over it, at each of which the learning rate must be higher than before."""
+
+LATER = (1.5, 2, 4, 8, 16)
+"""Times the training at which a schedule whose warmup it did not finish is at its peak, or past it, at the latest."""
 
 
 class WarmupNeverEnds(Check):
@@ -25,7 +34,12 @@ class WarmupNeverEnds(Check):
     id = "schedule::warmup-never-ends"
     needs = "schedule that can be computed ahead"
     formerly = ("schedule::warmup-ends",)
-    explains = ("schedule::lr-zero",)
+    explains = (
+        "schedule::lr-zero",
+        "schedule::stepped-in-wrong-unit",
+        "schedule::wrong-length",
+        "schedule::may-be-too-long",
+    )
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -42,14 +56,34 @@ class WarmupNeverEnds(Check):
 
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_rates
-        for verdict in self.schedulers.with_fault(Fault.RISES_ONLY):
-            asked = f"{self.asked[0]}={self.asked[1]}" if self.asked is not None else None
+        for seen, rises in self.schedulers.where_observed(self._observed):
+            observed, where, hint = f"{seen.name}: {rises}", seen.made, None
+            if self.asked is not None:
+                asked = f"{self.asked[0]}={self.asked[1]}"
+                observed = f"{asked} in {seen.planned_steps} updates; {rises}"
+                where = self.monitor.locator.argument(self.asked[0]) or where
+                hint = f"Make {asked} a small part of the {seen.planned_steps} updates."
             self.found(
                 expected="a warmup that is over before the training is",
-                observed=verdict.observed
-                if asked is None
-                else f"{asked} in {verdict.of.planned_steps} updates; " + verdict.observed.partition(": ")[2],
-                where=(self.asked and self.monitor.locator.argument(self.asked[0])) or verdict.of.made,
-                update=verdict.update,
-                hint=None if asked is None else f"Make {asked} a small part of the {verdict.of.planned_steps} updates.",
+                observed=observed,
+                where=where,
+                update=self.monitor.updates_made,
+                hint=hint,
             )
+
+    def _observed(self, seen: SchedulerSeen) -> str | None:
+        """How far a learning rate gets that only rises, and has a peak that it does not come to."""
+        if seen.rate is None or seen.name == "CyclicLR" or seen.planned < FEWEST_STEPS:
+            return None
+        if not self.schedulers.known or self.schedulers.restored:
+            return None
+        planned = round(seen.planned)
+        marks = [seen.rate(round((planned - 1) * part / (MOMENTS - 1))) for part in range(MOMENTS)]
+        if not all(one < other for one, other in itertools.pairwise(marks)):
+            return None
+        later = [seen.rate(round(planned * times)) for times in LATER]
+        has_peak = math.isfinite(later[-1]) and later[-1] <= max(later[:-1])
+        if not has_peak or self.monitor.updates_made > seen.latest + FEWEST_STEPS:
+            return None  # as in a test of rates, or in a stage before the training
+        gets_to = f"; it gets to {marks[-1] / max(later):.0%} of its peak" if max(later) > marks[-1] else ""
+        return f"after all {seen.planned_steps} steps the learning rate still rises{gets_to}"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
+
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, Fault, SchedulerLedger
+from harness.watch.facts.scheduler_ledger import NEGLIGIBLE, NO_SCHEDULER, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
 
 
@@ -32,7 +34,7 @@ class WrongLength(Check):
     id = "schedule::wrong-length"
     needs = "schedule that can be computed ahead"
     formerly = ("schedule::ends-with-the-training",)
-    explains = ("schedule::lr-zero", "rows::epoch-cut-short")
+    explains = ("schedule::lr-zero", "schedule::may-be-too-long", "rows::epoch-cut-short")
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -43,10 +45,53 @@ class WrongLength(Check):
 
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_end
-        for verdict in self.schedulers.with_fault(Fault.WRONG_LENGTH):
-            self.found(
-                expected=verdict.expected_length,
-                observed=verdict.observed,
-                where=verdict.of.made or verdict.of.where,
-                update=verdict.update,
-            )
+        for judge in (self._over_early, self._too_long, self._of_whole_passes):
+            for seen, (observed, update) in self.schedulers.where_observed(judge):
+                self.found(
+                    expected=seen.expected_length,
+                    observed=f"{seen.name}: {observed}",
+                    where=seen.made or seen.where,
+                    update=update,
+                )
+
+    def _over_early(self, seen: SchedulerSeen) -> tuple[str, int] | None:
+        if seen.end is None or not self.schedulers.is_over_early(seen) or self._goes_on_at_its_end(seen, seen.end):
+            return None
+        observed = f"it is over after {seen.end} of {seen.planned_steps} steps"
+        return observed, min(seen.end + 1, self.monitor.updates_made)
+
+    def _goes_on_at_its_end(self, seen: SchedulerSeen, end: int) -> bool:
+        """Whether a schedule stays, from its end on, at a learning rate with which a training may go on."""
+        if seen.rate is None or seen.stops_at() <= NEGLIGIBLE:
+            return False
+        marks = [seen.rate(end + round((seen.planned - end) * part / 5)) for part in range(6)]
+        return all(math.isclose(mark, marks[0], rel_tol=1e-6) for mark in marks)
+
+    def _too_long(self, seen: SchedulerSeen) -> tuple[str, int] | None:
+        ledger = self.schedulers
+        if seen.end is None or not seen.steps or not ledger.outlasts_the_training(seen) or ledger.restored:
+            return None
+        if ledger.evaluated_between and not ledger.counts_other_units(seen):
+            return None  # it may have been stopped early
+        return seen.stops_early, min(seen.end + 1, self.monitor.updates_made)
+
+    def _of_whole_passes(self, seen: SchedulerSeen) -> tuple[str, int] | None:
+        """A schedule is made for whole passes, and each of three or more is left at the same batch."""
+        ledger = self.schedulers
+        if ledger.known or ledger.shortened or ledger.restored or not self.monitor.complete:
+            return None
+        if seen.end is None or not seen.steps or not ledger.has_steps_left(seen):
+            return None
+        if ledger.epochs < 3 or len(ledger.extents) > 1:
+            return None
+        batches, planned = next(iter(ledger.extents))
+        if planned is None or batches >= planned:
+            return None
+        # The last batch may have been fetched for nothing.
+        left_after = (n for n in (batches, batches - 1) if n)
+        allowed = ledger.allowed(seen)
+        used = next((n for n in left_after if abs(seen.end - seen.planned * planned / n) <= allowed), None)
+        if used is None:
+            return None
+        made = f"it is made for {seen.end} steps, of epochs of {planned} batches, and each is left after {used}"
+        return made, self.monitor.updates_made

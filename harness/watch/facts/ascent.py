@@ -1,0 +1,110 @@
+"""Ascent: whether the updates of a training make its loss larger, and by what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch.optim import Optimizer
+
+from harness.watch.check import Fact
+from harness.watch.events import BackwardBegins, StepBegins
+from harness.watch.facts.labels import RecentLabels
+from harness.watch.facts.losses import NEAR, DifferentiatedLoss, mean_loss
+from harness.watch.facts.parameters import Parameters
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MOST_PARTS = 64
+"""Micro-batches by whose number a negative loss may have been divided: more than any window has."""
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The first step that made the loss larger."""
+
+    where: str | None
+    """The backward pass, or where the optimizer was made."""
+    update: int
+    maximizes: bool
+    """Whether the optimizer did so, with ``maximize=True``; the negative of a loss was differentiated otherwise."""
+
+
+class Ascent(Fact):
+    """Signs of what is differentiated, beside the directions in which the optimizers go."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._loss = monitor.fact(DifferentiatedLoss)
+        self._labels = monitor.fact(RecentLabels)
+        self._parameters = monitor.fact(Parameters)
+        self.looked = False
+        """Whether any loss was looked at."""
+        self._signs: set[int] = set()
+        """What the backward passes of the update at hand differentiated: 1 is a loss, -1 its negative, 0 another."""
+        self._used = False
+        """Whether an optimizer has made a step with their gradients."""
+        self._place: str | None = None
+        """Of the latest backward pass."""
+        self._climbs: Climb | None = None
+        self._negative: Climb | None = None
+        """The first backward pass from the negative of a loss."""
+        self._descends = False
+        """Whether any step did not climb: then those that do may be an adversary's, or of a multiplier."""
+
+    def climb(self) -> Climb | None:
+        """The first step that climbed, where all did; asked at the end."""
+        climb = self._negative if self.monitor.updated_by_hand and not self.monitor.stepped else self._climbs
+        return None if self._descends else climb
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if self._used:
+            self._signs, self._used = set(), False
+        value = self._loss.value
+        self.looked |= value is not None
+        if value is not None and not math.isfinite(value):
+            return  # it has climbed out of sight
+        sign = self._sign(event, value) if value else 0
+        self._signs.add(sign)
+        self._place = event.where
+        if sign < 0 and self._negative is None:
+            self._negative = Climb(event.where, self.monitor.update, False)
+
+    def _sign(self, event: BackwardBegins, value: float) -> int:
+        if value > 0 and not any(map(_maximizes, self.monitor.optimizers)):
+            return 0  # whether it is a loss makes no difference
+        means = [mean for call in event.losses if (mean := mean_loss(call)) is not None] or self._by_hand(event)
+        if len(means) != 1 or means[0] <= 0:
+            return 0
+        parts = means[0] / abs(value)
+        is_loss = abs(parts - round(parts)) < NEAR * parts and 1 <= round(parts) <= MOST_PARTS
+        return int(math.copysign(is_loss, value))
+
+    def _by_hand(self, event: BackwardBegins) -> list[float]:
+        """The cross-entropy of the logits and the batch's labels, where no function of torch computed a loss."""
+        labels, _ = self._labels.of(event)
+        logits = event.forwards[-1].logits if event.forwards else None
+        if labels is None or logits is None or logits.dim() != 2 or len(labels) != len(logits):
+            return []
+        if int(labels.min()) < 0 or int(labels.max()) >= logits.shape[1]:
+            return []
+        return [float(torch.nn.functional.cross_entropy(logits.detach().float().cpu(), labels))]
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        self._used = True
+        if not event.sampled or not self._signs or self._parameters.finds_input(event.optimizer):
+            return
+        maximizes = _maximizes(event.optimizer)
+        if self._signs != {1 if maximizes else -1}:
+            self._descends = True
+        elif self._climbs is None:
+            made = self.monitor.optimizers[event.optimizer].made
+            where = (made or event.where) if maximizes else self._place
+            self._climbs = Climb(where, event.update, maximizes)
+
+
+def _maximizes(optimizer: Optimizer) -> bool:
+    return all(group.get("maximize") for group in optimizer.param_groups)

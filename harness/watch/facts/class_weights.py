@@ -1,0 +1,116 @@
+"""Class weights: those that a loss was given, and the shares of the classes among its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from harness.watch.check import Fact
+from harness.watch.events import LossCall
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MIN_TARGETS = 200
+"""Targets from which on the shares of the classes are known well enough. A guess."""
+
+MOST_TARGETS = 100_000
+"""Targets that are counted: by reasoning, more change no share."""
+
+NEAR = 0.25
+"""How near weights must be, relatively, to those that the classes' shares give. A guess: a split's shares differ from
+those of all rows by less."""
+
+APART = 2.0
+"""By which factor the most and the least frequent class must differ, and a weight from that of its class. A guess."""
+
+POWERS = (1.0, 0.5)
+"""Of the shares: weights are their inverses, or the inverses of their roots."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The weights of a loss, beside what the shares of its targets' classes give."""
+
+    weights: torch.Tensor
+    """(classes,): as they were given."""
+    shares: torch.Tensor
+    """(classes,): of the targets; of ``pos_weight``, of those that are 1."""
+    of_positives: bool
+    """Whether they are a ``pos_weight``, which is negatives by positives."""
+    where: str | None
+
+    @property
+    def scaled(self) -> torch.Tensor:
+        """The weights with a mean of 1."""
+        return self.weights / self.weights.mean()
+
+    def is_fitting(self) -> bool:
+        """Whether some power of the shares gives the weights, class by class."""
+        return any(near(self.scaled, right) for right, _ in self.by_power())
+
+    def by_power(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """By power of the shares, the weights that fall as they rise, and those that rise with them, scaled alike."""
+        for power in POWERS:
+            falling, rising = self.shares**-power, self.shares**power
+            yield falling / falling.mean(), rising / rising.mean()
+
+
+class ClassWeights(Fact):
+    """The first loss that is given class weights, and the classes of its targets."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._counts: torch.Tensor | None = None
+        """Targets of each class so far; of a binary loss those of 1."""
+        self._targets = 0
+        self._call: tuple[str, torch.Tensor, str | None] | None = None
+        """The function, the weights and the line of the losses that are counted."""
+
+    def on_loss(self, event: LossCall) -> None:
+        given = event.options.get("pos_weight" if event.function.endswith("with_logits") else "weight")
+        if not torch.is_tensor(given) or self._targets >= MOST_TARGETS:
+            return
+        weights, target = given.detach().flatten().cpu(), event.target.detach()
+        if self._call is not None and not (event.where == self._call[2] and torch.equal(weights, self._call[1])):
+            return
+        if event.function in ("cross_entropy", "nll_loss"):
+            target = target[(target >= 0) & (target < len(weights))] if not target.is_floating_point() else target[:0]
+            counts = torch.bincount(target.flatten().long(), minlength=len(weights)).cpu()
+            targets = target.numel()
+        elif event.function == "binary_cross_entropy_with_logits" and target.numel() % len(weights) == 0:
+            target = target.reshape(-1, len(weights))
+            counts, targets = (target > 0.5).sum(0).cpu(), len(target)
+        else:
+            return
+        if not targets:
+            return
+        self._call = self._call or (event.function, weights, event.where)
+        self._counts = counts if self._counts is None else self._counts + counts
+        self._targets += targets
+
+    def known(self) -> Weighted | None:
+        """What is known in the end; None where there are no weights, or not enough targets of every class."""
+        if self._call is None or self._counts is None or self._targets < MIN_TARGETS:
+            return None
+        function, weights, where = self._call
+        shares = self._counts.double() / self._targets
+        if not bool((shares > 0).all()) or not bool((weights > 0).all()):
+            return None
+        weighted = Weighted(weights.double(), shares, function.startswith("binary"), where)
+        if weighted.of_positives:
+            return weighted if bool((shares < 1).all()) else None
+        return weighted if len(weights) > 1 else None
+
+
+def near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether weights are those that shares give, class by class."""
+    return bool(((one - other).abs() <= NEAR * other).all())
+
+
+def listed(values: torch.Tensor) -> str:
+    """The first numbers, as a message shows them."""
+    return ", ".join(f"{value:.2f}" for value in values[:6].tolist()) + (", ..." if len(values) > 6 else "")

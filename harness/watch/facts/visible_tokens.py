@@ -1,0 +1,214 @@
+"""Visible tokens: whether a language model is shown what it is to say, asked of a copy of it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from harness.torch_objects import unchanged_random_state
+from harness.watch.check import Fact
+from harness.watch.events import BackwardBegins, Forward
+from harness.watch.facts.batches import tensors_in
+from harness.watch.facts.next_tokens import NextTokens, Taught
+from harness.watch.facts.replays import can_be_copied, mapped
+from harness.watch.facts.trained_models import all_equal
+from harness.watch.locate import from_signal_handler
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+DIFFERENT = 1e-4
+"""Smallest difference of logits, as a share of the largest, that another token behind them makes. A guess: without it
+they are the same up to rounding, which is a hundredth of that where a convolution goes by Fourier transforms."""
+
+PLACES = 4
+"""Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what
+it was not shown, a part of the tokens large enough to be among these is hidden."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What came of asking a model."""
+
+    taught: Taught
+    target: bool | None
+    """Whether the logits of a place depend on the token that is its target; None where that cannot be told."""
+
+
+class VisibleTokens(Fact):
+    """The answer for the model of the backward pass at hand, which is asked once."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._tokens = monitor.fact(NextTokens)
+        self._asked: WeakSet[nn.Module] = WeakSet()
+        self.shown: list[Shown] = []
+        """Of the backward pass at hand."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self.shown = []
+        for taught in self._tokens.taught:
+            model = taught.forward.model
+            if taught.ahead > 1 or model in self._asked:
+                continue
+            self._asked.add(model)
+            if can_be_copied(model) and taught.forward.kwargs.get("past_key_values") is None:
+                self._ask(taught)
+
+    def _ask(self, taught: Taught) -> None:
+        with unchanged_random_state(), torch.no_grad():
+            try:
+                target = _sees_next(taught) if taught.ahead else _repeats(taught)
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                name = type(taught.forward.model).__name__
+                self.monitor.note(f"whether {name} sees the tokens that it predicts is not known: {error}")
+                return
+        self.shown.append(Shown(taught, target))
+
+
+def _sees_next(taught: Taught) -> bool | None:
+    """Whether a place has other logits when the token behind it is another; None where that says nothing."""
+    asked = _asked(taught)
+    if asked is None:
+        return None
+    sees = asked.sees(1)
+    return None if asked.codes_changed else sees  # an autoencoder's decoder is told of the token by the code
+
+
+def _repeats(taught: Taught) -> bool | None:
+    """Whether what a model is to say at a place is what it is shown there; None where that says nothing.
+
+    It is where a place sees its own token and the one before, and none behind, and where the training hides no token
+    from the model, as that of a denoiser does.
+    """
+    asked = _asked(taught)
+    if asked is None:
+        return None
+    own, before, behind = (asked.sees(offset) for offset in (0, -1, 1))
+    if behind is None or not (own and before and not behind):
+        return None if behind is None else False
+    in_training = _asked(taught, training=True)
+    return None if in_training is None else in_training.sees_everywhere()
+
+
+def _asked(taught: Taught, *, training: bool = False) -> _Asked | None:
+    """A copy that can be asked, in eval mode or as it trains; None where its rows cannot be told from its places."""
+    if taught.tokens.shape[0] != taught.tokens.shape[1]:
+        return _Asked(taught, training)
+    for masks in (True, False):  # what has a number for each row and place may be one for each two places
+        try:
+            return _Asked(_without_last_row(taught, masks), training)
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+    return None
+
+
+class _Asked:
+    """A copy of a model, which is asked what the logits of a place depend on."""
+
+    def __init__(self, taught: Taught, training: bool) -> None:
+        self._taught = taught
+        self._model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model))
+        self._model.train(self._model.training and training)
+        self._draws = training
+        self._states = _Placeless(self._model, taught.tokens, taught.time)
+        self._places: list[int] = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
+        first, self._codes = self._given(taught.tokens)
+        again, _ = self._given(taught.tokens)
+        self._logits = first if first is not None and again is not None and torch.equal(first, again) else None
+        self.codes_changed = False
+        """Whether another token changed what the model keeps of a whole row."""
+
+    def _given(self, tokens: torch.Tensor) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+        if self._draws:
+            torch.manual_seed(0)
+        return _logits(self._model, self._taught, tokens), self._states.taken()
+
+    def sees(self, offset: int) -> bool | None:
+        """Whether a place in the middle has other logits in a row when the token so far behind it is another."""
+        sees = self._sees(self._places[len(self._places) // 2], offset) if self._places else None
+        return None if sees is None else bool(sees.any())
+
+    def sees_everywhere(self) -> bool | None:
+        """Whether each of a few places has other logits in all rows when its own token is another."""
+        places = self._places[:: max(1, len(self._places) // PLACES)][:PLACES]
+        sees = [each for place in places if (each := self._sees(place, 0)) is not None]
+        return all(bool(each.all()) for each in sees) if sees else None
+
+    def _sees(self, at: int, offset: int) -> torch.Tensor | None:
+        """(rows with a target,): whether the logits are others; None where they never repeat."""
+        taught = self._taught
+        if self._logits is None or not 0 <= at + offset < taught.tokens.shape[taught.time]:
+            return None
+        logits, codes = self._given(_with_another(taught, at + offset))
+        self.codes_changed |= not all_equal(self._codes, codes)
+        if logits is None:
+            return None
+        rows = taught.counted.select(taught.time, at)
+        before, after = (each.select(taught.time, at)[rows].float() for each in (self._logits, logits))
+        return (before - after).abs().amax(-1) > DIFFERENT * before.abs().max()
+
+
+def _without_last_row(taught: Taught, masks: bool) -> Taught:
+    """``masks`` says whether what is no whole number has rows, too."""
+    shape, rows = taught.tokens.shape, 1 - taught.time
+
+    def cut(value: torch.Tensor) -> torch.Tensor:
+        has_rows = value.shape == shape and (masks or value.dtype in (torch.int32, torch.int64))
+        return value.detach().narrow(rows, 0, shape[rows] - 1) if has_rows else value.detach()
+
+    tokens, forward = cut(taught.tokens), taught.forward
+    args, kwargs = (
+        mapped(given, lambda value: tokens if value is taught.tokens else cut(value))
+        for given in (forward.args, forward.kwargs)
+    )
+    forward = replace(forward, args=args, kwargs=kwargs)
+    counted = taught.counted.narrow(rows, 0, shape[rows] - 1)
+    return replace(taught, forward=forward, tokens=tokens, counted=counted)
+
+
+def _with_another(taught: Taught, place: int) -> torch.Tensor:
+    """The tokens, with another one in each row at that place."""
+    tokens = taught.tokens.clone()
+    words = torch.unique(tokens[taught.counted])
+    at = tokens.select(taught.time, place)
+    at.copy_(words[(torch.searchsorted(words, at.contiguous()).clamp(max=len(words) - 1) + 1) % len(words)])
+    return tokens
+
+
+def _logits(model: nn.Module, taught: Taught, tokens: torch.Tensor) -> torch.Tensor | None:
+    args, kwargs = (
+        mapped(given, lambda value: (tokens if value is taught.tokens else value).detach().clone())
+        for given in (taught.forward.args, taught.forward.kwargs)
+    )
+    return Forward(0, model, args, kwargs, model(*args, **kwargs)).logits
+
+
+class _Placeless:
+    """What the modules of a model give that has no places: states of a whole row, such as a code."""
+
+    def __init__(self, model: nn.Module, tokens: torch.Tensor, time: int) -> None:
+        self._length, self._all = tokens.shape[time], tokens.numel()
+        self._seen: list[torch.Tensor] = []
+        for module in model.modules():
+            module.register_forward_hook(self._see)
+
+    def _see(self, module: nn.Module, args: Any, output: Any) -> None:
+        for _, tensor in tensors_in(output):
+            if tensor.is_floating_point() and tensor.dim() > 1 and not self._has_places(tensor):
+                self._seen.append(tensor)
+
+    def _has_places(self, tensor: torch.Tensor) -> bool:
+        return (tensor.dim() > 2 and self._length in tensor.shape) or len(tensor) == self._all
+
+    def taken(self) -> list[torch.Tensor]:
+        seen, self._seen = self._seen, []
+        return seen
