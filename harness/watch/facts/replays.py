@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -14,12 +13,12 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
-from harness.torch_objects import is_dense, unchanged_random_state
+from harness.torch_objects import is_dense
 from harness.watch.check import Fact
 from harness.watch.events import Forward, positional
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
-from harness.watch.locate import LIBRARIES, from_signal_handler
+from harness.watch.facts.twins import Refused, Twin, asking, detached
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -39,9 +38,6 @@ COARSE = 3e-2
 
 SAME_ROWS, SINGLE_ROWS, OTHER_PADDING = "the same rows again", "single rows", "other padding"
 """What a copy is called with."""
-
-LARGEST = 2**31
-"""Bytes up to which a model is copied: a guess of what fits beside it."""
 
 TRIES = 3
 """Forwards of a model that are repeated, at most, until one has rows that can be asked for alone."""
@@ -116,51 +112,20 @@ class Replays(Fact):
             return
         whole = event.batch is not None or (rows is not None and rows > 2)
         self._tries[model] = TRIES if whole else tries + 1
-        if not can_be_copied(model):
-            self._tries[model] = TRIES
-            return
-        with unchanged_random_state(), torch.no_grad():
-            twin = copied(model)
-            if twin is None:
-                self.monitor.note(f"{type(model).__name__} cannot be copied, so no evaluation was repeated with it")
+        name = type(model).__name__
+        with asking(self.monitor, f"whether {name} gives the same logits again"):
+            try:
+                asked = _Asked(Twin(model), event, event.logits, rows)
+            except Refused:
                 self._tries[model] = TRIES
-                return
-            replayed = _Twin(twin, event, event.logits, rows)
-            self.latest = replayed.replay()
-            self.compared = frozenset(replayed.compared)
-        for what, raised in replayed.refused.items():
-            if what not in replayed.called:
-                name = type(model).__name__
-                self.monitor.note(f"{name} cannot be called with {what}, so its logits were not compared ({raised})")
-
-
-def can_be_copied(model: nn.Module) -> bool:
-    """Whether there is room for a copy, and calling it concerns nobody else."""
-    size = sum(p.numel() * p.element_size() for p in model.parameters())
-    if size > LARGEST or type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
-        return False
-    return not any(_is_of_the_script(hook) for hook in _hooks(model))
-
-
-def copied(model: nn.Module) -> nn.Module | None:
-    """A deep copy; None where its class has none, or it holds a tensor of a graph."""
-    try:
-        return copy.deepcopy(model)
-    except Exception as error:
-        if from_signal_handler(error):
-            raise
-        return None
-
-
-def _hooks(model: nn.Module) -> Iterator[Any]:
-    for module in model.modules():
-        yield from module._forward_hooks.values()
-        yield from module._forward_pre_hooks.values()
-
-
-def _is_of_the_script(hook: Any) -> bool:
-    """Whether a hook may write what its module was called with where the script reads it."""
-    return (getattr(hook, "__module__", None) or "").partition(".")[0] not in LIBRARIES
+                raise
+            self.latest = asked.replay()
+            self.compared = frozenset(asked.compared)
+            for what, raised in asked.refused.items():
+                if what not in asked.called:
+                    self.monitor.note(
+                        f"{name} cannot be called with {what}, so its logits were not compared ({raised})"
+                    )
 
 
 class _WithoutDropout(TorchFunctionMode):
@@ -206,8 +171,8 @@ class _RankedRows(TorchFunctionMode):
         return scores.shape[dim] % self.rows == 0 and (first or len(scores) % self.rows != 0)
 
 
-class _Twin:
-    """A copy of a model, which is called with what the model was given.
+class _Asked:
+    """A copy of a model that is called with what the model was given, and with parts of it.
 
     Args:
         found: the logits that the model gave, (rows, classes) or (rows, tokens, classes), or with the rows in another
@@ -215,11 +180,11 @@ class _Twin:
         rows: how many rows it was given; None where that is not known.
     """
 
-    def __init__(self, model: nn.Module, event: Forward, found: torch.Tensor, rows: int | None) -> None:
-        self.model, self.found, self.rows = model, found, rows
+    def __init__(self, twin: Twin, event: Forward, found: torch.Tensor, rows: int | None) -> None:
+        self.twin, self.model, self.found, self.rows = twin, twin.model, found, rows
         self._given = [event.args, event.kwargs]
         self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
-        self.precise = all(p.element_size() >= 4 for p in model.parameters())
+        self.precise = all(p.element_size() >= 4 for p in self.model.parameters())
         self.called: set[str] = set()
         """With what it could be called."""
         self.compared: set[str] = set()
@@ -336,14 +301,12 @@ class _Twin:
     def _logits(self, what: str, args: Any, kwargs: Mapping[str, Any]) -> torch.Tensor | None:
         """The logits of a call; None where it gives none, or raises."""
         try:
-            output = self.model(*args, **kwargs)
-        except Exception as error:
-            if from_signal_handler(error):
-                raise
-            self.refused.setdefault(what, f"{type(error).__name__}: {error}".splitlines()[0])
+            found = self.twin.logits(args, kwargs)
+        except Refused as refused:
+            self.refused.setdefault(what, str(refused))
             return None
         self.called.add(what)
-        return Forward(0, self.model, args, kwargs, output).logits
+        return found
 
     def _difference(self, one: torch.Tensor | None, other: torch.Tensor) -> float | None:
         if one is None or one.shape != other.shape:
@@ -384,22 +347,6 @@ def _are_ids(name: str, value: Any) -> bool:
 
 def _is_like(value: Any, ids: torch.Tensor) -> bool:
     return torch.is_tensor(value) and value.shape == ids.shape
-
-
-def detached(value: Any) -> Any:
-    """Copies of what a model is given, without the graph that it came from: a forward may write to them."""
-    return mapped(value, lambda tensor: tensor.detach().clone())
-
-
-def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """What a model is given, with other tensors."""
-    if torch.is_tensor(value):
-        return new(value)
-    if isinstance(value, Mapping):
-        return {name: mapped(each, new) for name, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(mapped(each, new) for each in value)
-    return value
 
 
 def _part(value: Any, part: slice, rows: int | None) -> Any:

@@ -1,16 +1,18 @@
-"""Twins: a copy of a language model in eval mode, which is asked for the logits of what the model was given,
-changed."""
+"""Twins: a copy of a model, which is asked what the model was not asked, and nothing of the training changes."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from harness.torch_objects import unchanged_random_state
 from harness.watch.events import Forward
-from harness.watch.facts.replays import can_be_copied, copied, mapped
-from harness.watch.locate import from_signal_handler
+from harness.watch.locate import LIBRARIES, from_signal_handler
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -20,48 +22,146 @@ OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch")
 
 DIFFERENT = 1e-4
 """Smallest difference of logits, as a share of the largest, that is no rounding. A guess: another order of sums, as
-another mask's kernel has, makes a hundredth of it in float32, in which a copy computes."""
+another mask's kernel or a convolution by Fourier transforms has, makes a hundredth of it in float32."""
+
+LARGEST = 2**31
+"""Bytes up to which a model is copied: a guess of what fits beside it."""
+
+
+class Refused(Exception):
+    """Raised where a model cannot be copied or its copy cannot be called; the message says why."""
+
+
+class asking:  # noqa: N801 - read as what is done within it
+    """Within it twins are asked: random states are set aside, and nothing is recorded in a graph unless ``gradients``.
+
+    Where one refuses, it ends there, and a note says what is ``unknown`` and why.
+    """
+
+    def __init__(self, monitor: Monitor, unknown: str, *, gradients: bool = False) -> None:
+        self._monitor, self._unknown, self._gradients = monitor, unknown, gradients
+        self._set_aside = ExitStack()
+
+    def __enter__(self) -> None:
+        self._set_aside.enter_context(unchanged_random_state())
+        self._set_aside.enter_context(torch.set_grad_enabled(self._gradients))
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        self._set_aside.close()
+        if isinstance(error, Refused):
+            self._monitor.note(f"{self._unknown} is not known ({error})")
+        return isinstance(error, Refused)
 
 
 class Twin:
-    """A copy of the model of a forward. ``question`` says in a note what is not known where it cannot be asked."""
+    """A copy of a model, in eval mode unless ``as_it_trains``.
 
-    def __init__(self, monitor: Monitor, forward: Forward, question: str) -> None:
-        self._monitor, self._forward, self._question = monitor, forward, question
-        self._model = copied(forward.model) if can_be_copied(forward.model) else None
-        if self._model is None:
-            self._refuse("it cannot be copied")
-        else:
-            self._model.float().eval()
+    Raises:
+        Refused: there is no room for a copy, its class has none, or calling it concerns somebody else.
+    """
 
-    def logits(self, **changed: torch.Tensor | None) -> torch.Tensor | None:
-        """(rows, tokens, classes) for what the model was given, with some of it changed; None where it refuses."""
-        if self._model is None:
-            return None
-        args = mapped(self._forward.args, _cloned)
-        kwargs = {
-            **{name: mapped(value, _cloned) for name, value in self._forward.kwargs.items() if name not in OF_THE_LOSS},
-            **changed,
-        }
-        with unchanged_random_state(), torch.no_grad():
-            try:
-                output = self._model(*args, **kwargs)
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                self._refuse(f"{type(error).__name__}: {error}")
-                return None
-        found = Forward(0, self._model, args, kwargs, output).logits
-        return found if found is not None and found.dim() == 3 else None
+    def __init__(self, model: nn.Module, *, as_it_trains: bool = False) -> None:
+        if (why := _obstacle(model)) is not None:
+            raise Refused(why)
+        try:
+            self.model: nn.Module = copy.deepcopy(getattr(model, "_orig_mod", model))  # not what torch.compile made
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+            raise Refused("it cannot be copied") from error
+        if not as_it_trains:
+            self.model.eval()
 
-    def _refuse(self, why: str) -> None:
-        self._model = None
-        self._monitor.note(f"{self._question} of {type(self._forward.model).__name__} is not known ({why})")
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What it gives.
+
+        Raises:
+            Refused: it raised an error.
+        """
+        try:
+            return self.model(*args, **kwargs)
+        except Exception as error:
+            if from_signal_handler(error):
+                raise
+            raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+
+    def logits(self, args: Any, kwargs: Any) -> torch.Tensor | None:
+        """The logits of what it gives; None where there are none. Raises as :meth:`call` does."""
+        return Forward(0, self.model, args, kwargs, self.call(args, kwargs)).logits
 
 
-def _cloned(value: Any) -> Any:
-    copied = value.detach().clone()
-    return copied.float() if torch.is_tensor(copied) and copied.is_floating_point() else copied
+class LanguageTwin(Twin):
+    """A copy of the language model of a forward, in float32, which is asked about what the model was given, changed."""
+
+    def __init__(self, forward: Forward) -> None:
+        super().__init__(forward.model)
+        self.model.float()
+        self._forward = forward
+
+    def said(self, **changed: torch.Tensor | None) -> torch.Tensor:
+        """(rows, tokens, classes): its logits.
+
+        Raises:
+            Refused: it gives none, or raised an error.
+        """
+        kept = {name: value for name, value in self._forward.kwargs.items() if name not in OF_THE_LOSS}
+        args, kwargs = (mapped(given, _in_float32) for given in (self._forward.args, kept))
+        found = self.logits(args, {**kwargs, **changed})
+        if found is None or found.dim() != 3:
+            raise Refused("it gives no logits for each token")
+        return found
+
+
+def _obstacle(model: nn.Module) -> str | None:
+    """Why a model is not copied and called beside the training."""
+    if sum(p.numel() * p.element_size() for p in model.parameters()) > LARGEST:
+        return f"it has more than {LARGEST / 2**30:.0f} GiB"
+    if type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
+        return "it is spread over processes"
+    if any(_is_of_the_script(hook) for hook in _hooks(model)):
+        return "the script has put a hook on it"
+    return None
+
+
+def _hooks(model: nn.Module) -> Iterator[Any]:
+    for module in model.modules():
+        yield from module._forward_hooks.values()
+        yield from module._forward_pre_hooks.values()
+
+
+def _is_of_the_script(hook: Any) -> bool:
+    """Whether a hook may write what its module was called with where the script reads it."""
+    return (getattr(hook, "__module__", None) or "").partition(".")[0] not in LIBRARIES
+
+
+def detached(value: Any) -> Any:
+    """Copies of what a model is given, without the graph that it came from: a forward may write to them."""
+    return mapped(value, lambda tensor: tensor.detach().clone())
+
+
+def with_another(forward: Forward, tensor: torch.Tensor, other: torch.Tensor) -> tuple[Any, Any]:
+    """Copies of what a model was given, by position and by name, with another tensor in the place of one."""
+
+    def new(each: torch.Tensor) -> torch.Tensor:
+        return (other if each is tensor else each).detach().clone()
+
+    return mapped(forward.args, new), mapped(forward.kwargs, new)
+
+
+def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """What a model is given, with other tensors."""
+    if torch.is_tensor(value):
+        return new(value)
+    if isinstance(value, Mapping):
+        return {name: mapped(each, new) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(mapped(each, new) for each in value)
+    return value
+
+
+def _in_float32(tensor: torch.Tensor) -> torch.Tensor:
+    copied = tensor.detach().clone()
+    return copied.float() if copied.is_floating_point() else copied
 
 
 def differ(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -10,21 +9,15 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins, Forward
+from harness.watch.events import BackwardBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.next_tokens import NextTokens, Taught
-from harness.watch.facts.replays import can_be_copied, mapped
 from harness.watch.facts.trained_models import all_equal
-from harness.watch.locate import from_signal_handler
+from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
-
-DIFFERENT = 1e-4
-"""Smallest difference of logits, as a share of the largest, that another token behind them makes. A guess: without it
-they are the same up to rounding, which is a hundredth of that where a convolution goes by Fourier transforms."""
 
 PLACES = 4
 """Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what
@@ -57,20 +50,12 @@ class VisibleTokens(Fact):
             if taught.ahead > 1 or model in self._asked:
                 continue
             self._asked.add(model)
-            if can_be_copied(model) and taught.forward.kwargs.get("past_key_values") is None:
+            if taught.forward.kwargs.get("past_key_values") is None:
                 self._ask(taught)
 
     def _ask(self, taught: Taught) -> None:
-        with unchanged_random_state(), torch.no_grad():
-            try:
-                target = _sees_next(taught) if taught.ahead else _repeats(taught)
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                name = type(taught.forward.model).__name__
-                self.monitor.note(f"whether {name} sees the tokens that it predicts is not known: {error}")
-                return
-        self.shown.append(Shown(taught, target))
+        with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
+            self.shown.append(Shown(taught, _sees_next(taught) if taught.ahead else _repeats(taught)))
 
 
 def _sees_next(taught: Taught) -> bool | None:
@@ -105,9 +90,8 @@ def _asked(taught: Taught, *, training: bool = False) -> _Asked | None:
     for masks in (True, False):  # what has a number for each row and place may be one for each two places
         try:
             return _Asked(_without_last_row(taught, masks), training)
-        except Exception as error:
-            if from_signal_handler(error):
-                raise
+        except Refused:
+            continue
     return None
 
 
@@ -116,10 +100,9 @@ class _Asked:
 
     def __init__(self, taught: Taught, training: bool) -> None:
         self._taught = taught
-        self._model = copy.deepcopy(getattr(taught.forward.model, "_orig_mod", taught.forward.model))
-        self._model.train(self._model.training and training)
+        self._twin = Twin(taught.forward.model, as_it_trains=training)
         self._draws = training
-        self._states = _Placeless(self._model, taught.tokens, taught.time)
+        self._states = _Placeless(self._twin.model, taught.tokens, taught.time)
         self._places: list[int] = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()
         first, self._codes = self._given(taught.tokens)
         again, _ = self._given(taught.tokens)
@@ -130,7 +113,8 @@ class _Asked:
     def _given(self, tokens: torch.Tensor) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         if self._draws:
             torch.manual_seed(0)
-        return _logits(self._model, self._taught, tokens), self._states.taken()
+        given = with_another(self._taught.forward, self._taught.tokens, tokens)
+        return self._twin.logits(*given), self._states.taken()
 
     def sees(self, offset: int) -> bool | None:
         """Whether a place in the middle has other logits in a row when the token so far behind it is another."""
@@ -148,13 +132,12 @@ class _Asked:
         taught = self._taught
         if self._logits is None or not 0 <= at + offset < taught.tokens.shape[taught.time]:
             return None
-        logits, codes = self._given(_with_another(taught, at + offset))
+        logits, codes = self._given(_with_another_token(taught, at + offset))
         self.codes_changed |= not all_equal(self._codes, codes)
         if logits is None:
             return None
         rows = taught.counted.select(taught.time, at)
-        before, after = (each.select(taught.time, at)[rows].float() for each in (self._logits, logits))
-        return (before - after).abs().amax(-1) > DIFFERENT * before.abs().max()
+        return differ(self._logits.select(taught.time, at)[rows], logits.select(taught.time, at)[rows])
 
 
 def _without_last_row(taught: Taught, masks: bool) -> Taught:
@@ -175,21 +158,13 @@ def _without_last_row(taught: Taught, masks: bool) -> Taught:
     return replace(taught, forward=forward, tokens=tokens, counted=counted)
 
 
-def _with_another(taught: Taught, place: int) -> torch.Tensor:
+def _with_another_token(taught: Taught, place: int) -> torch.Tensor:
     """The tokens, with another one in each row at that place."""
     tokens = taught.tokens.clone()
     words = torch.unique(tokens[taught.counted])
     at = tokens.select(taught.time, place)
     at.copy_(words[(torch.searchsorted(words, at.contiguous()).clamp(max=len(words) - 1) + 1) % len(words)])
     return tokens
-
-
-def _logits(model: nn.Module, taught: Taught, tokens: torch.Tensor) -> torch.Tensor | None:
-    args, kwargs = (
-        mapped(given, lambda value: (tokens if value is taught.tokens else value).detach().clone())
-        for given in (taught.forward.args, taught.forward.kwargs)
-    )
-    return Forward(0, model, args, kwargs, model(*args, **kwargs)).logits
 
 
 class _Placeless:

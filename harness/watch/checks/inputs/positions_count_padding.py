@@ -9,7 +9,7 @@ from torch import nn
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, Forward, positional
 from harness.watch.facts.labels_given import generates
-from harness.watch.facts.twins import Twin, differ
+from harness.watch.facts.twins import LanguageTwin, asking, differ
 from harness.watch.monitor import Monitor
 
 
@@ -61,14 +61,13 @@ class PositionsCountPadding(Check):
                 self._ask(forward, mask, left)
 
     def _ask(self, forward: Forward, mask: torch.Tensor, left: torch.Tensor) -> None:
-        twin = Twin(self.monitor, forward, "whether padding on the left moves the positions")
         of_the_text = (mask.long().cumsum(-1) - 1).clamp(min=0)
-        counted, own = twin.logits(), twin.logits(position_ids=of_the_text)
-        if counted is None or own is None:
-            return
-        self.looked = True
-        others = differ(counted, own) & (mask != 0) & left[:, None]
-        if bool(others.any()):
+        others = None
+        with asking(self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"):
+            twin = LanguageTwin(forward)
+            others = differ(twin.said(), twin.said(position_ids=of_the_text)) & (mask != 0) & left[:, None]
+            self.looked = True
+        if others is not None and bool(others.any()):
             self.found(
                 expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
                 observed=f"{int(left.sum())} of {len(left)} rows are padded on the left without position_ids, and with "

@@ -7,7 +7,7 @@ from torch import nn
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, Forward
-from harness.watch.facts.twins import Twin, differ
+from harness.watch.facts.twins import LanguageTwin, asking, differ
 from harness.watch.monitor import Monitor
 
 
@@ -54,13 +54,17 @@ class DocumentsSeeEachOther(Check):
 
     def _ask(self, forward: Forward, ids: torch.Tensor, row: int, place: int) -> None:
         """Change the first document of a row, and look at what is said of the one that begins at a place."""
-        twin = Twin(self.monitor, forward, "whether packed documents see each other")
         others = ids.clone()
         first_document = ids[row, :place]
         varies = bool((first_document != first_document[0]).any())
         others[row, :place] = first_document.roll(1) if varies else ids[row, place]
-        before, again, after = twin.logits(), twin.logits(), twin.logits(input_ids=others)
-        if before is None or again is None or after is None or bool(differ(before, again).any()):
+        before = after = None
+        with asking(self.monitor, f"whether packed documents see each other in {type(forward.model).__name__}"):
+            twin = LanguageTwin(forward)
+            before, again, after = twin.said(), twin.said(), twin.said(input_ids=others)
+            if bool(differ(before, again).any()):
+                return
+        if before is None or after is None:
             return
         self.looked = True
         first, second = differ(before, after)[row, :place], differ(before, after)[row, place:]

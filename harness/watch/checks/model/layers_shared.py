@@ -9,13 +9,11 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import Forward
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.parameters import names
-from harness.watch.facts.replays import can_be_copied, copied, detached
-from harness.watch.locate import from_signal_handler
+from harness.watch.facts.twins import Twin, asking, detached
 from harness.watch.monitor import Monitor
 
 
@@ -98,8 +96,6 @@ class LayersShared(Check):
         if not shared:
             self.looked |= bool(stacks)
             return
-        if not can_be_copied(model):
-            return
         for each in self._in_a_chain(shared, model, event):
             stack = f"{type(model).__name__}.{each.container}" if each.container else type(model).__name__
             self.found(
@@ -110,27 +106,19 @@ class LayersShared(Check):
                 update=self.monitor.update,
             )
 
-    def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> Iterator[Shared]:
+    def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> list[Shared]:
         """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
-        with unchanged_random_state(), torch.enable_grad():
-            twin = copied(model)
-            if twin is None:
-                return
+        unknown = f"whether the shared layers of {type(model).__name__} work one after the other"
+        with asking(self.monitor, unknown, gradients=True):
+            twin = Twin(model, as_it_trains=True)
             calls = [_Calls() for _ in shared]
-            for each, heard in zip(shared, calls, strict=True):
-                twin.get_submodule(each.name).register_forward_hook(heard, with_kwargs=True)
-            try:
-                twin(*detached(event.args), **detached(event.kwargs))
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                return
-        self.looked = True
-        yield from (
-            each
-            for each, heard in zip(shared, calls, strict=True)
-            if len(heard.seen) == len(each.places) and heard.are_a_chain
-        )
+            for each, of in zip(shared, calls, strict=True):
+                twin.model.get_submodule(each.name).register_forward_hook(of, with_kwargs=True)
+            twin.call(detached(event.args), detached(event.kwargs))
+            self.looked = True
+            heard = zip(shared, calls, strict=True)
+            return [each for each, of in heard if len(of.seen) == len(each.places) and of.are_a_chain]
+        return []
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:

@@ -3,13 +3,11 @@ from __future__ import annotations
 import torch
 from torch.utils.data import RandomSampler
 
-from harness.torch_objects import unchanged_random_state
 from harness.watch.check import Check
 from harness.watch.events import Forward
 from harness.watch.facts.carried_states import CarriedStates
-from harness.watch.facts.replays import can_be_copied, copied, mapped
 from harness.watch.facts.samplers import row_sampler
-from harness.watch.locate import from_signal_handler
+from harness.watch.facts.twins import Twin, asking, with_another
 from harness.watch.monitor import ALWAYS_SAMPLED, Monitor
 
 
@@ -54,7 +52,7 @@ class StateOfOtherRows(Check):
         self.looked |= self.monitor.updates_made > 0
         state = self.carried.given
         rows = batch.of.loader.batch_size if batch.indices is None else len(batch.indices)
-        if state is not None and rows is not None and rows > 1 and _is_by_row(event, state, rows):
+        if state is not None and rows is not None and rows > 1 and self._is_by_row(event, state, rows):
             self.found(
                 expected="batches that begin without a state, or come in their order",
                 observed=f"a state of shape {tuple(state.shape)} that is what the model said of the batch before, "
@@ -63,32 +61,17 @@ class StateOfOtherRows(Check):
                 update=self.monitor.update,
             )
 
-
-def _is_by_row(event: Forward, state: torch.Tensor, rows: int) -> bool:
-    """Whether a part of the state concerns one row alone, as a copy of the model says that is given another one."""
-    dims = [dim for dim, length in enumerate(state.shape) if length == rows]
-    if not dims or not can_be_copied(event.model):
+    def _is_by_row(self, event: Forward, state: torch.Tensor, rows: int) -> bool:
+        """Whether a part of the state concerns one row alone, as a copy of the model says that is given another one."""
+        dims = [dim for dim, length in enumerate(state.shape) if length == rows]
+        if not dims:
+            return False
+        with asking(self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"):
+            twin = Twin(event.model)
+            before = twin.logits(*with_another(event, state, state))
+            others = (twin.logits(*with_another(event, state, _with_another_first(state, dim))) for dim in dims)
+            return any(_changes_one(before, after, rows) for after in others)
         return False
-    with unchanged_random_state(), torch.no_grad():
-        twin = copied(event.model)
-        if twin is None:
-            return False
-        twin.eval()
-
-        def said(given: torch.Tensor) -> torch.Tensor | None:
-            args, kwargs = (
-                mapped(each, lambda value: (given if value is state else value).detach().clone())
-                for each in (event.args, event.kwargs)
-            )
-            return Forward(0, twin, args, kwargs, twin(*args, **kwargs)).logits
-
-        try:
-            before = said(state)
-            return any(_changes_one(before, said(_with_another_first(state, dim)), rows) for dim in dims)
-        except Exception as error:
-            if from_signal_handler(error):
-                raise
-            return False
 
 
 def _with_another_first(state: torch.Tensor, dim: int) -> torch.Tensor:

@@ -11,15 +11,13 @@ import torch
 from torch import nn
 
 from harness import launch
-from harness.torch_objects import in_half_precision, is_dense, unchanged_random_state
+from harness.torch_objects import in_half_precision, is_dense
 from harness.watch.check import Check
-from harness.watch.events import End, Forward, ModelSaved, Save, logits_in
+from harness.watch.events import End, Forward, ModelSaved, Save
 from harness.watch.facts.parameters import names
 from harness.watch.facts.reloads import Reloads
-from harness.watch.facts.replays import can_be_copied, copied
 from harness.watch.facts.saved_states import SavedStates
-from harness.watch.facts.twins import OF_THE_LOSS
-from harness.watch.locate import from_signal_handler
+from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
 from harness.watch.monitor import Monitor
 from harness.watch.reload import Order, Reloaded
 
@@ -114,17 +112,17 @@ class LoadsOtherwise(Check):
 
     def _keep(self, model: nn.Module, path: str, order: Order, where: str | None) -> None:
         inputs = self.asked.get(model, self.latest)
-        if not self.monitor.stepped or inputs is None or not can_be_copied(model) or not launch.is_main_process():
+        if not self.monitor.stepped or inputs is None or not launch.is_main_process():
             return
-        twin = copied(model)
-        if twin is None:
-            return
-        logits, again = (_logits(twin.eval(), inputs) for _ in range(2))
-        if logits is not None and again is not None and torch.equal(logits, again):
-            self.saved.pop(path, None)
-            coarse = in_half_precision(model)
-            self.saved[path] = Kept(logits, where, self.monitor.updates_made, coarse)
-            self.reloads.keep_model(path, order, *inputs)
+        with asking(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
+            twin, device = Twin(model), next(model.parameters()).device
+            args, kwargs = (mapped(given, lambda each: each.to(device)) for given in inputs)
+            logits, again = (twin.logits(args, kwargs) for _ in range(2))
+            if logits is not None and again is not None and torch.equal(logits, again):
+                self.saved.pop(path, None)
+                kept = Kept(logits.float().cpu(), where, self.monitor.updates_made, in_half_precision(model))
+                self.saved[path] = kept
+                self.reloads.keep_model(path, order, *inputs)
 
     def on_end(self, event: End) -> None:
         for path, kept in self.saved.items():
@@ -165,23 +163,6 @@ class LoadsOtherwise(Check):
             f"The adapter's base, {os.path.relpath(base)}, was overwritten: if that is a model into which the adapter "
             "was merged, it is applied twice. Save the merged model to a folder of its own."
         )
-
-
-def _logits(model: nn.Module, inputs: Inputs) -> torch.Tensor | None:
-    """What a copy says; None where it refuses, or gives none."""
-    device = next(model.parameters()).device
-    args, kwargs = inputs
-    with unchanged_random_state(), torch.no_grad():
-        try:
-            said = model(
-                *(each.to(device) for each in args), **{name: each.to(device) for name, each in kwargs.items()}
-            )
-        except Exception as error:
-            if from_signal_handler(error):
-                raise
-            return None
-    logits = logits_in(said)
-    return None if logits is None else logits.float().cpu()
 
 
 def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:
