@@ -413,7 +413,7 @@ WITHOUT_CLAIM = (
         ("002", "003"),
     ),
     WithoutClaim(
-        "no run can show it: `harness baseline same-results` does, of recorded seeds of all three loops",
+        "no run can show it: recorded seeds of all three loops do (docs/baselines.md)",
         ("Now we’ll see how to achieve the same results …",),  # noqa: RUF001
         ("002", "004"),
     ),

@@ -26,6 +26,11 @@ Result = TypeVar("Result")
 ROOT = Path(__file__).parents[1]
 DETECTION = ROOT / "baselines" / "detection.json"
 TABLE = ROOT / "docs" / "detection.md"
+MARGINS = ROOT / "scripts" / "records" / "margins.json"
+"""What scripts.margins writes."""
+
+SHOWN = 2
+"""Scripts that are named where a constant changes the verdict on more."""
 
 KINDS = {"bug": "mutants", "right": "variants", "as it is": "variants", "unseen": "unseen"}
 """The list of ``detection.json`` that a case is in, by its kind; the pages' examples are in none."""
@@ -85,8 +90,13 @@ def line_of(where: str) -> int:
     return int(where.rpartition(":")[2])
 
 
+def page(detection: dict[str, Any], margins: dict[str, Any]) -> str:
+    """docs/detection.md."""
+    return "\n".join([*table_lines(detection), "", *margin_lines(margins)]) + "\n"
+
+
 def table_lines(detection: dict[str, Any]) -> Iterator[str]:
-    """docs/detection.md: by check, which mutants are caught, and at which update."""
+    """By check, which mutants are caught, and at which update."""
     mutants, variants = detection["mutants"], detection["variants"]
     caught = [each for each in mutants if {found["check"] for found in each["found"]} == {each["check"]}]
     flagged = [each for each in variants if {found["check"] for found in each["found"]} != {*each["warns"]}]
@@ -112,6 +122,29 @@ def table_lines(detection: dict[str, Any]) -> Iterator[str]:
     yield "Not seen: " + "; ".join(f"{each['name']} ({each['why']})" for each in detection["unseen"]) + "."
 
 
+def margin_lines(margins: dict[str, Any]) -> Iterator[str]:
+    """Which constants of the watch decide: those of which half or double changes a verdict."""
+    constants = margins["constants"]
+    sharp = {name: each for name, each in constants.items() if each["halved"] or each["doubled"]}
+    yield "## Constants that decide"
+    yield ""
+    yield "Written by `python -m scripts.margins`. Each numeric constant of `harness/watch` was halved and doubled, and"
+    yield f"{margins['scripts']} scripts were watched again, the checks' examples included. {len(sharp)} of"
+    yield f"{len(constants)} constants change a verdict; neither half nor double of the others does. Several were"
+    yield "turned at once, and parted where a verdict changed, so two that undo each other would not show. Of a number"
+    yield "from 0.5 to 1, it is the distance from 1 that is halved or doubled."
+    yield ""
+    yield "| constant | value | halved | doubled |"
+    yield "| --- | --- | --- | --- |"
+    for name, each in sorted(sharp.items()):
+        yield f"| `{name}` | {each['value']:g} | {_scripts(each['halved'])} | {_scripts(each['doubled'])} |"
+
+
+def _scripts(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 def _when(mutant: dict[str, Any]) -> str:
     updates = [found["update"] for found in mutant["found"] if found["check"] == mutant["check"]]
     if not updates:
@@ -133,7 +166,7 @@ def main(names: Sequence[str]) -> None:
         if name in entries:
             detection[KINDS[case.kind]].append(entries[name])
     write_atomically(DETECTION, json.dumps(detection, indent=1) + "\n")
-    write_atomically(TABLE, "\n".join(table_lines(detection)) + "\n")
+    write_atomically(TABLE, page(detection, json.loads(MARGINS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 watches each script of the corpus once as it is, and once with all constants halved that its check stands on, then
 doubled. Where a verdict changes, the constants are parted until each that changes it alone is known. JOURNAL has a line
-for every script, so that a run that was cut off goes on where it was; ``baselines/margins.json`` and the table of
+for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` and the table of
 ``docs/detection.md`` are written at the end. It takes about two hours on two cores.
 """
 
@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.files import write_atomically
-from scripts.detection import DETECTION, ROOT, TABLE, found_in, on_servers, table_lines
+from scripts.detection import DETECTION, MARGINS, ROOT, TABLE, found_in, on_servers, page
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server
 
-MARGINS = ROOT / "baselines" / "margins.json"
 WATCH = ROOT / "harness" / "watch"
 TURNS = ("halved", "doubled")
 
@@ -174,8 +173,9 @@ def main(journal: Path) -> None:
         for case, changed in on_servers(measured, missing):
             by_case[name_of(case)] = changed
             print(json.dumps({"name": name_of(case), "changed": changed}), file=out, flush=True)
-    write_atomically(MARGINS, json.dumps(summed(by_case), indent=1) + "\n")
-    write_atomically(TABLE, "\n".join(table_lines(json.loads(DETECTION.read_text(encoding="utf-8")))) + "\n")
+    margins = summed(by_case)
+    write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
+    write_atomically(TABLE, page(json.loads(DETECTION.read_text(encoding="utf-8")), margins))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m scripts.repairs [--anew] [NAME]...
 
-writes ``docs/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded are
+writes ``scripts/records/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded are
 left out, unless they are named, or all are to be repaired ``--anew``; so it goes on where it was interrupted.
 """
 
@@ -23,7 +23,7 @@ from tests.repairs.forked import RESULT
 from tests.server import CHECKPOINT, Server, make_data
 
 ROOT = Path(__file__).parents[1]
-REPAIRS = ROOT / "docs" / "repairs.json"
+REPAIRS = ROOT / "scripts" / "records" / "repairs.json"
 TABLE = ROOT / "docs" / "repairs.md"
 LIMIT = 900
 """Seconds for a script, with all its runs."""

@@ -106,7 +106,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("baseline", "show", "tiny-plain-cpu", "--baselines", "baselines", "--json", "-"),
         ("baseline", "compare", "run", "--baselines", "baselines"),
         ("baseline", "compare", "baselines/candidates/tiny-plain-cpu.json", "--baselines", "baselines"),
-        ("baseline", "same-results", "--baselines", "baselines"),
     ),
     "baselines/candidates/tiny-plain-cpu.json": (
         ("baseline", "show", "--baselines", "baselines"),

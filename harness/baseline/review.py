@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.baseline import compare, instructions, throughput
+from harness.baseline import compare, throughput
 from harness.baseline.curve import differences
 from harness.baseline.files import CANDIDATES, baseline_path, candidate_path, hardware_class, locked
-from harness.baseline.instructions import Instructions
 from harness.baseline.stored import Baseline, without_seed
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
@@ -20,10 +19,9 @@ from harness.recipe import RECIPES, Recipe
 from harness.record import Verdict
 
 NO_BASELINES = ("documented.json", "detection.json", "matrix.json", "suite.json")
-"""The documents' own figures, and how well silent bugs are told from right loops: read by people, and held against the
-claims and the corpus by tests."""
+"""What is no baseline of runs: read by people, and held against the claims and the corpus by tests."""
 
-AnyBaseline = Baseline | Throughput | Instructions
+AnyBaseline = Baseline | Throughput
 
 
 def stored_files(folder: Path) -> Iterator[Path]:
@@ -38,7 +36,7 @@ def files_of(folder: Path, fallback: Path | None = None) -> list[Path]:
 
 
 def read(path: Path) -> AnyBaseline:
-    """A file of seeds, of benchmarks or of counts; one that tells none is taken for seeds, and fails as such.
+    """A file of seeds or of benchmarks; one that tells none is taken for seeds, and fails as such.
 
     Raises:
         CannotTry: no such file, or it cannot be trusted.
@@ -49,7 +47,7 @@ def read(path: Path) -> AnyBaseline:
         content = None
     if not isinstance(content, dict) or "runs" not in content or "recipe" in content:
         return Baseline.read(path)
-    return Instructions.read(path) if "workload" in content else Throughput.read(path)
+    return Throughput.read(path)
 
 
 def is_baseline(path: Path) -> bool:
@@ -102,8 +100,6 @@ def candidate_verdicts(folder: Path, path: Path, *, fallback: Path | None = None
         )
     if isinstance(candidate, Throughput):
         return throughput.compare_candidate(Throughput.read(replaced), candidate)
-    if isinstance(candidate, Instructions):
-        return [instructions.compare_candidate(Instructions.read(replaced), candidate)]
     return compare.compare_candidate(Baseline.read(replaced), candidate)
 
 

@@ -15,9 +15,6 @@ ALPHA = 0.01
 POWER = 0.8
 """How often a drop must be flagged to be called one that the comparison can see."""
 
-EQUIVALENCE_ALPHA = 0.05
-"""How often two means that are a margin apart may be called equivalent: the usual level of each one-sided test."""
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -75,88 +72,4 @@ class Spread:
 
     def _quantile(self, alpha: float) -> float:
         quantile: float = stats.t.ppf(1 - alpha / 2, len(self.values) - 1)
-        return quantile
-
-
-@dataclass(frozen=True)
-class Equivalence:
-    """Whether the means behind two samples are less than a margin apart: two one-sided t tests.
-
-    That two samples do not differ significantly shows nothing: too few seeds never do. Here it is the other way round:
-    without evidence the means count as apart (Schuirmann 1987). The samples may have other variances (Welch 1947).
-
-    Args:
-        margin: the smallest difference that would matter, in the metric's unit; above 0.
-    """
-
-    one: Spread
-    other: Spread
-    margin: float
-    alpha: float = EQUIVALENCE_ALPHA
-
-    @property
-    def difference(self) -> float:
-        return self.one.mean - self.other.mean
-
-    @property
-    def error(self) -> float:
-        """The standard error of the difference."""
-        return math.sqrt(sum(self._variances))
-
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom (Welch and Satterthwaite)."""
-        sizes = (len(self.one.values), len(self.other.values))
-        parts = sum(variance**2 / (size - 1) for variance, size in zip(self._variances, sizes, strict=True))
-        return sum(self._variances) ** 2 / parts if parts else float(sum(sizes) - 2)
-
-    @property
-    def p(self) -> float:
-        """The larger of the two one-sided p values: that the difference is not above -margin, or not below margin."""
-        nearer = self.margin - abs(self.difference)
-        if self.error == 0:
-            return float(nearer <= 0)
-        p: float = stats.t.sf(nearer / self.error, self.freedom)
-        return p
-
-    @property
-    def shown(self) -> bool:
-        return self.p < self.alpha
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Of the difference, with probability 1 - 2 alpha: equivalence is shown where it lies within the margin."""
-        half = self._quantile * self.error
-        return self.difference - half, self.difference + half
-
-    def power(self, margin: float) -> float:
-        """How often samples of these sizes and spreads show means within ``margin`` that are really equal."""
-        if self.error == 0:
-            return 1.0
-        steps, quantile = margin / self.error, self._quantile
-        # The estimated error is the true one times a chi variable over the root of its degrees of freedom.
-        estimated = stats.chi(self.freedom, scale=1 / math.sqrt(self.freedom))
-        power: float = estimated.expect(
-            lambda ratio: 2 * stats.norm.cdf(steps - quantile * ratio) - 1, lb=0, ub=steps / quantile
-        )
-        return power
-
-    def smallest_margin(self, power: float = POWER) -> float:
-        """The smallest margin within which these samples show equal means with this power."""
-        if self.error == 0:
-            return 0.0
-        steps: float = optimize.brentq(
-            lambda steps: self.power(steps * self.error) - power, 0.1 * self._quantile, 10 * self._quantile
-        )
-        return steps * self.error
-
-    @property
-    def _variances(self) -> tuple[float, float]:
-        """Of the two means."""
-        one, other = (spread.deviation**2 / len(spread.values) for spread in (self.one, self.other))
-        return one, other
-
-    @property
-    def _quantile(self) -> float:
-        quantile: float = stats.t.ppf(1 - self.alpha, self.freedom)
         return quantile

@@ -1,4 +1,4 @@
-"""``harness baseline record``, ``compare``, ``show``, ``same-results`` and ``accept``"""
+"""``harness baseline record``, ``compare``, ``show`` and ``accept``"""
 
 from __future__ import annotations
 
@@ -176,27 +176,6 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
         told.append((path, wrong, found))
     out.write_json(baseline_json(told))
     sys.exit(FOUND if any(wrong for _, wrong, _ in told) else 0)
-
-
-@baseline.command("same-results", short_help="Whether the loops end in the same results.")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@baselines_option
-def same_results(files: tuple[Path, ...], baselines: Path | None) -> None:
-    """Compare the loops: are the seeds of plain, accelerate and trainer equivalent, within the documents' own margin?
-
-    Without FILES those baselines that differ in their loop alone; candidates can be given as files. Exit status 1
-    where it is not shown.
-    """
-    from harness.baseline.same_results import loops_of, same_results
-    from harness.baseline.stored import Baseline
-    from harness.report.baseline import same_results_lines
-
-    folder, fallback = baseline_folders(baselines)
-    groups = [[Baseline.read(file) for file in files]] if files else loops_of(folder, fallback)
-    found = [same_results(group) for group in groups]
-    for each in found:
-        echo(same_results_lines(each))
-    sys.exit(FOUND if any(each.outcome == "not shown" for each in found) else 0)
 
 
 @baseline.command(short_help="Make a candidate the baseline.")

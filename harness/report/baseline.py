@@ -11,9 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.baseline.compare import alpha, by_chance, spread_of
-from harness.baseline.instructions import UNWATCHED, Instructions, InstructionsRun
 from harness.baseline.review import AnyBaseline
-from harness.baseline.same_results import SameResults
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import BenchmarkRun, Throughput
 from harness.files import StrictModel
@@ -81,19 +79,11 @@ class RatiosShown(FileShown):
     runs: list[BenchmarkRun]
 
 
-class CountsShown(FileShown):
-    """Counted instructions."""
-
-    kind: Literal["instructions"] = "instructions"
-    workload: str
-    runs: list[InstructionsRun]
-
-
 class BaselinesShown(StrictModel):
     """What ``harness baseline show`` shows."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
-    baselines: list[BrokenShown | SeedsShown | RatiosShown | CountsShown]
+    baselines: list[BrokenShown | SeedsShown | RatiosShown]
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -115,16 +105,12 @@ def baseline_json(told: Iterable[tuple[Path, str | None, AnyBaseline | None]]) -
     return BaselinesShown(baselines=[_shown(*each) for each in told]).model_dump_json(indent=1)
 
 
-def _shown(
-    path: Path, wrong: str | None, found: AnyBaseline | None
-) -> BrokenShown | SeedsShown | RatiosShown | CountsShown:
+def _shown(path: Path, wrong: str | None, found: AnyBaseline | None) -> BrokenShown | SeedsShown | RatiosShown:
     file = str(path)
     if found is None:
         return BrokenShown(file=file, wrong=wrong or "")
     if isinstance(found, Throughput):
         return RatiosShown(file=file, name=found.name, reason=found.reason, runs=found.runs)
-    if isinstance(found, Instructions):
-        return CountsShown(file=file, name=found.name, reason=found.reason, workload=found.workload, runs=found.runs)
     kept = SeedShown.model_fields
     runs = [
         SeedShown(**{key: getattr(run, key) for key in kept}) for run in sorted(found.runs, key=lambda run: run.seed)
@@ -150,25 +136,9 @@ def _drops(baseline: Baseline, metric: str) -> dict[int, float | None]:
     return {seeds: drop if drop <= possible else None for seeds, drop in drops.items()}
 
 
-def same_results_lines(found: SameResults) -> Iterator[str]:
-    """How far each two loops are apart, what these seeds show, and what they could show."""
-    seeds = ", ".join(f"{loop} {count}" for loop, count in found.seeds.items())
-    yield f"{found.name} on {found.hardware}, seeds: {seeds}"
-    rows = [("metric", "loops", "difference", "90 % interval", "margin", "p", "margin seen with 80 % power")]
-    for pair in found.pairs:
-        of = pair.equivalence
-        low, high = of.interval
-        figures = (f"{of.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{of.margin:.4f}", f"{of.p:.1e}")
-        rows.append((pair.metric, " - ".join(pair.loops), *figures, f"{of.smallest_margin():.4f}"))
-    yield from table(rows)
-    yield f"the same results: {found.outcome}"
-
-
 def baseline_lines(baseline: AnyBaseline) -> Iterator[str]:
     """A baseline's runs, their spread, and what new ones could show."""
-    if isinstance(baseline, Throughput):
-        return _throughput_lines(baseline)
-    return _instructions_lines(baseline) if isinstance(baseline, Instructions) else _seed_lines(baseline)
+    return _throughput_lines(baseline) if isinstance(baseline, Throughput) else _seed_lines(baseline)
 
 
 def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> Iterator[str]:
@@ -209,15 +179,6 @@ def _throughput_lines(baseline: Throughput) -> Iterator[str]:
             halves = [(of.high - of.low) / 2 for one in measured if (of := one.intervals.get(name))]
             interval = f"± {median(halves):.2g}" if halves else ""
             rows.append((benchmark, name, f"{median(each):.4g}", f"{min(each):.4g}", f"{max(each):.4g}", interval))
-    yield from table(rows)
-
-
-def _instructions_lines(baseline: Instructions) -> Iterator[str]:
-    first = min(baseline.runs, key=lambda run: run.started)
-    yield f"{baseline.name}: {len(baseline.runs)} counts of {baseline.workload}, {baseline.reason or 'a candidate'}"
-    yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {first.fingerprint.get('tool')}"
-    rows: list[tuple[str, ...]] = [("instructions an update", "least", "median", "most", f"above {UNWATCHED}")]
-    rows += [(way, *(f"{value:,.0f}" for value in values)) for way, *values in baseline.figures()]
     yield from table(rows)
 
 

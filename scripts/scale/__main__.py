@@ -2,7 +2,7 @@
 
 Each point is a training of :mod:`scripts.scale.loop`: unwatched and under ``harness check --full``, three times in turn
 or for two minutes, and once more with a clock around each fact and check. Seconds are the processor's, of one thread,
-and the least of the three, since other work on the machine only adds. What was measured stands in ``docs/scale.json``;
+and the least of the three, since other work on the machine only adds. What was measured stands in ``scripts/records/scale.json``;
 a point that is there is measured again only with ``--anew``. ``docs/scale.md`` is written from it.
 """
 
@@ -29,7 +29,7 @@ from harness.fingerprint import fingerprint, provenance
 
 ROOT = Path(__file__).parents[2]
 LOOP = Path(__file__).with_name("loop.py")
-KEPT, PAGE = ROOT / "docs" / "scale.json", ROOT / "docs" / "scale.md"
+KEPT, PAGE = ROOT / "scripts" / "records" / "scale.json", ROOT / "docs" / "scale.md"
 
 LOOKED_AT = range(1, 8)
 """Places of updates in which tensors are looked at, without the very first, which makes what others use."""
@@ -266,7 +266,7 @@ def planned(found: Mapping[str, Any], axes: Mapping[str, list[dict[str, Any]]]) 
 @click.option("--anew", is_flag=True, help="Measure points that are there, too.")
 @click.option("--largest", type=float, default=math.inf, help="Leave out larger points.")
 def main(axes: tuple[str, ...], plan: bool, reload: bool, anew: bool, largest: float) -> None:
-    """Measure the points of these AXES, or of all, and write docs/scale.json and docs/scale.md."""
+    """Measure the points of these AXES, or of all, and write scripts/records/scale.json and docs/scale.md."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"axes": {}}
     for axis in axes or (() if plan or reload else AXES):
         points = {point["size"]: point for point in kept["axes"].get(axis, [])}

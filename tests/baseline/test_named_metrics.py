@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from harness.baseline import review, stored
 from harness.baseline.compare import by_chance, compare, documented
-from harness.baseline.same_results import same_results
 from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.errors import CannotTry
@@ -19,6 +18,7 @@ from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord, Verdict
 from harness.report.baseline import baseline_lines
 from harness.sources import builtin
+from scripts.same_results import same_results
 from tests.baseline.conftest import make_record
 from tests.test_metrics import COST
 

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.baseline import review, stored
-from harness.baseline.same_results import loops_of, margin, same_results
 from harness.baseline.stored import Baseline
-from harness.cli import main
 from harness.errors import CannotTry
+from scripts.same_results import loops_of, main, margin, same_results
 from tests.baseline.conftest import make_record
 
 
@@ -98,7 +97,7 @@ def test_one_loop_is_refused(tmp_path: Path) -> None:
 def test_command(folder: Path) -> None:
     """The baselines of the folder that differ in their loop alone; 1 where nothing is shown."""
     runner = CliRunner()
-    asked = ["baseline", "same-results", "--baselines", str(folder)]
+    asked = ["--baselines", str(folder)]
     alone = runner.invoke(main, asked)
     assert alone.exit_code == 2
     assert "has no recipe with two loops" in alone.output
@@ -111,17 +110,17 @@ def test_command(folder: Path) -> None:
     assert shown.exit_code == 0
     candidate = recorded(folder, "trainer", range(200, 202)).name
     files = [str(folder / "tiny-plain-cpu.json"), str(folder / "candidates" / f"{candidate}.json")]
-    few = runner.invoke(main, ["baseline", "same-results", *files])
+    few = runner.invoke(main, [*files])
     assert (few.exit_code, few.output.splitlines()[-1]) == (1, "the same results: not shown")
 
 
 def test_command_with_the_shipped_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder without any, as README has it; a folder that is named must be there."""
     monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(main, ["baseline", "same-results"])
+    shown = CliRunner().invoke(main, [])
     assert (shown.exit_code, shown.exception and str(shown.exception)) == (0, None)
     assert shown.output.splitlines()[0] == "tiny on cpu, seeds: accelerate 5, plain 20, trainer 5"
-    absent = CliRunner().invoke(main, ["baseline", "same-results", "--baselines", "nowhere"])
+    absent = CliRunner().invoke(main, ["--baselines", "nowhere"])
     assert absent.exit_code == 2
     assert "folder of baselines nowhere not found" in absent.output
 

@@ -1,7 +1,7 @@
 """What watching costs in instructions, beside what was recorded: the same on a busy machine as on an idle one.
 
 ``pytest tests/benchmarks/test_instructions.py --benchmark-only`` counts, two minutes and more for each test, and
-compares; with ``--harness-update`` the count is added to a candidate. The clock is pytest-benchmark's: how long a count
+compares; with ``--harness-update`` the count is recorded. The clock is pytest-benchmark's: how long a count
 takes.
 """
 
@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import instructions
-from harness.baseline.files import baseline_path, hardware_class
-from harness.baseline.instructions import REPEATABLE, UNWATCHED, Instructions, InstructionsRun
 from harness.errors import CannotTry
 from harness.fingerprint import provenance
-from harness.pytest_plugin import baselines_folder
-from harness.report.baseline import verdict_lines
+from tests.benchmarks import instructions
 from tests.benchmarks.callgrind import counted, tool
+from tests.benchmarks.instructions import RECORD, REPEATABLE, UNWATCHED, Instructions, InstructionsRun
 
 pytestmark = pytest.mark.nightly
 
@@ -51,19 +48,15 @@ def run_of(found: Mapping[str, float], fingerprint: dict[str, Any]) -> Instructi
 def test_watching_takes_as_many_instructions_as_recorded(counting: Any, request: pytest.FixtureRequest) -> None:
     run = run_of(*counting.pedantic(counted, args=(WAYS,), rounds=1))
     counting.extra_info.update(run.instructions)
-    folder = baselines_folder(request.config)
     if request.config.getoption("harness_update"):
-        instructions.add(folder, WORKLOAD, run)
+        instructions.add(RECORD, WORKLOAD, run)
         return
-    path = baseline_path(folder, instructions.name_of(hardware_class(run.fingerprint)))
-    if not path.exists():
-        pytest.skip(f"no baseline {path}; record two or more with --benchmark-only --harness-update, and accept them")
-    verdict = instructions.compare(Instructions.read(path), WORKLOAD, [run])
-    counting.extra_info["compared"] = [verdict.outcome, *verdict.grounds]
-    if verdict.outcome == "fails":
-        pytest.fail("\n".join(verdict_lines([verdict])), pytrace=False)
-    if verdict.outcome == "not applicable":
-        pytest.skip(verdict.grounds[0])
+    compared = instructions.compare(Instructions.read(RECORD), WORKLOAD, run)
+    counting.extra_info["compared"] = [compared.outcome, *compared.grounds]
+    if compared.outcome == "fails":
+        pytest.fail("\n".join((*compared.dearer, *compared.grounds)), pytrace=False)
+    if compared.outcome == "not applicable":
+        pytest.skip(compared.grounds[0])
 
 
 @pytest.fixture
@@ -86,7 +79,7 @@ def test_a_dearer_watch_is_flagged_and_the_same_is_not(counting: Any) -> None:
     """By 3, 5 and 10 % of what watching takes, put in at each event; and not put in."""
     found, fingerprint = counted((UNWATCHED, "check", f"check+{DEARER}"))
     first = run_of({way: found[way] for way in (UNWATCHED, "check")}, fingerprint)
-    baseline = Instructions(hardware="cpu", workload=WORKLOAD, runs=[first, first])
+    recorded = Instructions(workload=WORKLOAD, runs=[first, first])
     turn = (found[f"check+{DEARER}"] - found["check"]) / DEARER
     shares = {f"check+{round(share * first.above('check') / turn)}": share for share in (0.03, 0.05, 0.10)}
     found, fingerprint = counting.pedantic(counted, args=((UNWATCHED, "check", *shares),), rounds=1)
@@ -94,5 +87,5 @@ def test_a_dearer_watch_is_flagged_and_the_same_is_not(counting: Any) -> None:
     for order in ("check", *shares):
         run = run_of({UNWATCHED: found[UNWATCHED], "check": found[order]}, fingerprint)
         assert run.above("check") / first.above("check") - 1 == pytest.approx(shares.get(order, 0.0), abs=0.005)
-        outcomes[order] = instructions.compare(baseline, WORKLOAD, [run]).outcome
+        outcomes[order] = instructions.compare(recorded, WORKLOAD, run).outcome
     assert outcomes == {"check": "holds"} | dict.fromkeys(shares, "fails")

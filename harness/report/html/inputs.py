@@ -34,7 +34,6 @@ KINDS = {
     "documents": "harness.record:DocumentsRecord",
     "matrix": "harness.matrix:Matrix",
     "baseline": "harness.baseline.stored:Baseline",
-    "instructions": "harness.baseline.instructions:Instructions",
     "throughput": "harness.baseline.throughput:Throughput",
 }
 """What is written, by its kind: the class that reads it, imported where it is needed."""
@@ -44,7 +43,6 @@ KEYS: dict[str, frozenset[str]] = {
     "documents": frozenset({"blocks"}),
     "matrix": frozenset({"columns", "rows"}),
     "baseline": frozenset({"hardware", "recipe", "runs"}),
-    "instructions": frozenset({"hardware", "workload", "runs"}),
     "throughput": frozenset({"hardware", "runs"}),
     "resume": frozenset({"script", "kills"}),
     "check": frozenset({"script", "held"}),

@@ -17,7 +17,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import __version__
-from harness.baseline.instructions import Instructions
 from harness.baseline.statistics import ALPHA
 from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
@@ -232,12 +231,6 @@ def _of_throughput(given: Input) -> Part:
     return Part("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
-def _of_instructions(given: Input) -> Part:
-    baseline: Instructions = given.content
-    says = f"{_number(len(baseline.runs), 'count')}, {baseline.reason or 'a candidate'}"
-    return Part("instructions.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
-
-
 _PARTS = {
     "check": _of_check,
     "resume": _of_resume,
@@ -247,7 +240,6 @@ _PARTS = {
     "matrix": _of_matrix,
     "baseline": _of_baseline,
     "throughput": _of_throughput,
-    "instructions": _of_instructions,
 }
 """By the kinds of what is shown."""
 

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from harness.baseline import instructions, review
-from harness.baseline.instructions import REPEATABLE, UNWATCHED, Instructions, InstructionsRun, compare, run_of
-from harness.cli import main
 from harness.errors import CannotTry
-from harness.report.html.inputs import read_inputs
-from harness.report.html.page import page_of
+from tests.benchmarks import instructions
+from tests.benchmarks.instructions import (
+    RECORD,
+    REPEATABLE,
+    UNWATCHED,
+    Instructions,
+    InstructionsRun,
+    compare,
+    run_of,
+)
+from tests.benchmarks.test_instructions import WAYS, WORKLOAD
 
 FINGERPRINT = {
     "device": "cpu",
@@ -36,9 +41,10 @@ def run(changes: dict[str, float] | None = None, fingerprint: dict[str, Any] = F
 
 
 def record(folder: Path) -> Path:
+    path = folder / "instructions.json"
     for factor in (1.0, 1.001, 0.999):
-        instructions.add(folder, LOOP, run({way: count * factor for way, count in COUNTS.items()}))
-    return review.accept(folder, "instructions-cpu", "the first")
+        instructions.add(path, LOOP, run({way: count * factor for way, count in COUNTS.items()}))
+    return path
 
 
 @pytest.fixture
@@ -51,8 +57,8 @@ def dearer(way: str, share: float) -> dict[str, float]:
 
 
 def test_as_many_hold_with_their_grounds(baseline: Instructions) -> None:
-    verdict = compare(baseline, LOOP, [run()])
-    assert (verdict.comparison, verdict.outcome, verdict.findings) == ("instructions", "holds", ())
+    verdict = compare(baseline, LOOP, run())
+    assert (verdict.outcome, verdict.dearer) == ("holds", ())
     assert verdict.grounds == (
         "unwatched: 15.000 M an update, recorded 15.000 M",
         "check: 11.000 M above unwatched, recorded 11.000 M (3 counts): +0.00%; fails above +2.3%",
@@ -62,22 +68,21 @@ def test_as_many_hold_with_their_grounds(baseline: Instructions) -> None:
 
 @pytest.mark.parametrize(("way", "share"), [("check", 0.024), ("check", 0.03), ("check", 0.1), ("trace", 0.051)])
 def test_what_takes_more_fails_by_its_own_name(baseline: Instructions, way: str, share: float) -> None:
-    verdict = compare(baseline, LOOP, [run(dearer(way, share))])
-    (finding,) = verdict.findings
-    assert (verdict.outcome, finding.check) == ("fails", "baseline::instructions")
-    assert finding.where == f"instructions-cpu.json, {way}"
-    assert finding.expected.startswith(f"{way} {'11.250' if way == 'check' else '1.050'} M above unwatched")
+    verdict = compare(baseline, LOOP, run(dearer(way, share)))
+    (dearer_way,) = verdict.dearer
+    assert verdict.outcome == "fails"
+    assert dearer_way.startswith(f"{way}: expected {'11.250' if way == 'check' else '1.050'} M above unwatched")
 
 
 @pytest.mark.parametrize("share", [0.022, -0.022])
 def test_within_the_margin_is_neither_flagged_nor_a_gain(baseline: Instructions, share: float) -> None:
-    verdict = compare(baseline, LOOP, [run(dearer("check", share))])
+    verdict = compare(baseline, LOOP, run(dearer("check", share)))
     assert verdict.outcome == "holds"
     assert "gain" not in " ".join(verdict.grounds)
 
 
 def test_a_gain_is_said(baseline: Instructions) -> None:
-    verdict = compare(baseline, LOOP, [run(dearer("trace", -0.3))])
+    verdict = compare(baseline, LOOP, run(dearer("trace", -0.3)))
     assert verdict.outcome == "holds"
     assert verdict.grounds[2].endswith("-30.00%; fails above +5.0%; a gain: record it, so that it is kept")
 
@@ -85,13 +90,13 @@ def test_a_gain_is_said(baseline: Instructions) -> None:
 def test_a_way_that_is_no_longer_counted_fails(baseline: Instructions) -> None:
     found = run()
     del found.instructions["trace"]
-    (finding,) = compare(baseline, LOOP, [found]).findings
-    assert (finding.where, finding.observed) == ("instructions-cpu.json, trace", "nothing")
+    (missing,) = compare(baseline, LOOP, found).dearer
+    assert (missing.partition(":")[0], missing.endswith("found nothing")) == ("trace", True)
 
 
 def test_a_way_that_was_not_recorded_cannot_be_compared(baseline: Instructions) -> None:
-    with pytest.raises(CannotTry, match=r"instructions-cpu\.json: new was not recorded; record it with"):
-        compare(baseline, LOOP, [run({"new": 17e6})])
+    with pytest.raises(CannotTry, match="new was not recorded; record it with"):
+        compare(baseline, LOOP, run({"new": 17e6}))
 
 
 @pytest.mark.parametrize(
@@ -106,38 +111,38 @@ def test_a_way_that_was_not_recorded_cannot_be_compared(baseline: Instructions) 
 )
 def test_other_versions_are_not_compared(baseline: Instructions, change: dict[str, Any], reason: str) -> None:
     """Not even where they take twice as many: that may be the versions' doing."""
-    verdict = compare(baseline, LOOP, [run(dearer("check", 1.0), FINGERPRINT | change)])
+    verdict = compare(baseline, LOOP, run(dearer("check", 1.0), FINGERPRINT | change))
     assert (verdict.outcome, verdict.grounds) == ("not applicable", (f"not compared: {reason}",))
 
 
 def test_counts_of_these_versions_are_found_among_others(baseline: Instructions) -> None:
     other = FINGERPRINT | {"python": "3.12.1"}
     baseline.runs += [run({UNWATCHED: 10e6, "check": 12e6, "trace": 11e6}, other)]
-    assert compare(baseline, LOOP, [run()]).outcome == "holds"
-    assert compare(baseline, LOOP, [run(dearer("check", 0.03))]).outcome == "fails"
+    assert compare(baseline, LOOP, run()).outcome == "holds"
+    assert compare(baseline, LOOP, run(dearer("check", 0.03))).outcome == "fails"
 
 
 def test_other_libraries_do_not_matter(baseline: Instructions) -> None:
     libraries = FINGERPRINT["libraries"] | {"numpy": "2.4.0"}  # type: ignore[operator]
-    assert compare(baseline, LOOP, [run(None, FINGERPRINT | {"libraries": libraries})]).outcome == "holds"
+    assert compare(baseline, LOOP, run(None, FINGERPRINT | {"libraries": libraries})).outcome == "holds"
 
 
 @pytest.mark.parametrize("factor", [1 + 1.5 * REPEATABLE, 1 - 1.5 * REPEATABLE])
 def test_another_unwatched_loop_says_nothing_of_watching(baseline: Instructions, factor: float) -> None:
-    verdict = compare(baseline, LOOP, [run({UNWATCHED: factor * COUNTS[UNWATCHED]})])
+    verdict = compare(baseline, LOOP, run({UNWATCHED: factor * COUNTS[UNWATCHED]}))
     assert verdict.outcome == "not applicable"
     assert "something else than the watching counts otherwise here" in verdict.grounds[0]
 
 
 def test_another_loop_is_not_compared(baseline: Instructions) -> None:
-    verdict = compare(baseline, "another", [run()])
+    verdict = compare(baseline, "another", run())
     assert verdict.grounds == ("not compared: the loop is another and the recorded one a loop",)
 
 
 def test_recorded_counts_that_disagree_are_no_baseline(baseline: Instructions) -> None:
     baseline.runs[0].instructions["check"] *= 1 + 2 * REPEATABLE
-    with pytest.raises(CannotTry, match=r"the counts of check are .* expected within 0\.5%; record it anew"):
-        compare(baseline, LOOP, [run()])
+    with pytest.raises(CannotTry, match=r"the recorded counts of check are .* expected within 0\.5%; record it anew"):
+        compare(baseline, LOOP, run())
 
 
 @pytest.mark.parametrize("counts", [{}, {UNWATCHED: 1.0}, {"check": 1.0, "trace": 1.0}])
@@ -152,50 +157,18 @@ def test_what_no_count_can_be_is_not_recorded(count: float) -> None:
         run({"check": count})
 
 
-def test_a_candidate_of_another_loop_is_not_added_to(tmp_path: Path) -> None:
-    instructions.add(tmp_path, LOOP, run())
-    with pytest.raises(CannotTry, match="is of a loop, expected another; accept or delete it first"):
-        instructions.add(tmp_path, "another", run())
-
-
-def test_one_count_is_not_accepted(tmp_path: Path) -> None:
-    instructions.add(tmp_path, LOOP, run())
-    with pytest.raises(CannotTry, match="has 1 counts of unwatched, expected 2 or more, which have a spread"):
-        review.accept(tmp_path, "instructions-cpu", "because")
-
-
-def test_a_candidate_is_compared_outside_pytest(tmp_path: Path) -> None:
-    record(tmp_path)
-    command = ["baseline", "compare", "--baselines", str(tmp_path)]
-    path = instructions.add(tmp_path, LOOP, run(dearer("check", 0.01)))
-    done = CliRunner().invoke(main, [*command, str(path)])
-    assert (done.exit_code, done.output.splitlines()[0]) == (0, "instructions holds"), done.output
-    instructions.add(tmp_path, LOOP, run(dearer("check", 0.09)))
-    done = CliRunner().invoke(main, [*command, str(path), "--json", str(tmp_path / "said.json")])
-    assert done.exit_code == 1
-    assert "check: 11.550 M above unwatched, recorded 11.000 M (3 counts): +5.00%" in done.output
-    (said,) = json.loads((tmp_path / "said.json").read_text())["comparison"]
-    assert (said["lane"], said["outcome"]) == ("instructions", "fails")
-
-
-def test_counts_of_other_versions_are_left_out_of_a_candidates_means(baseline: Instructions) -> None:
-    candidate = baseline.model_copy(deep=True)
-    candidate.runs[1] = run(dearer("check", 5.0), FINGERPRINT | {"python": "3.12.1"})
-    assert instructions.compare_candidate(baseline, candidate).outcome == "holds"
-
-
-def test_show(tmp_path: Path) -> None:
+def test_another_loop_is_not_added(tmp_path: Path) -> None:
     path = record(tmp_path)
-    done = CliRunner().invoke(main, ["baseline", "show", "instructions-cpu", "--baselines", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
-    assert lines[0] == "instructions-cpu: 3 counts of a loop, the first"
-    assert lines[1].endswith("commit aaaaaaaa, valgrind-3.19.0")
-    assert lines[4].split() == ["check", "25,974,000", "26,000,000", "26,026,000", "11,000,000"]
-    assert review.stale(tmp_path) == {}
-    page = page_of(read_inputs([path]), baselines=tmp_path, fallback=None)
-    assert "Baseline instructions-cpu" in page
-    assert "<td>26,026,000</td><td>11,000,000</td>" in page
+    with pytest.raises(CannotTry, match="is of a loop, expected another; delete it first"):
+        instructions.add(path, "another", run())
+
+
+def test_the_recorded_counts_are_of_clean_commits_and_agree() -> None:
+    recorded = Instructions.read(RECORD)
+    assert all(each.commit and each.dirty is False for each in recorded.runs)
+    assert {way for each in recorded.runs for way in each.instructions} == set(WAYS)
+    assert len(recorded.runs) > 1
+    assert all(compare(recorded, WORKLOAD, each).outcome == "holds" for each in recorded.runs)
 
 
 @pytest.mark.parametrize(
@@ -209,5 +182,5 @@ def test_show(tmp_path: Path) -> None:
 def test_broken_files(tmp_path: Path, change: Callable[[Any], Any], message: str) -> None:
     path = record(tmp_path)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(CannotTry, match=rf"baseline .*instructions-cpu\.json: {message}"):
-        review.read(path)
+    with pytest.raises(CannotTry, match=rf"record of instructions .*instructions\.json: {message}"):
+        Instructions.read(path)

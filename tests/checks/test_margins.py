@@ -1,0 +1,81 @@
+"""What scripts.margins turns, on which scripts, and what it makes of that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scripts import margins
+from scripts.detection import MARGINS
+from scripts.margins import Constant, concerned, constants, importers, measured, name_of, stands_on, summed
+from tests.checks.corpus import all_cases
+from tests.server import server_of
+
+CASES = {name_of(case): case for case in all_cases()}
+MOST_UNMEASURED = 12
+"""Constants that may be new, or have another value than when all were measured: then it is time to do so again."""
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "double"),
+    [
+        (8, 4, 16),
+        (1, 1, 2),
+        (0.02, 0.01, 0.04),
+        (0.5, 0.75, 0.0),
+        (0.9, 0.95, 0.8),
+        (2.0, 1.0, 4.0),
+        (2**31, 2**30, 2**32),
+    ],
+)
+def test_what_half_and_double_is(value: float, half: float, double: float) -> None:
+    constant = Constant("harness.watch.facts.any", "ANY", value)
+    assert constant.turned("halved") == pytest.approx(half)
+    assert constant.turned("doubled") == pytest.approx(double)
+    assert isinstance(constant.turned("halved"), type(value))
+
+
+def test_constants_are_found_where_they_are_made_and_where_they_are_imported() -> None:
+    names = [str(each) for each in constants()]
+    assert len(names) == len(set(names)) > 250
+    assert "facts.scheduler_ledger.FEWEST_STEPS" in names
+    assert not any(name.endswith("IGNORED") for name in names)  # a label, and no amount
+    holders = importers()["harness.watch.facts.scheduler_ledger", "FEWEST_STEPS"]
+    assert {"harness.watch.facts.scheduler_ledger", "harness.watch.checks.schedule.warmup_never_ends"} <= set(holders)
+
+
+def test_a_check_stands_on_the_facts_of_its_facts() -> None:
+    modules = stands_on("schedule::warmup-never-ends")
+    assert {"harness.watch.facts.scheduler_ledger", "harness.watch.facts.schedules"} <= modules
+    assert not any("checks.rows" in each for each in modules)
+    bug, right = CASES["schedule::warmup-never-ends/bad.py"], CASES["schedule::warmup-never-ends/good.py"]
+    assert len(concerned(bug)) < len(concerned(right)) == len(constants())
+
+
+@pytest.mark.slow
+def test_a_constant_that_decides_is_found_among_many(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = CASES["loss::weights-of-other-classes/bad.py"]
+    decides = Constant("harness.watch.facts.class_weights", "MIN_TARGETS", 2000)  # doubled, there are too few
+    others = [each for each in concerned(case) if each.name != "MIN_TARGETS"][:6]
+    monkeypatch.setattr(margins, "concerned", lambda case: [*others, decides])
+    found = measured(server_of(pytestconfig), case)
+    assert found == {"halved": [], "doubled": ["facts.class_weights.MIN_TARGETS"]}
+
+
+def test_scripts_are_counted_by_constant() -> None:
+    one, other, *_ = map(str, constants())
+    table: dict[str, Any] = summed(
+        {"a": {"halved": [one], "doubled": []}, "b": {"halved": [one, "facts.gone.X"], "doubled": [other]}}
+    )
+    assert table["scripts"] == 2
+    assert (table["constants"][one]["halved"], table["constants"][other]["doubled"]) == (["a", "b"], ["b"])
+
+
+def test_nearly_all_constants_were_measured_as_they_are() -> None:
+    recorded = json.loads(MARGINS.read_text(encoding="utf-8"))["constants"]
+    unmeasured = [str(each) for each in constants() if recorded.get(str(each), {}).get("value") != each.value]
+    assert len(unmeasured) <= MOST_UNMEASURED
