@@ -118,6 +118,8 @@ def importers() -> Mapping[tuple[str, str], tuple[str, ...]]:
 
 def verdict_of(server: Server, case: Case, turn: str = "", group: Sequence[Constant] = ()) -> list[Any]:
     """What is found in the script while these constants are turned: of each finding its check and line."""
+    for kept in server.data.rglob("cache-*.arrow"):
+        kept.unlink()  # what datasets keeps of an earlier run is tokenized no more
     turned = [
         (module, each.name, each.turned(turn)) for each in group for module in importers()[each.module, each.name]
     ]
