@@ -2,8 +2,8 @@
 
     python -m scripts.repairs [--anew] [NAME]...
 
-writes ``scripts/records/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded are
-left out, unless they are named, or all are to be repaired ``--anew``; so it goes on where it was interrupted.
+writes ``scripts/records/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded
+are left out, unless they are named, or all are to be repaired ``--anew``; so it goes on where it was interrupted.
 """
 
 from __future__ import annotations

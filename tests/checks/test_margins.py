@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import json
 from typing import Any
 
@@ -79,3 +81,27 @@ def test_nearly_all_constants_were_measured_as_they_are() -> None:
     recorded = json.loads(MARGINS.read_text(encoding="utf-8"))["constants"]
     unmeasured = [str(each) for each in constants() if recorded.get(str(each), {}).get("value") != each.value]
     assert len(unmeasured) <= MOST_UNMEASURED
+
+
+INERT, DECIDES = (
+    "Neither half nor double of it changes a verdict of the corpus.",
+    "Half or double of it changes verdicts",
+)
+
+
+def test_what_a_constant_says_of_itself_was_measured() -> None:
+    """Where the reason for a number is no more than a guess, its docstring says whether the number matters."""
+    recorded = json.loads(MARGINS.read_text(encoding="utf-8"))["constants"]
+    says = {}
+    for file in sorted(margins.WATCH.rglob("*.py")):
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        module = ".".join(file.relative_to(margins.WATCH).with_suffix("").parts)
+        for statement, after in itertools.pairwise(body):
+            match statement, after:
+                case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
+                    says[f"{module}.{name}"] = " ".join(text.split())
+    assert not [name for name, text in says.items() if "guess" in text.lower()]
+    denied = {name: INERT if each["halved"] or each["doubled"] else DECIDES for name, each in recorded.items()}
+    wrong = [name for name, sentence in denied.items() if sentence in says.get(name, "")]
+    assert not wrong
+    assert sum(INERT in text for text in says.values()) > 100

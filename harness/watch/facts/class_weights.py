@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 MIN_TARGETS = 200
-"""Targets from which on the shares of the classes are known well enough. A guess."""
+"""Targets from which on the shares of the classes are known well enough. Neither half nor double of it changes a
+verdict of the corpus."""
 
 MOST_TARGETS = 100_000
 """Targets that are counted: by reasoning, more change no share."""
 
 NEAR = 0.25
-"""How near weights must be, relatively, to those that the classes' shares give. A guess: a split's shares differ from
-those of all rows by less."""
+"""How near weights must be, relatively, to those that the classes' shares give. A split's shares differ from those of
+all rows by less. Neither half nor double of it changes a verdict of the corpus."""
 
 APART = 2.0
-"""By which factor the most and the least frequent class must differ, and a weight from that of its class. A guess."""
+"""By which factor the most and the least frequent class must differ, and a weight from that of its class. Half or
+double of it changes verdicts (docs/detection.md)."""
 
 POWERS = (1.0, 0.5)
 """Of the shares: weights are their inverses, or the inverses of their roots."""

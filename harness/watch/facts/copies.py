@@ -20,28 +20,32 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 MOST_MODULES = 256
-"""Modules that are looked at. A guess: copies are of a whole network, or of a large part of it."""
+"""Modules that are looked at. Copies are of a whole network, or of a large part of it. Neither half nor double of it
+changes a verdict of the corpus."""
 
 DEPTH = 3
 """How deep below a module that is called: agent.critic.encoder."""
 
 MOST_PAIRS = 16
-"""A guess at more than a script has."""
+"""More than a script has. Neither half nor double of it changes a verdict of the corpus."""
 
 MOST_VALUES = 4096
-"""Values of a tensor that tell where it went. A guess."""
+"""Values of a tensor that tell where it went. Neither half nor double of it changes a verdict of the corpus."""
 
 SEARCHED = (1, 8, 50)
 """Steps before which copies are looked for: a script may make them at its first update, or after a warmup."""
 
 MOST_OF_A_BUILD = 4
-"""Networks of one build that may be copies of one another; the layers of a network are more. A guess."""
+"""Networks of one build that may be copies of one another; the layers of a network are more. Neither half nor double of
+it changes a verdict of the corpus."""
 
 FRAMES = 8
-"""Of the user's functions, in whose variables a copy's name is looked for. A guess."""
+"""Of the user's functions, in whose variables a copy's name is looked for. Neither half nor double of it changes a
+verdict of the corpus."""
 
 MIN_UPDATES = 20
-"""Updates after which statistics that never moved are no beginning any more. A guess."""
+"""Updates after which statistics that never moved are no beginning any more. Neither half nor double of it changes a
+verdict of the corpus."""
 
 EXACT = 1e-3
 """How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""

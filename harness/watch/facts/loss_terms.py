@@ -21,7 +21,8 @@ KEY = "harness: term"
 """Under which a node of a graph keeps what was added there: the node lives as long as the graph, and no longer."""
 
 MOST_NODES = 256
-"""Nodes of a sum of losses that are looked at. A guess: more than anybody adds up by hand."""
+"""Nodes of a sum of losses that are looked at. More than anybody adds up by hand. Neither half nor double of it changes
+a verdict of the corpus."""
 
 ALWAYS_NOTED = 8
 """Additions in each line that are noted whatever the update is: a term may come in late, as in a second task's loss."""

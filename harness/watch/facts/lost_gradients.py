@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 KEPT = 16
-"""Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly. A guess."""
+"""Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly. Neither half nor double
+of it changes a verdict of the corpus."""
 
 IN_A_ROW = 3
 """Updates, one after the other, each with a backward pass of a line that feeds none, from which on that is no
-measurement. A guess."""
+measurement. Neither half nor double of it changes a verdict of the corpus."""
 
 WITH_CLIPPING = 6
 """Windows, one after the other, that lose as many clipped gradients each, from which on nobody has chosen by their norm
-which to drop. A guess."""
+which to drop. Neither half nor double of it changes a verdict of the corpus."""
 
 
 @dataclass(frozen=True)

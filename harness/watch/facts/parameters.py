@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
-head does. A guess."""
+head does. Neither half nor double of it changes a verdict of the corpus."""
 
 LOOKS = 8
-"""Updates after which the gradients of an optimizer's matrices have been looked at for being 0. A guess."""
+"""Updates after which the gradients of an optimizer's matrices have been looked at for being 0. Neither half nor double
+of it changes a verdict of the corpus."""
 
 KEPT = 64
 """Models, and optimizers, that are judged at the end, the first ones: more are made by a loop, whose rounds are alike.
-A guess."""
+Neither half nor double of it changes a verdict of the corpus."""
 
 WITH_LOOSE = 2
 """Updates in which parameters are looked for that no module has registered: the graph is searched for them."""
 
 FOLLOWED = 4
-"""Tensors of a model whose values are followed where no optimizer's step changes them: the smallest. A guess."""
+"""Tensors of a model whose values are followed where no optimizer's step changes them: the smallest. Neither half nor
+double of it changes a verdict of the corpus."""
 
 LARGE = 160_000
-"""Elements above which a tensor that is in no module is not copied. A guess."""
+"""Elements above which a tensor that is in no module is not copied. Neither half nor double of it changes a verdict of
+the corpus."""
 
 SHOWN = 3
 """Names that are shown."""

@@ -26,23 +26,25 @@ NO_SCHEDULER = "no learning rate scheduler"
 """Why a check of schedules did not look, whatever else it needs."""
 
 NEGLIGIBLE = 1e-4
-"""Largest share of its peak at which a learning rate changes nothing any more. A guess: at a peak of 1e-3, which is
-high for fine-tuning, it is 1e-7, and changes the last digit of a float32 weight."""
+"""Largest share of its peak at which a learning rate changes nothing any more. At a peak of 1e-3, which is high for
+fine-tuning, it is 1e-7, and changes the last digit of a float32 weight. Neither half nor double of it changes a verdict
+of the corpus."""
 
 TOLERANCE = 0.02
-"""Largest share of its steps by which a schedule may be shorter or longer than the training. A guess: rounding in the
-planning of steps is below it."""
+"""Largest share of its steps by which a schedule may be shorter or longer than the training. Rounding in the planning
+of steps is below it. Neither half nor double of it changes a verdict of the corpus."""
 
 MOST_LOOKED_AT = 1000
 """First steps among which a schedule's peak is looked for: a warmup is over by then."""
 
 FEWEST_IDLE = 8
-"""Steps in a row of a scheduler whose optimizer has been replaced. A guess: a few happen where the two change over."""
+"""Steps in a row of a scheduler whose optimizer has been replaced. A few happen where the two change over. Neither half
+nor double of it changes a verdict of the corpus."""
 
 FEWEST_STEPS = 8
-"""Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A guess: a
-shorter training may be a trial of a long one's warmup. As many updates without its optimizer show that the training
-went on to another one."""
+"""Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A shorter
+training may be a trial of a long one's warmup. As many updates without its optimizer show that the training went on to
+another one. Neither half nor double of it changes a verdict of the corpus."""
 
 
 @dataclass(eq=False)

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 LOOKED_AT = 4
-"""Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. A guess."""
+"""Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MAX_RELATIVE_ERROR = 1e-2
-"""Largest difference from the formula, as a share of the largest change, that rounding may make. A guess."""
+"""Largest difference from the formula, as a share of the largest change, that rounding may make. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MAX_SHARE_UNCHANGED = 0.25
-"""Largest share of the elements of a low precision tensor that may stay as they are, though they had to change. A
-guess."""
+"""Largest share of the elements of a low precision tensor that may stay as they are, though they had to change. Neither
+half nor double of it changes a verdict of the corpus."""
 
 ROUNDINGS = 4
-"""Units in the last place by which a change must be above, and a difference below, what rounding does. A guess."""
+"""Units in the last place by which a change must be above, and a difference below, what rounding does. Neither half nor
+double of it changes a verdict of the corpus."""
 
 
 @dataclass(frozen=True)

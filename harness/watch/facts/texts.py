@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 MOST_DATASETS = 32
-"""Datasets of texts that are kept until the first batch: a guess at more than a script has."""
+"""Datasets of texts that are kept until the first batch: more than a script has. Neither half nor double of it changes
+a verdict of the corpus."""
 
 
 MOST_ENCODED = 256

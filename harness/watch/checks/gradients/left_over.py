@@ -11,7 +11,8 @@ from harness.watch.facts.gradient_ledger import GradientLedger, Window
 from harness.watch.monitor import Monitor
 
 MIN_WINDOWS = 2
-"""Windows of one size within an epoch from which on it is the size that is meant. A guess."""
+"""Windows of one size within an epoch from which on it is the size that is meant. Half or double of it changes verdicts
+(docs/detection.md)."""
 
 
 @dataclass

@@ -12,28 +12,33 @@ from harness.watch.events import Backward, End, Forward, MetricCall, Scored
 from harness.watch.monitor import Monitor
 
 FACTOR = 20
-"""Times that rows of an evaluation must be larger, or smaller, than any of training. A guess: pixels of 0 to 255
-beside 0 to 1 are 255 times, those that are standardised some 120 times; a test outside the range of training is
-seldom 10 times."""
+"""Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
+are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times.
+Neither half nor double of it changes a verdict of the corpus."""
 
 MIN_ROWS = 8
 """Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""
 
 MOST_INPUTS = 64
-"""Inputs of models that are kept apart, the first ones. A guess at more than a script has."""
+"""Inputs of models that are kept apart, the first ones. More than a script has. Neither half nor double of it changes a
+verdict of the corpus."""
 
 MIN_STANDARDISED = 256
-"""Rows of training that show that their columns are standardised. A guess."""
+"""Rows of training that show that their columns are standardised. Neither half nor double of it changes a verdict of
+the corpus."""
 
 MIN_EVALUATED = 32
-"""Rows of an evaluation that have a mean and a deviation of their own. A guess."""
+"""Rows of an evaluation that have a mean and a deviation of their own. Neither half nor double of it changes a verdict
+of the corpus."""
 
 NEAR_STANDARD = 0.15
-"""How far a column's mean may be from 0, and its deviation from 1. A guess: more than chance makes of so many rows."""
+"""How far a column's mean may be from 0, and its deviation from 1. More than chance makes of so many rows. Neither half
+nor double of it changes a verdict of the corpus."""
 
 FAR = 4.0
 """Deviations that a column's mean must be away, or times that its deviation must be larger or smaller, in more than
-half of the columns. A guess: seasons and places differ by one or two."""
+half of the columns. Seasons and places differ by one or two. Half or double of it changes verdicts
+(docs/detection.md)."""
 
 Input = tuple[int, str, tuple[str, ...]]
 """The number of a model, the name of one of its parameters, and the switches that it was called with."""

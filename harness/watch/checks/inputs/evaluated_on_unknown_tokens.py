@@ -10,18 +10,19 @@ from harness.watch.events import Backward, End, Forward, MetricCall, Scored
 from harness.watch.monitor import Monitor
 
 MIN_TRAINED = 2000
-"""Tokens of training that show what the model knows. A guess."""
+"""Tokens of training that show what the model knows. Neither half nor double of it changes a verdict of the corpus."""
 
 MIN_EVALUATED = 200
-"""Tokens of an evaluation. A guess."""
+"""Tokens of an evaluation. Neither half nor double of it changes a verdict of the corpus."""
 
 MIN_SHARE = 0.1
-"""Smallest share of an evaluation's tokens that one number must have which training never had. A guess: new words are
-many different ones."""
+"""Smallest share of an evaluation's tokens that one number must have which training never had. New words are many
+different ones. Neither half nor double of it changes a verdict of the corpus."""
 
 MOST_IDS = 1_000_000
 MIN_LENGTH = 4
-"""Tokens of a row that are a text: ids of users or products come alone. A guess."""
+"""Tokens of a row that are a text: ids of users or products come alone. Neither half nor double of it changes a verdict
+of the corpus."""
 
 Input = tuple[int, str]
 """The number of a model, and the name of one of its parameters."""

@@ -6,7 +6,8 @@ from harness.watch.facts.batches import labels_of
 from harness.watch.monitor import Monitor
 
 MIN_ROWS = 32
-"""Labels that are looked at before something is said of all of them. A guess."""
+"""Labels that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
+the corpus."""
 
 MOST_ROWS = 4096
 """Rows of a loss call up to which their labels are looked at one by one."""

@@ -12,7 +12,8 @@ MIN_ROWS = 8
 """Rows that must begin so. By reasoning: one or two may be texts that quote the token."""
 
 MIN_SHARE = 0.5
-"""Share of the rows that must begin so. A guess: what a template or a tokenizer does, it does to all of them."""
+"""Share of the rows that must begin so. What a template or a tokenizer does, it does to all of them. Neither half nor
+double of it changes a verdict of the corpus."""
 
 
 class StartTwice(Check):

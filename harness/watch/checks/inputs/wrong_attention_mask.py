@@ -11,11 +11,12 @@ from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.monitor import Monitor
 
 MASKED = 0.05
-"""Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few. A guess."""
+"""Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MIN_PADDED = 0.25
 """Smallest share of rows that end in several of the tokens that are padding by the model's configuration alone: words
-that are drawn at random seldom do. A guess."""
+that are drawn at random seldom do. Half or double of it changes verdicts (docs/detection.md)."""
 
 DECODERS = ("Causal", "LMHead", "Decoder")
 """Words in the class names of models that need no mask for padding at the end: a token sees only those before it."""

@@ -7,11 +7,11 @@ from harness.watch.check import Check
 from harness.watch.events import Forward, LossCall
 
 MIN_UPDATES = 3
-"""Updates in which it must be so. A guess."""
+"""Updates in which it must be so. Neither half nor double of it changes a verdict of the corpus."""
 
 MIN_SHARE = 0.5
-"""Smallest share of the targets within a row that must be ignored. A guess: the tag of all other words is more often,
-and parts of words and marks that are left out are fewer."""
+"""Smallest share of the targets within a row that must be ignored. The tag of all other words is more often, and parts
+of words and marks that are left out are fewer. Half or double of it changes verdicts (docs/detection.md)."""
 
 
 class ClassIgnored(Check):

@@ -9,7 +9,8 @@ FUNCTIONS = ("cross_entropy", "nll_loss", "kl_div")
 """Losses that sum over many classes, whose small terms half precision loses."""
 
 MIN_CLASSES = 256
-"""Classes from which on it matters. A guess: bfloat16 tells 256 numbers between a power of two and the next."""
+"""Classes from which on it matters. Bfloat16 tells 256 numbers between a power of two and the next. Half or double of
+it changes verdicts (docs/detection.md)."""
 
 
 class HalfPrecision(Check):

@@ -12,7 +12,8 @@ from harness.watch.facts.parameters import Parameters
 from harness.watch.monitor import Monitor
 
 MIN_TIMES = 2
-"""Backward passes in which it must be so: every optimizer has been made by then. A guess."""
+"""Backward passes in which it must be so: every optimizer has been made by then. Neither half nor double of it changes
+a verdict of the corpus."""
 
 
 class TermOfUntrainedParameters(Check):

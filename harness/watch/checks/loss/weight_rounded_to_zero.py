@@ -10,7 +10,8 @@ from harness.watch.events import Combined, End
 from harness.watch.monitor import Monitor
 
 MIN_TIMES = 16
-"""Products from which on a weight that is always 0 is no beginning any more. A guess."""
+"""Products from which on a weight that is always 0 is no beginning any more. Neither half nor double of it changes a
+verdict of the corpus."""
 
 ROUNDING = ("int", "round", "floor", "trunc")
 """Functions that make whole numbers."""

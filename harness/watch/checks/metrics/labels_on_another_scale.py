@@ -12,8 +12,9 @@ from harness.watch.monitor import Monitor
 FUNCTIONS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 FACTOR = 8
-"""Times that labels must be larger, or smaller, in the evaluation than in training. A guess: rows of a test are seldom
-so far from those of training, and units that were not undone make more."""
+"""Times that labels must be larger, or smaller, in the evaluation than in training. Rows of a test are seldom so far
+from those of training, and units that were not undone make more. Neither half nor double of it changes a verdict of the
+corpus."""
 
 MIN_ROWS = 8
 """Labels that tell a scale. By reasoning, fewer are somebody's single question."""

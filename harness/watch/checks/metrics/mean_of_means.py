@@ -25,7 +25,8 @@ MIN_SPREAD = 1.25
 is smaller in every evaluation. By reasoning: with less, the two means are alike."""
 
 MIN_DIFFERENCE = 0.01
-"""Smallest difference of the two means, as a share, that is reported. A guess: below it nobody would decide by it."""
+"""Smallest difference of the two means, as a share, that is reported. Below it nobody would decide by it. Half or
+double of it changes verdicts (docs/detection.md)."""
 
 ROUNDING = 1e-5
 """Largest difference between a number of the script's and the one that it is taken for, as a share: half of what is

@@ -11,10 +11,12 @@ from harness.watch.events import Backward
 from harness.watch.monitor import Monitor
 
 MIN_UPDATES = 4
-"""Updates that are looked at from which on it is no accident. A guess."""
+"""Updates that are looked at from which on it is no accident. Neither half nor double of it changes a verdict of the
+corpus."""
 
 FIRST = 8
-"""Passes of a model that are all looked at: it may be the second that is trained. A guess."""
+"""Passes of a model that are all looked at: it may be the second that is trained. Neither half nor double of it changes
+a verdict of the corpus."""
 
 
 class FrozenNormDrifts(Check):

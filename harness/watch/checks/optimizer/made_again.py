@@ -16,10 +16,12 @@ from harness.watch.events import Batch, Load, Step, StepBegins
 from harness.watch.monitor import Monitor
 
 KEPT = 64
-"""Optimizers made before that are remembered: a loop that makes them again shows in three. A guess."""
+"""Optimizers made before that are remembered: a loop that makes them again shows in three. Neither half nor double of
+it changes a verdict of the corpus."""
 
 NO_STAGE = 10
-"""Updates by hand-made batches that are no stage of a training yet, after which another begins. A guess."""
+"""Updates by hand-made batches that are no stage of a training yet, after which another begins. Half or double of it
+changes verdicts (docs/detection.md)."""
 
 
 @dataclass(eq=False)

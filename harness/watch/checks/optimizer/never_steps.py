@@ -6,11 +6,12 @@ from harness.watch.facts.parameters import Parameters
 from harness.watch.monitor import Monitor
 
 FEWEST_BACKWARD_PASSES = 4
-"""Backward passes without a single step from which on that is no accident. A guess."""
+"""Backward passes without a single step from which on that is no accident. Neither half nor double of it changes a
+verdict of the corpus."""
 
 FEWEST_CLEARED = 16
-"""Calls of an optimizer's zero_grad without a step of it from which on a step is missing. A guess: an optimizer that
-steps once in several batches does so within these."""
+"""Calls of an optimizer's zero_grad without a step of it from which on a step is missing. An optimizer that steps once
+in several batches does so within these. Neither half nor double of it changes a verdict of the corpus."""
 
 
 class NeverSteps(Check):

@@ -6,7 +6,8 @@ from harness.watch.facts.copies import Copies
 from harness.watch.monitor import Monitor
 
 MIN_MEANS = 3
-"""Means, and updates, from which on it is no accident. A guess."""
+"""Means, and updates, from which on it is no accident. Neither half nor double of it changes a verdict of the
+corpus."""
 
 
 class CopyAlsoTrained(Check):

@@ -6,7 +6,8 @@ from harness.watch.facts.copies import Copies
 from harness.watch.monitor import Monitor
 
 MIN_MEANS = 5
-"""Means in a row, as averages begin with large weights and go on with small ones. A guess."""
+"""Means in a row, as averages begin with large weights and go on with small ones. Neither half nor double of it changes
+a verdict of the corpus."""
 
 CONSTANT = 1e-3
 """How far the weight may be from one mean to the next. Rounding is below."""

@@ -11,7 +11,7 @@ from harness.watch.facts.batches import rows_in
 from harness.watch.monitor import Monitor
 
 MOST_ROWS = 256
-"""Rows of a rank that are compared, about: a guess."""
+"""Rows of a rank that are compared, about. Neither half nor double of it changes a verdict of the corpus."""
 
 MAX_SHARE_OF_COMMON_ROWS = 0.5
 """Largest share of a rank's rows that may be another rank's too, as rows may be alike. By reasoning: ranks that share

@@ -12,14 +12,16 @@ from harness.watch.facts.batches import content_digest, tensors_in
 from harness.watch.monitor import Monitor
 
 MOST_ROWS = 64
-"""Rows of a loader that are given again and compared: a guess at enough that some come early in the next epoch."""
+"""Rows of a loader that are given again and compared: enough that some come early in the next epoch. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MOST_VALUES = 250_000
 """Numbers in them, about: a megabyte."""
 
 ENOUGH_ROWS = 4
-"""Smallest number of rows that must have come again, and all have changed. A guess: a script that writes rows itself
-while it trains does not write all of them in the order in which they come."""
+"""Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
+trains does not write all of them in the order in which they come. Neither half nor double of it changes a verdict of
+the corpus."""
 
 
 @dataclass

@@ -16,12 +16,12 @@ from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.monitor import Monitor
 
 CHANCE = 0.02
-"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. A
-guess."""
+"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. Neither
+half nor double of it changes a verdict of the corpus."""
 
 MIN_RATIO_TO_NATURAL_REPEATS = 5
-"""How many times as large as the share of repeated rows within the training set the share of common rows must be. A
-guess."""
+"""How many times as large as the share of repeated rows within the training set the share of common rows must be.
+Neither half nor double of it changes a verdict of the corpus."""
 
 CARRIED = (
     "Make a new model, and its optimizer and scheduler, for each split: one that goes on to the next split is trained "

@@ -17,14 +17,16 @@ from harness.watch.monitor import Monitor
 
 LOOKED_AT = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
-A guess at what is enough to see a collate function at work."""
+By reasoning, what is enough to see a collate function at work. Neither half nor double of it changes a verdict of the
+corpus."""
 
 ENOUGH_ROWS = 24
-"""Rows whose text is known that must have been seen. A guess."""
+"""Rows whose text is known that must have been seen. Neither half nor double of it changes a verdict of the corpus."""
 
 WRONG = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
-there. A guess: shuffled labels of two classes are wrong for half of the rows, or a little less."""
+there. Shuffled labels of two classes are wrong for half of the rows, or a little less. Half or double of it changes
+verdicts (docs/detection.md)."""
 
 
 class LabelsOfOtherRows(Check):

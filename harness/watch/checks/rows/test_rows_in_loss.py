@@ -11,11 +11,12 @@ from harness.watch.facts.rows_by_hand import RowsByHand
 from harness.watch.monitor import Monitor
 
 MIN_UPDATES = 3
-"""Updates in which rows that are held out had a gradient. A guess."""
+"""Updates in which rows that are held out had a gradient. Neither half nor double of it changes a verdict of the
+corpus."""
 
 MIN_SHARE = 0.5
-"""Smallest share of the rows that are held out that must have been trained on. A guess: copies of a few rows are in
-many datasets."""
+"""Smallest share of the rows that are held out that must have been trained on. Copies of a few rows are in many
+datasets. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_ROWS = 8
 

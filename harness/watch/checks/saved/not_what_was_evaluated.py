@@ -13,7 +13,7 @@ from harness.watch.monitor import Monitor
 
 OFTEN = 64
 """Evaluations of a model, each with a backward pass after it, from which on it is looked at seldom: a teacher is called
-so in each update, and evaluations are fewer. A guess."""
+so in each update, and evaluations are fewer. Neither half nor double of it changes a verdict of the corpus."""
 
 
 class NotWhatWasEvaluated(Check):

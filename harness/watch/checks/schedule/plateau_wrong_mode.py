@@ -9,10 +9,12 @@ from harness.watch.facts.evaluations import Evaluations, Result
 from harness.watch.monitor import Monitor
 
 ROUNDED = 1e-4
-"""Largest difference of an accuracy that was rounded before it was given. A guess: four digits are usual."""
+"""Largest difference of an accuracy that was rounded before it was given. Four digits are usual. Neither half nor
+double of it changes a verdict of the corpus."""
 
 CLOSE = 0.02
-"""Largest difference, as a share, of a loss that was averaged over batches of unequal size. A guess."""
+"""Largest difference, as a share, of a loss that was averaged over batches of unequal size. Neither half nor double of
+it changes a verdict of the corpus."""
 
 MOST_BATCHES = 4096
 """Comparisons after one update that are counted: more than an evaluation has."""

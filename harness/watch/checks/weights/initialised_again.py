@@ -11,11 +11,13 @@ from harness.watch.facts.trained_models import ModelsFromCheckpoints, are_alike,
 from harness.watch.monitor import Monitor
 
 NEAR = 1e-2
-"""How near weights must be to those that were loaded: half precision and back is nearer. A guess."""
+"""How near weights must be to those that were loaded: half precision and back is nearer. Neither half nor double of it
+changes a verdict of the corpus."""
 
 MAX_CHANGED = 0.5
-"""Largest share of the tensors looked at that may have changed between loading and the first update. A guess: who
-changes one on purpose (resized or averaged embeddings) leaves the others."""
+"""Largest share of the tensors looked at that may have changed between loading and the first update. Who changes one on
+purpose (resized or averaged embeddings) leaves the others. Neither half nor double of it changes a verdict of the
+corpus."""
 
 
 class InitialisedAgain(Check):

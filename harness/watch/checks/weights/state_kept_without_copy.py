@@ -14,10 +14,12 @@ from harness.watch.events import LoadBegins, StateAsked
 from harness.watch.monitor import Monitor
 
 MIN_SHARE = 0.5
-"""Smallest share of a module's parameters whose memory a state shares that makes it the module's own. A guess."""
+"""Smallest share of a module's parameters whose memory a state shares that makes it the module's own. Neither half nor
+double of it changes a verdict of the corpus."""
 
 MOST_ASKED = 64
-"""States that are remembered, the latest. A guess: one or two are usual."""
+"""States that are remembered, the latest. One or two are usual. Neither half nor double of it changes a verdict of the
+corpus."""
 
 
 @dataclass(frozen=True)
