@@ -505,7 +505,7 @@ for epoch in range(3):
 @pytest.mark.parametrize(
     ("old", "new", "checks"),
     [
-        ("", "", ["schedule::stepped-in-wrong-unit"]),
+        ("", "", ["schedule::never-stepped"]),
         ("range(3)", "range(1)", []),
         ("CosineAnnealingLR(optimizer, T_max=3)", "ConstantLR(optimizer, factor=1)", []),
         ("        optimizer.step()\n", "        optimizer.step()\n    schedule.step()\n", []),

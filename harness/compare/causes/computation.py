@@ -8,14 +8,14 @@ class Computation(Cause):
 
     ## Why is this a bug?
     The two programs are not the same program: another loss or its scale, another layer, padding, labels, a model in
-    evaluation mode, a release of a library that changed a formula.
+    eval mode, a library release that changed a formula.
 
     ## What to do
     Look at the first module, loss or gradient that differs, which the line names, in both programs. Where the scripts
     are the same and a library is not, `--bisect` finds the release.
 
     ## When it is right
-    Where the change is meant. Then everything before it is shown to be the same.
+    When the change is intended. Then everything before it is shown to be the same.
     """
 
     id = "compare::computation"

@@ -7,16 +7,16 @@ class DataOrder(Cause):
     """The same rows come in another order.
 
     ## Why is this a bug?
-    Runs on the same data with the same weights part in the first update, and end a little apart: as far as two seeds
-    do. A loader that draws its order from another generator, a sampler with a seed of its own, and a shuffled file do
-    that.
+    Runs on the same data with the same weights diverge in the first update, and end a little apart: as far as two seeds
+    do. The reason can be a loader that draws its order from another generator, a sampler with a seed of its own, or a
+    shuffled file.
 
     ## What to do
     Give the loaders of both runs a generator with the same seed, `DataLoader(…,
     generator=torch.Generator().manual_seed(…))`, or compare with `shuffle=False` in both.
 
     ## When it is right
-    Two orders of the same rows are equally good. They explain a difference; they are no fault by themselves.
+    Two orders of the same rows are equally good. They explain a difference; they are not a fault in themselves.
     """
 
     id = "compare::data-order"

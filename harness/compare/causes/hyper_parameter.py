@@ -7,14 +7,14 @@ class HyperParameter(Cause):
     """A setting of the training is another: learning rate, schedule, optimizer, batch size, window, clipping, dropout.
 
     ## Why is this a bug?
-    A default that another version, or another library, has otherwise is a setting that nobody chose. It changes each
+    A default that differs in another version, or in another library, is a setting that nobody chose. It changes each
     update a little, and shows in the metrics at the end, if at all.
 
     ## What to do
     Give the setting in both runs. The two values stand in the line below.
 
     ## When it is right
-    Where the setting is what the comparison is about.
+    When the setting is what the comparison is about.
     """
 
     id = "compare::hyper-parameter"

@@ -7,8 +7,8 @@ class KernelOrPrecision(Cause):
     """The same is computed in another way: another kernel, another data type, another order of sums.
 
     ## Why is this a bug?
-    Mostly it is none: rounding alone is at work, and grows over the updates as it does between two machines. In half
-    precision it can decide: a loss in bfloat16, a master copy that is missing, attention without a mask that a kernel
+    Usually it is not one: only rounding is at work, and it grows over the updates as it does between two machines. In
+    half precision it can matter: a loss in bfloat16, a missing master copy, attention without a mask that a kernel
     ignores.
 
     ## What to do
@@ -16,7 +16,7 @@ class KernelOrPrecision(Cause):
     is left beyond rounding is `compare::computation`.
 
     ## When it is right
-    Where the size of the difference is within what rounding makes; the line says both.
+    When the size of the difference is within what rounding makes; the line says both.
     """
 
     id = "compare::kernel-or-precision"

@@ -7,14 +7,14 @@ class RandomState(Cause):
     """Dropout, noise or augmentation draws other random numbers.
 
     ## Why is this a bug?
-    One draw more or less before the training, in either run, moves every number after it: a head that is initialised, a
-    sample that is printed, another order of calls. The same code then computes something else.
+    One more or one fewer draw before the training, in either run, shifts every number after it: a head that is
+    initialised, a sample that is printed, another order of calls. The same code then computes something else.
 
     ## What to do
     Set the seed again right before the training loop in both runs, or give what draws a generator of its own.
 
     ## When it is right
-    Runs of two seeds are to differ so.
+    Runs with two seeds should differ in this way.
     """
 
     id = "compare::random-state"

@@ -8,15 +8,15 @@ class BeganAnew(Loss):
     """A script that was killed begins again with its first update, although it had written a checkpoint.
 
     ## Why is this a bug?
-    All work until the kill is lost without a word: exit status 0, a log that looks right, and twice the hours. Often
-    the checkpoint is written and never looked for, or looked for under another name.
+    All work before the kill is lost without a word: exit status 0, a log that looks correct, and twice the hours. Often
+    the script writes the checkpoint but never looks for it, or looks for it under another name.
 
     ## What to do
     Look for the checkpoint at the start and go on from it; if the script takes an argument for that, give it to
     harness resume with --resume-args.
 
     ## When it is right
-    Where no checkpoint had been completed before the kill: then nothing is reported.
+    When no checkpoint had been completed before the kill: then nothing is reported.
     """
 
     id = "resume::began-anew"

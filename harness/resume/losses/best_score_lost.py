@@ -10,14 +10,14 @@ class BestScoreLost(Loss):
     """What decides which checkpoint is the best, or when to stop, is lost in a resume.
 
     ## Why is this a bug?
-    The first evaluation after the resume counts as the best so far and overwrites a better model, or patience is
-    counted from the start again and the run ends at another update.
+    The first evaluation after the resume counts as the best so far and overwrites a better model, or the count for
+    patience starts again and the run ends at another update.
 
     ## What to do
     Save the best score and the count of evaluations without a better one with the weights, and load them.
 
     ## When it is right
-    Where each start is meant to keep a best model of its own.
+    When each start is meant to keep a best model of its own.
     """
 
     id = "resume::best-score-lost"

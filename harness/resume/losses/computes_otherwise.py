@@ -8,7 +8,7 @@ class ComputesOtherwise(Loss):
     """The same weights and rows give another loss, gradient or update after a resume.
 
     ## Why is this a bug?
-    Something that is no tensor was lost: a model that was left in evaluation mode, parameters that are frozen or no
+    Something other than a tensor was lost: a model that was left in evaluation mode, parameters that are frozen or no
     longer are, clipping, a loss weight, a precision.
 
     ## What to do

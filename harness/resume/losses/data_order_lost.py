@@ -9,15 +9,15 @@ class DataOrderLost(Loss):
     """The rows come in another order after a resume than without the kill.
 
     ## Why is this a bug?
-    Within an epoch another permutation means that some rows are trained with twice and others not at all; at its
-    beginning an order that was used before comes again, epoch after epoch, if jobs are short.
+    Within an epoch, another permutation means that some rows are trained on twice and others not at all. At the
+    beginning of an epoch, an order that was used before comes again, epoch after epoch if jobs are short.
 
     ## What to do
     Draw an epoch's order from its number (a generator seeded with seed + epoch, set_epoch), or save the state that the
     sampler's generator had at the start of the epoch, and skip the batches that were trained with.
 
     ## When it is right
-    At the start of an epoch, where any order is as good, and the run need not be repeatable.
+    At the start of an epoch, if any order is as good and the run need not be reproducible.
 
     ## References
     - https://github.com/huggingface/transformers/pull/40691

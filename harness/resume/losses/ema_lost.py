@@ -10,14 +10,14 @@ class EmaLost(Loss):
     """A second copy of the weights, such as their moving average, is another after a resume.
 
     ## Why is this a bug?
-    Averaged weights are what is evaluated and shipped. Made anew from the weights at hand they have forgotten all
-    updates before the kill, while the training itself goes on as it should.
+    Averaged weights are what is evaluated and shipped. If they are made anew from the current weights, they have
+    forgotten all updates before the kill, while the training itself goes on as it should.
 
     ## What to do
     Save the state_dict() of the averaged model too, with its count of updates, and load it.
 
     ## When it is right
-    Where the average is meant to begin anew.
+    When the average is meant to begin anew.
     """
 
     id = "resume::ema-lost"

@@ -11,13 +11,13 @@ class EpochRepeated(Loss):
     """The script makes more updates in all than without the kill: epochs are counted from the start again.
 
     ## Why is this a bug?
-    After each kill the whole number of epochs is trained once more, with a schedule that is at its end.
+    After each kill, the script trains the full number of epochs once more, with a schedule that is at its end.
 
     ## What to do
     Save the number of the epoch, and begin the loop over epochs with it.
 
     ## When it is right
-    Where a start with a checkpoint is meant to train for further epochs.
+    When a start with a checkpoint is meant to train for further epochs.
     """
 
     id = "resume::epoch-repeated"

@@ -9,8 +9,8 @@ class EpochSkipped(Loss):
     """The script makes fewer updates in all than without the kill: an epoch is left out.
 
     ## Why is this a bug?
-    A counter that is saved before it is raised, or raised twice, ends the training an epoch early at each resume; exit
-    status 0.
+    A counter that is raised before its epoch is over, or raised twice (when it is saved and when it is loaded), skips
+    an epoch at each resume. The training ends early, with exit status 0.
 
     ## What to do
     Save the number of the epoch that comes next where its predecessor is over, and begin with that.

@@ -8,15 +8,15 @@ class Fails(Loss):
     """The script cannot be started again after it was killed.
 
     ## Why is this a bug?
-    What the first start left behind (a folder, a checkpoint, a lock) makes the next one raise: nothing is silent here,
-    but nobody can go on.
+    What the first start left behind (a folder, a checkpoint, a lock) makes the next one raise an error: nothing is
+    silent here, but the run cannot go on.
 
     ## What to do
     Read the error; a checkpoint must load into what the script has made at that point, and folders must be allowed to
     exist.
 
     ## When it is right
-    Where the script wants an argument to go on; give it with --resume-args.
+    When the script needs an argument to go on; pass it with `--resume-args`.
     """
 
     id = "resume::fails"

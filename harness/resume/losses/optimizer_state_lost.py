@@ -9,14 +9,14 @@ class OptimizerStateLost(Loss):
 
     ## Why is this a bug?
     Adam without its moments takes its next updates at nearly full learning rate in the sign of single gradients, and
-    its bias correction begins anew: the loss jumps after each resume, and the run is another one.
+    its bias correction starts over: the loss jumps after each resume, and the run is no longer the same.
 
     ## What to do
     Save optimizer.state_dict() with the weights, and load it into the new optimizer after that was given its
     parameters.
 
     ## When it is right
-    Where an optimizer is made anew on purpose, at a new phase of the training.
+    When an optimizer is made anew on purpose, for a new phase of the training.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -9,15 +9,15 @@ class RandomStateLost(Loss):
     """Random numbers go on from another state after a resume: dropout, augmentation or noise are drawn anew.
 
     ## Why is this a bug?
-    The same weights and rows give another loss. A seed that is set at each start makes the script draw what it drew in
-    its first updates again; without one nobody can repeat the run.
+    The same weights and rows give another loss. A seed that is set at each start makes the script draw again what it
+    drew in its first updates; without a seed, nobody can repeat the run.
 
     ## What to do
     Save and set the states of the generators that are drawn from: random.getstate(), numpy.random.get_state(),
     torch.get_rng_state(), torch.cuda.get_rng_state_all().
 
     ## When it is right
-    Where the resumed run need not be the uninterrupted one bit for bit: results differ as between two seeds.
+    When the resumed run need not match the uninterrupted one bit for bit: results differ as they do between two seeds.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/randomness.html

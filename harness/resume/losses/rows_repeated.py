@@ -9,7 +9,7 @@ class RowsRepeated(Loss):
     """Rows of an epoch that was begun before the kill are trained with a second time.
 
     ## Why is this a bug?
-    The epoch begins again with its first batch, or goes back too far: its rows weigh twice, and the schedule reaches
+    The epoch begins again with its first batch, or goes back too far: its rows count twice, and the schedule reaches
     its end before the data do.
 
     ## What to do
@@ -17,7 +17,7 @@ class RowsRepeated(Loss):
     sampler with a state, or a slice of the epoch's permutation.
 
     ## When it is right
-    Where an epoch that was begun is meant to be repeated from the checkpoint at its start: then the weights of that
+    When an unfinished epoch is meant to be repeated from the checkpoint at its start: then the weights of that
     checkpoint are loaded, and nothing is reported.
     """
 

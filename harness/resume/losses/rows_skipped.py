@@ -9,15 +9,15 @@ class RowsSkipped(Loss):
     """Rows of an epoch that was begun before the kill are never trained with.
 
     ## Why is this a bug?
-    The rest of the epoch is left out, or more batches are skipped than were done: after some kills a large part of the
-    data has not been seen.
+    The rest of the epoch is left out, or more batches are skipped than were done: after some kills, the model has not
+    seen a large part of the data.
 
     ## What to do
     Count the batches that are done where the checkpoint is written, in batches and not in updates, and skip exactly as
     many once.
 
     ## When it is right
-    Where data are an endless stream and any part of it is as good.
+    When the data are an endless stream and any part of it is as good as another.
 
     ## References
     - https://github.com/modelscope/ms-swift/issues/10050

@@ -8,14 +8,14 @@ class ScalerLost(Loss):
     """A GradScaler begins with another scale after a resume.
 
     ## Why is this a bug?
-    It goes back to its first scale, overflows, and leaves updates out until it has come down again: updates that the
+    It goes back to its first scale, overflows, and skips updates until it has come down again: updates that the
     uninterrupted run makes.
 
     ## What to do
     Save scaler.state_dict() with the weights and load it.
 
     ## When it is right
-    Never within one run; where updates do not overflow, little is lost.
+    Never within one run; if updates do not overflow, little is lost.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html

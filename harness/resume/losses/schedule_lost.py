@@ -8,14 +8,14 @@ class ScheduleLost(Loss):
     """The learning rate, or another number of the optimizer, goes on from another place of its schedule.
 
     ## Why is this a bug?
-    Warmup is gone through again, or the decay begins anew: from the resume on every update is made with another
-    learning rate than planned, and no log says so.
+    The warmup runs again, or the decay starts over: from the resume on, every update uses a different learning rate
+    than planned, and no log says so.
 
     ## What to do
     Save scheduler.state_dict() with the weights and load it after the optimizer's; do not rely on last_epoch alone.
 
     ## When it is right
-    Where the rest of the run is meant to have another schedule.
+    When the rest of the run is meant to have another schedule.
     """
 
     id = "resume::schedule-lost"

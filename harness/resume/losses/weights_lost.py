@@ -16,7 +16,7 @@ class WeightsLost(Loss):
     trained in, and all from one moment.
 
     ## When it is right
-    Never within one run: a new run that starts from old weights is no resume.
+    Never within one run: a new run that starts from old weights is not a resume.
     """
 
     id = "resume::weights-lost"

@@ -9,14 +9,14 @@ class WindowCut(Loss):
     """A checkpoint within an accumulation window loses the gradients of its first micro-batches.
 
     ## Why is this a bug?
-    Gradients are in no state_dict: the micro-batches before the checkpoint count as done, and their gradients are gone.
-    The update is made from a part of its window, or the windows are shifted from then on.
+    No `state_dict` contains gradients: the micro-batches before the checkpoint count as done, and their gradients are
+    gone. The update uses only a part of its window, or the windows are shifted from then on.
 
     ## What to do
     Write checkpoints only right after an optimizer step, or go on from the first micro-batch of the window.
 
     ## When it is right
-    Where the gradients are saved with the weights: then nothing is reported.
+    When the gradients are saved with the weights: then nothing is reported.
     """
 
     id = "resume::window-cut"

@@ -34,10 +34,14 @@ class Refused(Exception):
     """Raised where a model cannot be copied or its copy cannot be called; the message says why."""
 
 
+class SpreadOverProcesses(Refused):
+    """Of a model in several processes: in each run of several, so that nothing needs to be said of it."""
+
+
 class asking:  # noqa: N801 - read as what is done within it
     """Within it twins are asked: random states are set aside, and nothing is recorded in a graph unless ``gradients``.
 
-    Where one refuses, it ends there, and a note says what is ``unknown`` and why.
+    Where one refuses, it ends there, and a note says what is ``unknown`` and why, unless it is spread over processes.
     """
 
     def __init__(self, monitor: Monitor, unknown: str, *, gradients: bool = False) -> None:
@@ -50,7 +54,7 @@ class asking:  # noqa: N801 - read as what is done within it
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         self._set_aside.close()
-        if isinstance(error, Refused):
+        if isinstance(error, Refused) and not isinstance(error, SpreadOverProcesses):
             self._monitor.note(f"{self._unknown} is not known ({error})")
         return isinstance(error, Refused)
 
@@ -63,6 +67,8 @@ class Twin:
     """
 
     def __init__(self, model: nn.Module, *, as_it_trains: bool = False) -> None:
+        if type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
+            raise SpreadOverProcesses("a copy would compute alone what the model computes together")
         if (why := _obstacle(model)) is not None:
             raise Refused(why)
         try:
@@ -118,8 +124,6 @@ def _obstacle(model: nn.Module) -> str | None:
     """Why a model is not copied and called beside the training."""
     if sum(p.numel() * p.element_size() for p in model.parameters()) > LARGEST:
         return f"it has more than {LARGEST / 2**30:.0f} GiB"
-    if type(model).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel"):
-        return "it is spread over processes"
     if any(_is_of_the_script(hook) for hook in _hooks(model)):
         return "the script has put a hook on it"
     return None

@@ -12,15 +12,15 @@ class AccumulationNotEntered(Check):
     """Accelerate was told to accumulate gradients, and the loop never enters `accelerator.accumulate`.
 
     ## Why is this a bug?
-    `Accelerator(gradient_accumulation_steps=4)` divides each loss by four in `accelerator.backward`. Which steps wait
-    for the others, `with accelerator.accumulate(model)` says. Without it the optimizer steps at each micro-batch, on a
-    quarter of its loss: four times the updates, each on a quarter of the rows.
+    `Accelerator(gradient_accumulation_steps=4)` divides each loss by four in `accelerator.backward`.
+    `with accelerator.accumulate(model)` decides which steps wait for the others. Without it the optimizer steps at each
+    micro-batch, on a quarter of its loss: four times as many updates, each on a quarter of the rows.
 
     ## What to do
     Put the body of the loop into `with accelerator.accumulate(model):`.
 
     ## When it is right
-    A loop that counts the micro-batches itself and steps at every fourth is not reported.
+    A loop that counts the micro-batches itself and steps at every fourth one is not reported.
 
     ## References
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation

@@ -40,8 +40,8 @@ class AccumulationUnscaled(Check):
     """The losses of accumulated micro-batches are not scaled so that they add up to the mean over their window.
 
     ## Why is this a bug?
-    Gradients add up. Four micro-batches whose losses are not divided by four make gradients four times as large as the
-    batch of the same rows would: the learning rate is another one than the one that was set, and clipping cuts more.
+    Gradients add up. Four micro-batches whose losses are not divided by four give gradients four times as large as one
+    batch of the same rows would: the effective learning rate is not the one that was set, and clipping cuts more.
 
     ## What to do
     Divide each micro-batch's loss by the number of micro-batches of its window before its backward pass (Accelerate:
@@ -51,10 +51,10 @@ class AccumulationUnscaled(Check):
     number of micro-batches.
 
     ## When it is right
-    Losses that are summed over rows or tokens and divided once for the whole window, by hand after the last backward
-    pass too, are not reported; nor is a window that the end of an epoch cuts short. Several losses of one update that
-    have a backward pass each (real and fake rows, the heads of a model, its tasks; graphs or episodes of different
-    sizes) are no micro-batches: they are meant to be added.
+    Losses that are summed over rows or tokens and divided once for the whole window, even by hand after the last
+    backward pass, are not reported. Neither is a window that the end of an epoch cuts short. Several losses of one
+    update, each with a backward pass of its own (real and fake rows, the heads of a model, its tasks; graphs or
+    episodes of different sizes), are not micro-batches: they are meant to be added.
 
     ## References
     - https://github.com/huggingface/transformers/issues/47688

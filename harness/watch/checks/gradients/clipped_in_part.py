@@ -10,8 +10,8 @@ class ClippedInPart(Check):
     """Gradients are clipped after some of an update's micro-batches, and those of further ones are added to them.
 
     ## Why is this a bug?
-    What is clipped is a part of the sum, again and again: the first micro-batches are made smaller, the last one counts
-    in full, and the gradient that the optimizer uses may be longer than the limit.
+    Each call clips only the sum so far: the first micro-batches are scaled down again and again, the last one counts in
+    full, and the gradient that the optimizer uses may still exceed the limit.
 
     ## What to do
     Clip right before optimizer.step(), only where the window of accumulated micro-batches is full.

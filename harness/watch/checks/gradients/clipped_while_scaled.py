@@ -10,14 +10,14 @@ class ClippedWhileScaled(Check):
     """Gradients are clipped while they still carry a GradScaler's factor.
 
     ## Why is this a bug?
-    Before `scaler.unscale_` gradients are thousands of times too large. Clipped then, nearly all of them are cut to the
-    limit, and divided by the factor afterwards: every update has the same, much too small length.
+    Before `scaler.unscale_` gradients are thousands of times too large. Clipping at that point cuts nearly all of them
+    to the limit, and then they are divided by the factor: every update has the same length, which is much too small.
 
     ## What to do
     Call scaler.unscale_(optimizer) once, after the backward pass and before clip_grad_norm_.
 
     ## When it is right
-    It is not: a limit for scaled gradients would have to follow the scaler's factor, which changes.
+    Never: a limit for scaled gradients would have to follow the scaler's factor, which changes.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping

@@ -11,8 +11,8 @@ class ClippedWithUnused(Check):
     """Gradients that no optimizer uses, and that nothing clears, are clipped together with those of the optimizer.
 
     ## Why is this a bug?
-    The gradients of what no optimizer holds pile up, since `optimizer.zero_grad()` does not know it. Their norm grows
-    with each update, and clipping scales the others down by it: every update is smaller than the one before.
+    The gradients of parameters that no optimizer holds pile up, since `optimizer.zero_grad()` does not know them. Their
+    norm grows with each update, and clipping scales the others down by it: every update is smaller than the one before.
 
     ## What to do
     Give the optimizer model.parameters(); or freeze what is not to be trained with requires_grad_(False).
@@ -20,7 +20,7 @@ class ClippedWithUnused(Check):
     Clip the parameters that the optimizer holds.
 
     ## When it is right
-    Clipping what the optimizer holds is, and so is what `model.zero_grad()` clears in each update.
+    Clipping what the optimizer holds is right, and so is clipping what `model.zero_grad()` clears in each update.
     """
 
     id = "gradients::clipped-with-unused"

@@ -8,14 +8,14 @@ class ClipsNothing(Check):
     """Clipping is given a generator of parameters that was used up before.
 
     ## Why is this a bug?
-    `parameters = model.parameters()` gives its parameters once. Whoever counts them, or clips them in the first update,
-    leaves nothing for the next call, which then clips nothing and says nothing.
+    `parameters = model.parameters()` yields its parameters only once. Counting them, or clipping them in the first
+    update, leaves nothing for the next call, which then clips nothing and says nothing.
 
     ## What to do
     Give model.parameters() anew each time, or keep list(model.parameters()).
 
     ## When it is right
-    It is not. Lists, and parameters that have no gradients yet, are other cases.
+    Never. Lists, and parameters that have no gradients yet, are different cases.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters

@@ -20,8 +20,8 @@ class CutOff(Check):
     """The loss's gradient does not reach parameters that the optimizer is to train.
 
     ## Why is this a bug?
-    `detach()`, `.data`, `no_grad()` and steps without a derivative end the graph. What lies before them is computed in
-    every forward pass and never learns; the part behind them does, so the loss still falls.
+    `detach()`, `.data`, `no_grad()` and operations without a derivative cut the graph. The part before them is computed
+    in every forward pass and never learns; the part after them does, so the loss still falls.
 
     ## What to do
     Look for no_grad(), detach(), .data, .item() or argmax between these parameters and the loss; freeze what is not to
@@ -29,7 +29,7 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported, nor are gradients of 0 where a term of the loss is given a weight of 0.
+    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381

@@ -28,16 +28,17 @@ class LeftOver(Check):
     """Micro-batches that an epoch's last, unfilled window leaves over are added to an update of the next epoch.
 
     ## Why is this a bug?
-    Where the batches of an epoch are counted from 0 again, the last of them may not fill a window. Their gradients
-    stay, and the next epoch's first update is made of more micro-batches, or of other ones, than each loss was divided
-    by. After the last epoch they are never used.
+    If the script counts the batches from 0 again in each epoch, the last of them may not fill a window. Their gradients
+    stay, and the next epoch's first update contains more micro-batches than each loss was divided by, or different
+    ones. After the last epoch they are never used.
 
     ## What to do
     Make a step for the last batch of an epoch too: if (i + 1) % n == 0 or i + 1 == len(loader).
 
     ## When it is right
-    Windows that go on over the end of an epoch, because updates are counted over the whole training, have the same size
-    everywhere and are not reported; nor are windows whose sizes differ within an epoch (as many tokens in each).
+    Windows that continue across the end of an epoch, because updates are counted over the whole training, have the same
+    size everywhere and are not reported. Neither are windows whose sizes differ within an epoch (the same number of
+    tokens in each).
 
     ## References
     - https://github.com/huggingface/accelerate/issues/1847

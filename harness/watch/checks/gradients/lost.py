@@ -13,21 +13,21 @@ class Lost(Check):
     """Gradients that were computed for an update are cleared before the optimizer uses them.
 
     ## Why is this a bug?
-    The backward pass of those rows was for nothing: they are never learned from. Where `zero_grad()` stands between
-    `backward()` and `step()`, nothing is learned at all; where the last, unfilled window of accumulated micro-batches
-    gets no step, the end of every epoch is thrown away.
+    The backward pass of those rows is wasted: the model never learns from them. If `zero_grad()` comes between
+    `backward()` and `step()`, it learns nothing at all; if the last, unfilled window of accumulated micro-batches gets
+    no step, the end of every epoch is thrown away.
 
     ## What to do
     Clear the gradients after optimizer.step(). Where micro-batches are accumulated, make a step for the last window
     too, which the end of the epoch cuts short.
 
     ## When it is right
-    A backward pass is not lost if any optimizer used it: the generator's loss leaves gradients in the discriminator,
-    and the actor's in the critic, which are cleared. Updates that a GradScaler leaves out, gradients whose norm was
-    measured before they were dropped, losses that are differentiated again as a part of the update's (to balance them
-    by their gradients), parameters that were moved between the backward pass and the clearing (SAM and other methods of
-    two passes), gradients that the script reads to make others of them at any time (PCGrad, A-GEM, Fisher information)
-    and those of an input (adversarial training) are not reported.
+    A backward pass is not lost if any optimizer used it: the generator's loss also leaves gradients in the
+    discriminator, and the actor's in the critic, and these are cleared. The following are not reported: updates that a
+    GradScaler skips; gradients whose norm was measured before they were dropped; losses that are differentiated again
+    as part of the update's loss (to balance them by their gradients); parameters that were moved between the backward
+    pass and the clearing (SAM and other two-pass methods); gradients that the script reads at any time to make others
+    from them (PCGrad, A-GEM, Fisher information); and the gradients of an input (adversarial training).
 
     ## References
     - https://github.com/huggingface/accelerate/issues/616

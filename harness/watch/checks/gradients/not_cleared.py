@@ -10,16 +10,16 @@ class NotCleared(Check):
     """Gradients of an earlier update are still in those that an optimizer step uses.
 
     ## Why is this a bug?
-    `backward()` adds to `.grad`. Without `zero_grad()` update n is made from the sum of n batches' gradients: the
-    steps grow and go on pointing where the first batches pointed. The loss still falls for a while.
+    `backward()` adds to `.grad`. Without `zero_grad()`, update n uses the sum of n batches' gradients: the steps grow
+    and keep pointing where the first batches pointed. The loss still falls for a while.
 
     ## What to do
     Call optimizer.zero_grad() once for each update: after optimizer.step(), or before the first backward pass of the
     next one.
 
     ## When it is right
-    Accumulating micro-batches is not reported: the backward passes since the last optimizer step are one window. Nor
-    are the several backward passes of an optimizer that calls its closure more than once (LBFGS).
+    Accumulating micro-batches is not reported: the backward passes since the last optimizer step are one window.
+    Neither are the several backward passes of an optimizer that calls its closure more than once (LBFGS).
 
     ## References
     - https://stackoverflow.com/q/60335387

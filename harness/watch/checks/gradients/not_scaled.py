@@ -11,15 +11,15 @@ class NotScaled(Check):
 
     ## Why is this a bug?
     `scaler.scale(loss)` multiplies the loss, by 65536 at first, and `scaler.step(optimizer)` divides the gradients by
-    as much. Where `backward()` is called on the loss itself, they are divided only: the updates of SGD are nothing, and
-    those of Adam are lost in its epsilon.
+    the same factor. If the script calls `backward()` on the loss itself, they are only divided: the updates of SGD come
+    to nothing, and those of Adam are lost in its epsilon.
 
     ## What to do
     Call backward() on what scaler.scale(loss) returns: scaler.scale(loss).backward().
 
     ## When it is right
-    A scaler that is switched off (`enabled=False`) divides nothing, and is not reported; nor are gradients of which
-    some backward pass was scaled.
+    A scaler that is switched off (`enabled=False`) divides nothing and is not reported. Neither are gradients if some
+    of their backward passes were scaled.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html

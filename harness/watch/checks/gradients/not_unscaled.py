@@ -13,15 +13,15 @@ class NotUnscaled(Check):
 
     ## Why is this a bug?
     `scaler.scale(loss)` multiplies the loss, by 65536 at first, and with it the gradients. `scaler.step(optimizer)`
-    divides them again and leaves out an update whose gradients are infinite. Where `optimizer.step()` is called
-    instead, they are thousands of times too large, and nothing is left out.
+    divides them again and skips an update whose gradients are infinite. If the script calls `optimizer.step()` instead,
+    they are thousands of times too large, and no update is skipped.
 
     ## What to do
     Call scaler.step(optimizer) instead of optimizer.step(), and scaler.update() after it.
 
     ## When it is right
     Gradients that the script divides itself before the step, and a scaler that is switched off (`enabled=False`), are
-    not reported; nor are optimizers that take the scale themselves (`grad_scale` of fused ones).
+    not reported. Neither are optimizers that handle the scale themselves (`grad_scale` of fused ones).
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html

@@ -12,17 +12,17 @@ class DecayNotExempt(Check):
     """Some parameters are exempt from weight decay, and biases or normalisation weights are not among them.
 
     ## Why is this a bug?
-    The usual exemption is chosen by names, and a name that is not found exempts nothing: `gamma` and `beta` were the
-    names in TensorFlow's BERT, and in other architectures the layers are not called `LayerNorm`. What was to be left
-    alone is pulled towards 0, normalisation weights too, which belong near 1.
+    The usual exemption goes by name, and a name that matches nothing exempts nothing: `gamma` and `beta` were the names
+    in TensorFlow's BERT, and in other architectures the layers are not called `LayerNorm`. Parameters that were meant
+    to be left alone are pulled towards 0, including normalisation weights, which belong near 1.
 
     ## What to do
     Choose them by their module (nn.LayerNorm) and by the name bias; in other architectures normalisation has other
     names. Right if you meant to decay them.
 
     ## When it is right
-    An optimizer that decays everything, or nothing, is not reported, nor one that exempts whole modules such as a head.
-    Ignore the warning where you meant to decay biases or normalisation weights.
+    An optimizer that decays everything, or nothing, is not reported, nor is one that exempts whole modules such as a
+    head. Ignore the warning if you meant to decay biases or normalisation weights.
 
     ## References
     - https://github.com/huggingface/transformers/issues/8396

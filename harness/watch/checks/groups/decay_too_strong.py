@@ -14,15 +14,15 @@ class DecayTooStrong(Check):
     """Weight decay takes so much of each weight in every update that nothing can be learned against it.
 
     ## Why is this a bug?
-    AdamW multiplies the weights by 1 - lr · weight_decay, whatever the gradients. At a tenth an update a pretrained
-    model is gone after twenty of them, and the loss stays at that of guessing, without an error. Usually the number was
-    mistyped, is a percentage, or is another option's.
+    AdamW multiplies the weights by 1 - lr · weight_decay, whatever the gradients are. At a tenth per update, a
+    pretrained model is gone after twenty updates, and the loss stays at the level of guessing, without an error.
+    Usually the number was mistyped, is a percentage, or belongs to another option.
 
     ## What to do
     Give AdamW a weight_decay of 0.01 to 0.1.
 
     ## When it is right
-    A decay of less than a twentieth of the weights an update is not reported, nor are optimizers that add the decay to
+    A decay of less than a twentieth of the weights per update is not reported, nor are optimizers that add the decay to
     the gradient.
 
     ## References

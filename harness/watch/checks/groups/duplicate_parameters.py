@@ -11,15 +11,15 @@ class DuplicateParameters(Check):
     """Tensors are in the optimizer more than once, and each step updates them as often.
 
     ## Why is this a bug?
-    torch refuses a tensor that is in two groups, and only warns of one that is twice in the same group. Each step
-    updates it twice: its learning rate is about twice the one that was set, for this part of the model.
+    torch rejects a tensor that is in two groups, but only warns about one that is in the same group twice. Each step
+    updates it twice: for this part of the model, the learning rate is about twice the one that was set.
 
     ## What to do
     Make the groups without an overlap.
 
     ## When it is right
-    Tied weights, the same tensor under two names, are not reported where they come from `model.parameters()`, which
-    gives them once. A list that is put together from parts of the model has to leave the second one out.
+    Tied weights, the same tensor under two names, are not reported if they come from `model.parameters()`, which yields
+    them once. A list that is put together from parts of the model has to leave out the second one.
 
     ## References
     - https://docs.pytorch.org/docs/stable/optim.html

@@ -25,15 +25,15 @@ class UnknownKey(Check):
     """A parameter group has a key that the optimizer does not read, where one that it reads is meant.
 
     ## Why is this a bug?
-    torch keeps any key of a group and says nothing. `{"params": ..., "weight_decay_rate": 0.0}` leaves `weight_decay`
-    at its default, and the parameters that were to be exempt are decayed.
+    torch accepts any key in a group without a word. `{"params": ..., "weight_decay_rate": 0.0}` leaves `weight_decay`
+    at its default, and the parameters that were meant to be exempt are decayed.
 
     ## What to do
     Write the key as the optimizer's class names it, such as lr or weight_decay.
 
     ## When it is right
-    Keys of your own whose names are not like one of the optimizer's, or whose values are no numbers, are not reported;
-    nor is one beside the key that it is like, where that has a value of its own.
+    Keys of your own whose names do not resemble one of the optimizer's, or whose values are not numbers, are not
+    reported. Neither is a key next to the one that it resembles, if that one has a value of its own.
 
     ## References
     - https://github.com/huggingface/transformers/issues/8396

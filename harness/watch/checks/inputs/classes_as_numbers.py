@@ -20,8 +20,8 @@ class ClassesAsNumbers(Check):
     """The model has one output for two classes: they are fitted as numbers, or its likeliest class is always the first.
 
     ## Why is this a bug?
-    `num_labels=1` makes a regression of whole numbers. Its output is no logit, and `argmax` over one output is 0
-    whatever the model has learned, so that every row is said to be of the first class.
+    `num_labels=1` turns the task into a regression to whole numbers. The output is not a logit, and `argmax` over one
+    output is 0 whatever the model has learned, so every row is assigned to the first class.
 
     ## What to do
     Give the model an output for each class (`num_labels=2`), or make predictions with a threshold.

@@ -15,17 +15,17 @@ class Constant(Check):
     """All rows that the model is trained on are the same, while their labels differ.
 
     ## Why is this a bug?
-    Nothing can tell the rows apart, so that all that can be learned is how often each label occurs. The usual cases:
-    numbers between 0 and 1 that are cast to integers, which makes all of them 0; an array that is made and never
-    filled; an index that does not move.
+    Nothing tells the rows apart, so the model can only learn how often each label occurs. The usual cases: numbers
+    between 0 and 1 that are cast to integers, which makes all of them 0; an array that is created and never filled; an
+    index that does not advance.
 
     ## What to do
     Look at dataset[0] and dataset[1] as the model is given them. Cast to float before dividing, and not to integers
     afterwards.
 
     ## When it is right
-    A batch of one row, rows without labels, and rows that all have the same label are not reported, nor is what does
-    not come from a DataLoader. A throughput benchmark on made-up rows is the one program that means it.
+    A batch of one row, rows without labels, and rows that all have the same label are not reported, nor are rows that
+    do not come from a DataLoader. A throughput benchmark on made-up rows is the one program that does this on purpose.
 
     ## References
     - https://discuss.pytorch.org/t/67853

@@ -29,20 +29,20 @@ class EndNotTaught(Check):
     """The end-of-text token (EOS) is left out of the loss, so that the model never learns to stop.
 
     ## Why is this a bug?
-    Where pad_token is eos_token and labels are set to -100 wherever the padding's id is
+    If `pad_token` is `eos_token` and labels are set to -100 wherever the padding's id occurs
     (`labels[labels == tokenizer.pad_token_id] = -100`, as in DataCollatorForLanguageModeling), the one end-of-text
-    token that closes each text is ignored together with the padding behind it. The loss looks well, and the model that
-    is trained so goes on talking until it is cut off.
+    token that closes each text is ignored together with the padding after it. The loss looks fine, and the trained
+    model keeps talking until it is cut off.
 
     ## What to do
     Ignore the padding by the attention mask, labels.masked_fill(attention_mask == 0, -100), or give the tokenizer a
     padding token of its own: tokenizer.pad_token = "<pad>", with the embeddings resized.
 
     ## When it is right
-    A model that shall not learn where texts end: one that continues what is given it for as long as it is asked. What
-    ends a text, the model's configuration or the tokenizer says, and the attention mask which of these tokens belongs
-    to the text. Texts that do not end in it are not looked at, nor are those of which no token or one alone is taught
-    beside it.
+    A model that should not learn where texts end: one that continues a text for as long as it is asked to. The model's
+    configuration or the tokenizer says which token ends a text, and the attention mask says which of these tokens
+    belong to it. Texts that do not end in this token are not looked at. Neither are texts in which no other token, or
+    only one, is taught.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/data_collator#transformers.DataCollatorForLanguageModeling

@@ -103,21 +103,21 @@ class EvaluatedOnAnotherScale(Check):
     """In evaluation the model is given numbers of another scale than in training.
 
     ## Why is this a bug?
-    A model is fitted to inputs as they were in training. Where these were scaled (pixels divided by 255, columns
+    A model is fitted to inputs as they were in training. If these were scaled (pixels divided by 255, columns
     standardised) and those of the evaluation were not, or the other way round, its answers are arbitrary, and the score
-    says nothing of the model. Nothing is raised, because the shapes are right.
+    says nothing about the model. No error is raised, because the shapes are correct.
 
     ## What to do
     Transform the rows of the evaluation as those of training: the same mean and deviation, measured on the training
     rows, the same division, in one function that both use.
 
     ## When it is right
-    A test of how a model does far outside of what it was trained on, if that is meant, and a model that normalises
-    whatever it is given. Only scales that differ by 20 times for most rows are reported, and columns that were
-    standardised for the training where most of them are 4 deviations away: pixels of 0 to 1 beside standardised ones
-    are not. Nor are models that were evaluated on inputs of the scale of training too (on the
-    training rows, say), inputs that are all 0, masks, whole numbers such as ids of tokens, or outputs that no loss,
-    metric or comparison of tensors was computed from.
+    A deliberate test of how a model does far outside its training data, and a model that normalises all of its inputs.
+    Scales are reported only if they differ by a factor of 20 for most rows, and columns that were standardised in
+    training only if most of them are 4 deviations away: pixels of 0 to 1 against standardised ones are not reported.
+    Neither are models that were also evaluated on inputs of the training scale (on the training rows, say), inputs that
+    are all 0, masks, whole numbers such as token ids, or outputs from which no loss, metric or comparison of tensors
+    was computed.
 
     ## References
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)

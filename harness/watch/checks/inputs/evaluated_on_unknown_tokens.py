@@ -32,16 +32,16 @@ class EvaluatedOnUnknownTokens(Check):
     """In evaluation the texts are full of one token that training never had: words are looked up in another form.
 
     ## Why is this a bug?
-    Where the texts of training are lower-cased, stripped or split in a way that those of the evaluation are not, words
-    are not in the vocabulary any more, and all of them become the token for the unknown, whose embedding was never
+    If the training texts are lower-cased, stripped or split in a way that the evaluation texts are not, words of the
+    evaluation are no longer in the vocabulary, and all of them become the unknown token, whose embedding was never
     trained.
 
     ## What to do
     Put what is done to a text before its words are looked up into one function, and use it for all texts.
 
     ## When it is right
-    Padding at the ends of rows, and tokens that training had at any time, are not reported; nor are new words that have
-    numbers of their own.
+    Padding at the ends of rows, and tokens that occurred in training at any time, are not reported. Neither are new
+    words that have ids of their own.
     """
 
     id = "inputs::evaluated-on-unknown-tokens"

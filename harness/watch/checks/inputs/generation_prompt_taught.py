@@ -18,15 +18,16 @@ class GenerationPromptTaught(Check):
     """Training rows end with the beginning of an answer that does not come.
 
     ## Why is this a bug?
-    `add_generation_prompt=True` writes the beginning of the assistant's next turn, for the model to go on from. In a
-    row to train on, the answer is there already: the model is taught that a new, empty turn of its own follows its
-    answer, and in use it goes on talking to itself.
+    `add_generation_prompt=True` writes the beginning of the assistant's next turn, for the model to continue. In a
+    training row, the answer is already there: the model is taught that a new, empty turn of its own follows its answer,
+    and in use it keeps talking to itself.
 
     ## What to do
     `apply_chat_template(messages, add_generation_prompt=False)` for training rows; True for prompts alone.
 
     ## When it is right
-    Rows that are prompts, whose answers the training draws (as in GRPO), have no labels and are not looked at.
+    Rows that are only prompts, with answers sampled during the training (as in GRPO), have no labels and are not looked
+    at.
 
     ## References
     - https://huggingface.co/docs/transformers/chat_templating#add_generation_prompt

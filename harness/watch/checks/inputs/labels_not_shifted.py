@@ -10,17 +10,18 @@ class LabelsNotShifted(Check):
     """A causal language model is taught to say the token that it is shown: its labels are not shifted.
 
     ## Why is this a bug?
-    Where the label of a place is the token in that place, the model copies its input. The loss falls quickly, to nearly
-    0. Nothing of that is left when the model generates, where it is to say the token that follows.
+    If the label at a position is the token at that position, the model copies its input. The loss quickly falls to
+    nearly 0. Nothing of that is left when the model generates, since it must then predict the next token.
 
     ## What to do
     Shift the labels: those of text[:, :-1] are text[:, 1:]. Models of transformers that are given labels do so
     themselves.
 
     ## When it is right
-    Models in which a place sees later ones (masked language models, autoencoders), and those from which the training
-    hides tokens (word dropout), are not reported, nor are those in which the tokens pass through a state without
-    places. A model that sees only what is before it, and is to say each token as it is shown, is reported: it can copy.
+    Models in which a position sees later ones (masked language models, autoencoders), and those from which the training
+    hides tokens (word dropout), are not reported. Neither are those in which the tokens pass through a state without
+    positions. A model that sees only what came before, and is trained to repeat each token as it is shown, is reported:
+    it can copy.
 
     ## References
     - https://huggingface.co/docs/transformers/tasks/language_modeling

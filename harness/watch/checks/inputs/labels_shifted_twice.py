@@ -10,15 +10,15 @@ class LabelsShiftedTwice(Check):
     """A language model is taught the token after the next one: its labels are shifted twice.
 
     ## Why is this a bug?
-    The causal language models of transformers shift the labels themselves: they want labels=input_ids. Where the script
-    has shifted them too, each place is taught to say the token two places further on. The loss falls to that of a
-    harder task, and the text that the model generates leaves out every other word.
+    The causal language models of transformers shift the labels themselves: they expect `labels=input_ids`. If the
+    script shifts them too, each position is taught to predict the token two positions ahead. The loss falls to that of
+    a harder task, and the text that the model generates leaves out every other word.
 
     ## What to do
     Shift once: give the model labels=input_ids, or shift them and call the loss function with its logits.
 
     ## When it is right
-    Heads that predict several tokens ahead, beside one that predicts the next, are not reported.
+    Heads that predict several tokens ahead, alongside one that predicts the next, are not reported.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/4303

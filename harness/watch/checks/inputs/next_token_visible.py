@@ -10,16 +10,18 @@ class NextTokenVisible(Check):
     """A language model sees the token that it must predict: a causal mask is missing.
 
     ## Why is this a bug?
-    With all places attending to all others, the next token is in plain sight, and the model learns to copy it. The loss
-    falls quickly, to nearly 0. Nothing of that is left when the model generates, where there is no next token to see.
+    If all positions attend to all others, the next token is in plain sight, and the model learns to copy it. The loss
+    quickly falls to nearly 0. Nothing of that is left when the model generates, since there is then no next token to
+    see.
 
     ## What to do
     Give the layers a causal mask: torch.nn.Transformer.generate_square_subsequent_mask, is_causal=True, or
     is_decoder=True in the configuration of a BERT.
 
     ## When it is right
-    Models that are taught the tokens in their own places (masked language models, autoencoders) are not reported, nor
-    are those in which the tokens pass through a state without places, such as the code of a variational autoencoder.
+    Models that are taught the tokens at their own positions (masked language models, autoencoders) are not reported.
+    Neither are those in which the tokens pass through a state without positions, such as the code of a variational
+    autoencoder.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html

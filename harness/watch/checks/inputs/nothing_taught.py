@@ -17,18 +17,18 @@ class NothingTaught(Check):
     """Rows of a language model have no label: they teach it nothing.
 
     ## Why is this a bug?
-    A row whose labels are all -100 has no loss. That happens where truncation cuts the answer off, where a template has
-    no `{% generation %}` block for `assistant_only_loss` to find, or where the marker that the mask looks for is
-    tokenized otherwise. The run looks well, and trains on the other rows, or on none: a loss of 0 or NaN is all that
-    shows it.
+    A row whose labels are all -100 has no loss. That happens when truncation cuts off the answer, when a template has
+    no `{% generation %}` block for `assistant_only_loss` to find, or when the marker that the mask looks for is
+    tokenized differently. The run looks fine, and trains on the other rows, or on none: a loss of 0 or NaN is the only
+    sign.
 
     ## What to do
     Print a row's labels, or run `harness tokens`. Raise `max_length`, or truncate the prompt and not the answer; filter
     rows without labels; give the template generation markers.
 
     ## When it is right
-    A few rows without an answer are nothing to worry about: what is reported is a whole batch without a label, or more
-    than one row in twenty.
+    A few rows without an answer are nothing to worry about: only a whole batch without a label, or more than one row in
+    twenty, is reported.
 
     ## References
     - https://github.com/huggingface/trl/issues/3927

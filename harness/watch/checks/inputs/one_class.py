@@ -17,8 +17,9 @@ class OneClass(Check):
     """All rows that are trained on have one label.
 
     ## Why is this a bug?
-    A single class for all rows teaches a constant: the loss falls to 0, and the model says the same of every row. A
-    wrong column, an index that stands still or data that are sorted by class and cut are the usual reasons.
+    A single class for all rows teaches a constant: the loss falls to 0, and the model gives the same answer for every
+    row. The usual reasons are a wrong column, an index that does not advance, or data that are sorted by class and then
+    cut.
 
     ## What to do
     Look at the column that becomes the labels, and at the order of the rows.

@@ -21,8 +21,8 @@ class PaddingInLoss(Check):
     """Padding counts in the loss.
 
     ## Why is this a bug?
-    The loss is a mean over places. Where padding is among them, the model is taught to say padding after padding, which
-    is easy: the loss looks smaller the longer the longest row of a batch is, and the text has less weight in it.
+    The loss is a mean over positions. If padding is among them, the model is taught to predict padding after padding,
+    which is easy: the longer the longest row of a batch is, the smaller the loss looks and the less the text counts.
 
     ## What to do
     Set the labels of the padding to -100: labels.masked_fill(attention_mask == 0, -100), or let a collator of
@@ -30,9 +30,9 @@ class PaddingInLoss(Check):
     CrossEntropyLoss(ignore_index=PADDING).
 
     ## When it is right
-    Ignore the warning where the model is to learn to fill a row up. One padding token at the end of a text, where it is
-    the same as the end token, is not reported, nor is a loss of each place that the script masks itself. What padding
-    is, an attention_mask says, a tokenizer, or the padding_idx of torch.nn.Embedding.
+    Ignore the warning if the model should learn to fill up a row. One padding token at the end of a text, if it is the
+    same as the end token, is not reported, nor is a loss per position that the script masks itself. An
+    `attention_mask`, a tokenizer, or the `padding_idx` of `torch.nn.Embedding` says what padding is.
 
     ## References
     - https://huggingface.co/docs/transformers/model_doc/t5#training

@@ -15,8 +15,8 @@ class PlaceholderTaught(Check):
     """The tokens that stand for an image or a sound are among the labels.
 
     ## Why is this a bug?
-    A row of a vision or audio model holds hundreds of tokens in whose place the encoder's features are put. Taught as
-    text, they are most of the loss, and what they teach is to say the placeholder again and again.
+    A row of a vision or audio model holds hundreds of tokens that the encoder's features replace. Taught as text, they
+    make up most of the loss, and they teach the model to repeat the placeholder again and again.
 
     ## What to do
     Set their labels to -100: `labels[labels == model.config.image_token_id] = -100`.

@@ -17,17 +17,17 @@ class PositionsCountPadding(Check):
     """Rows are padded on the left, and the positions of their tokens count the padding.
 
     ## Why is this a bug?
-    A model with absolute positions takes the first token of a row to be at position 0 unless it is told otherwise.
-    Padded on the left and without position_ids, a text begins at another position in each batch. `generate()` makes
-    position ids from the attention mask, so that in use the text begins at 0 again: the model is asked for what it was
-    not trained on.
+    A model with absolute positions assumes that the first token of a row is at position 0 unless it is told otherwise.
+    Padded on the left and without `position_ids`, a text begins at a different position in each batch. `generate()`
+    makes position ids from the attention mask, so in use the text begins at 0 again: the model is used in a way that it
+    was not trained for.
 
     ## What to do
     Pad on the right in training, or give position_ids: `(attention_mask.cumsum(-1) - 1).clamp(min=0)`.
 
     ## When it is right
-    Models whose positions are relative (RoPE, ALiBi) say the same either way and are not reported: a copy of the model
-    is asked. A model that is used just as it was trained, without `generate()`, may keep it.
+    Models with relative positions (RoPE, ALiBi) give the same output either way and are not reported: the check tries
+    it on a copy of the model. A model that is used exactly as it was trained, without `generate()`, may stay as it is.
 
     ## References
     - https://huggingface.co/docs/transformers/llm_tutorial#padding-side

@@ -19,15 +19,15 @@ class PreferenceSwapped(Check):
     """Most rejected answers of a preference dataset have a higher score than the chosen ones beside them.
 
     ## Why is this a bug?
-    DPO and reward models learn to prefer what is called chosen. Where the two were unpacked in the wrong order, or
-    sorted in the other direction, the loss falls as it should, and the model learns to give the worse answer.
+    DPO and reward models learn to prefer what is called chosen. If the two were unpacked in the wrong order, or sorted
+    in the other direction, the loss falls as it should, and the model learns to give the worse answer.
 
     ## What to do
     Exchange the two columns, or sort the answers by their scores in descending order before the first becomes `chosen`.
 
     ## When it is right
-    Scores of which less is better (a loss, a distance, a rank). Rows without numeric columns that are called alike but
-    for `chosen` and `rejected` (`score_chosen`, `score_rejected`) cannot be judged.
+    Scores for which lower is better (a loss, a distance, a rank). Rows cannot be judged without numeric columns whose
+    names differ only in `chosen` and `rejected` (`score_chosen`, `score_rejected`).
 
     ## References
     - https://huggingface.co/docs/trl/dataset_formats

@@ -23,10 +23,10 @@ class PromptTaught(Check):
     """The prompt is taught in some rows, or in all although it was to be left out of the loss.
 
     ## Why is this a bug?
-    Where the mask of the prompt looks for a marker, rows in which the tokenizer writes it otherwise are taught whole:
-    the model learns to ask as well as to answer, in a part of the rows. `completion_only_loss=True` and
-    `assistant_only_loss=True` ask TRL for a loss of the answer alone; a collator of one's own, or a data set that comes
-    tokenized, knows nothing of them.
+    If the mask of the prompt looks for a marker, rows in which the marker is tokenized differently are taught whole: in
+    these rows, the model learns to ask as well as to answer. `completion_only_loss=True` and `assistant_only_loss=True`
+    ask TRL for a loss on the answer alone; a collator of your own, or a data set that is already tokenized, knows
+    nothing of them.
 
     ## What to do
     Run `harness tokens` to see which tokens carry a loss, and look at a row that is taught whole. Search the marker's

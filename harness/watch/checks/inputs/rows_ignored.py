@@ -8,15 +8,15 @@ class RowsIgnored(Check):
     """The rows of one class are left out of the loss.
 
     ## Why is this a bug?
-    `ignore_index` names a label whose rows count for nothing. The index of a padding token, 0 as a rule, is that of the
-    first class too where a row has one label: the model is never taught that class, and the mean is over the others.
+    `ignore_index` names a label whose rows do not count. The index of a padding token, usually 0, is also that of the
+    first class if each row has one label: the model is never taught that class, and the mean is over the others.
 
     ## What to do
     Leave ignore_index out where each row has one label; right if the class stands for rows without a label.
 
     ## When it is right
-    Ignore the warning where the class means "unknown" or "void". Labels of tokens and of pixels, of which one is
-    ignored as a rule, are not reported, nor is a label that is no class, such as -100.
+    Ignore the warning if the class means "unknown" or "void". Labels of tokens and of pixels, one of which is usually
+    ignored, are not reported, nor is a label that is not a class, such as -100.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html

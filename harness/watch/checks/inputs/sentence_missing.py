@@ -34,17 +34,17 @@ class SentenceMissing(Check):
     """One sentence of each pair does not reach the model.
 
     ## Why is this a bug?
-    Whether two sentences mean the same cannot be told from one of them. The model learns what the first alone gives
-    away, which is little more than how often each class comes. Where it is trained on pairs and evaluated on single
-    sentences, the evaluation measures something else than what was learned.
+    One sentence alone does not show whether two sentences mean the same. The model learns what the first one gives
+    away, which is little more than how often each class occurs. If it is trained on pairs and evaluated on single
+    sentences, the evaluation does not measure what was learned.
 
     ## What to do
     Tokenize both: tokenizer(example[first], example[second], truncation=True).
 
     ## When it is right
-    A dataset from which one of the two columns was removed is not reported: one of them is meant. Nor are bi-encoders,
-    which are given each sentence on its own, rows without a label each, or a dataset with other columns than those that
-    are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
+    A dataset from which one of the two columns was removed is not reported: a single sentence is intended. Neither are
+    bi-encoders, which get each sentence on its own, rows that do not have a label each, or a dataset without columns
+    that are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
     """
 
     id = "inputs::sentence-missing"

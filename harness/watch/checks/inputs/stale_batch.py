@@ -14,16 +14,16 @@ class StaleBatch(Check):
     """The model is given the same batch again and again, while the loader gives others.
 
     ## Why is this a bug?
-    The loop goes over the loader under one name and feeds the model from another, which still holds a batch from
-    before. That batch is learned by heart: the loss falls as it should, to nearly 0.
+    The loop assigns the loader's batches to one name and feeds the model from another, which still holds an earlier
+    batch. The model learns that batch by heart: the loss falls as it should, to nearly 0.
 
     ## What to do
     Feed the model with the variable that the loop assigns.
 
     ## When it is right
-    One batch that is trained on without a loader, to see whether the model can learn it, is not reported; nor are fixed
-    inputs (collocation points, a noise that an image is made of) where the targets are the loader's, or where the
-    batch has another backward pass, which the loader's rows go through.
+    One batch that is trained on without a loader, to see whether the model can learn it, is not reported. Neither are
+    fixed inputs (collocation points, noise that an image is made from) if the targets are the loader's, or if the batch
+    has another backward pass, which the loader's rows go through.
     """
 
     id = "inputs::stale-batch"

@@ -39,15 +39,15 @@ class StandardisedApart(Check):
     """The rows of the evaluation are standardised by their own mean and deviation, and not by those of training.
 
     ## Why is this a bug?
-    What tells the test rows from the training rows is taken out of them: a cold month becomes an average one. The score
-    is that of rows which do not exist, and a single new row could not be transformed at all.
+    This removes what distinguishes the test rows from the training rows: a cold month becomes an average one. The score
+    is that of rows that do not exist, and a single new row could not be transformed at all.
 
     ## What to do
     Measure mean and deviation on the training rows, and transform all rows with them.
 
     ## When it is right
-    Rows that are standardised with others, or one by one, have other moments and are not reported. Parts that are meant
-    to be standardised each by itself, such as recordings of different subjects, may ignore this warning.
+    Rows that are standardised with others, or one by one, have different moments and are not reported. Ignore this
+    warning if each part is meant to be standardised by itself, such as the recordings of different subjects.
 
     ## References
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)

@@ -16,14 +16,14 @@ class StartMissing(Check):
     ## Why is this a bug?
     A model that was pretrained with a begin-of-text token (BOS) at the beginning of each text attends to it from
     everywhere. Rows that are put together from parts, tokenized with `add_special_tokens=False`, or written by a
-    template without it, lack it; whatever serves the model later writes it again.
+    template without it, lack it; whatever serves the model later adds it again.
 
     ## What to do
     Put `tokenizer.bos_token_id` in front of each row that begins a text, or let the tokenizer or the chat template
     write it.
 
     ## When it is right
-    A model that is trained from scratch, or that knows no such token. Rows of which any has one are not reported.
+    A model that is trained from scratch, or that knows no such token. If any of the rows has one, nothing is reported.
 
     ## References
     - https://huggingface.co/docs/transformers/chat_templating

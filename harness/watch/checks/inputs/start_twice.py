@@ -29,8 +29,8 @@ class StartTwice(Check):
     both steps; for TRL give the messages themselves rather than a rendered text.
 
     ## When it is right
-    Where the model was pretrained on two such tokens. Which token begins a text, the tokenizer or the model's
-    configuration says; rows that are filled up with the same token are not looked at.
+    When the model was pretrained on two such tokens. The tokenizer or the model's configuration says which token begins
+    a text; rows that are padded with the same token are not looked at.
 
     ## References
     - https://huggingface.co/docs/transformers/chat_templating

@@ -20,8 +20,8 @@ class TemplateTwice(Check):
     """The chat template is applied twice: a turn begins within a turn that has said nothing yet.
 
     ## Why is this a bug?
-    A rendered conversation is given as the content of a message, which is rendered again: the words of the first
-    template become words that somebody says. The model learns a form that no server will ever send it.
+    The script passes a rendered conversation as the content of a message, and the template renders it again: the words
+    of the first template become words that somebody says. The model learns a form that no server will ever send it.
 
     ## What to do
     Apply the template once: give a trainer either messages or a rendered text (`dataset_text_field`), not a rendered

@@ -21,7 +21,7 @@ class Truncated(Check):
     Raise max_length; right for long documents, of which only the beginning is wanted.
 
     ## When it is right
-    Ignore the warning where the beginning of a long document says enough. Texts that are split into parts with
+    Ignore the warning if the beginning of a long document says enough. Texts that are split into parts with
     `return_overflowing_tokens` lose nothing, and are not reported.
     """
 

@@ -27,15 +27,15 @@ class UnknownWords(Check):
     """Nearly every word is unknown to the tokenizer.
 
     ## Why is this a bug?
-    What is not in the vocabulary becomes one and the same token: the model sees how long a text is, and nothing else.
-    A vocabulary that was not read (its argument has another name, its file is another's) is not noticed, because a
-    tokenizer without words makes tokens too.
+    All words outside the vocabulary become one and the same token: the model sees how long a text is, and nothing else.
+    Nobody notices a vocabulary that was not read (its argument has another name, its file belongs to something else),
+    because a tokenizer without words makes tokens too.
 
     ## What to do
     Print tokenizer.vocab_size and tokenizer.tokenize(text), and look at how the tokenizer was made.
 
     ## When it is right
-    Some unknown words are not reported, nor are tokenizers that are not fast ones.
+    A few unknown words are not reported, nor are tokenizers other than the fast ones.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/tokenizer

@@ -26,7 +26,7 @@ class WrongAttentionMask(Check):
     """The attention mask shows padding to the model, or hides tokens of the text from it.
 
     ## Why is this a bug?
-    Without a mask every token attends to the padding as if it were text. What the model says of a row then depends on
+    Without a mask every token attends to the padding as if it were text. The model's output for a row then depends on
     how long the other rows of its batch are, in training and again, with other batches, in use.
 
     ## What to do
@@ -34,7 +34,7 @@ class WrongAttentionMask(Check):
 
     ## When it is right
     Models that take no mask, decoders without one, batches without padding, and a padding token that ends the text
-    where it is the same as the end token, are not reported.
+    because it is the same as the end token are not reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/278

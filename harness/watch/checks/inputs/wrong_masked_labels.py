@@ -17,14 +17,14 @@ class WrongMaskedLabels(Check):
     """The labels of a masked language model name the mask itself, or the words that are not masked.
 
     ## Why is this a bug?
-    A masked language model learns to say the words behind the masks. Labels that are copied after the masking teach it
-    to say the mask, and labels at all places teach it to copy: the loss falls fast, and nothing is learned.
+    A masked language model learns to predict the words behind the masks. Labels that are copied after the masking teach
+    it to predict the mask, and labels at all places teach it to copy: the loss falls fast, and nothing is learned.
 
     ## What to do
     Copy the ids before they are masked, and set the labels of all other places to -100.
 
     ## When it is right
-    Masks over more than 30% of the tokens are not reported: diffusion over tokens says all of them.
+    Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/data_collator

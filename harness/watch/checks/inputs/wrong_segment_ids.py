@@ -12,15 +12,15 @@ class WrongSegmentIds(Check):
     """The segment ids of pairs do not mark the second sentence, in a model that has segment embeddings.
 
     ## Why is this a bug?
-    BERT learned that the second sentence of a pair has other segment embeddings. Without `token_type_ids` the model
-    takes both for one; the embeddings that it was pretrained with for the second are never used.
+    BERT learned that the second sentence of a pair has different segment embeddings. Without `token_type_ids` the model
+    takes both for one sentence and never uses the embeddings that it was pretrained with for the second.
 
     ## What to do
     Tokenize the sentences as a pair, tokenizer(first, second), and pass on its token_type_ids.
 
     ## When it is right
     Models without segment embeddings (DistilBERT, RoBERTa), rows of one sentence, texts into which the script itself
-    puts separators, and rows of which some are marked, where a text contains the separator, are not reported.
+    puts separators, and rows of which only some are marked, because a text contains the separator, are not reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/263

@@ -11,17 +11,17 @@ class AxesMixed(Check):
     """Logits are brought into the shape that cross_entropy expects by a view, which mixes places and classes.
 
     ## Why is this a bug?
-    For a label at each place, `cross_entropy` takes logits of shape (rows, classes, places). `view` and `reshape` read
-    the numbers on in the order in which they lie there: what is then a class's logit at one place was another class's
-    at another. Each label is compared with logits of several places, and the loss still falls a little.
+    For a label at each place, `cross_entropy` takes logits of shape (rows, classes, places). `view` and `reshape` keep
+    the numbers in the order in which they lie in memory: what becomes one class's logit at one place was another
+    class's logit at another. Each label is compared with logits of several places, and the loss still falls a little.
 
     ## What to do
     Move the axis: logits.transpose(1, 2), or logits.movedim(-1, 1) with more than one axis of places. Or flatten both:
     cross_entropy(logits.flatten(0, -2), labels.flatten()).
 
     ## When it is right
-    A layer that gives all numbers of a row at once has no axes to be mixed: its output may be viewed in any shape, and
-    is not reported. Nor is what anything else but a linear layer gave: whether it has the classes last is not known.
+    A layer that gives all numbers of a row at once has no axes to mix: its output may be viewed in any shape and is not
+    reported. Neither is the output of anything but a linear layer, since it is not known whether its classes come last.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html

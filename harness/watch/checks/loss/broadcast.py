@@ -18,16 +18,16 @@ class Broadcast(Check):
 
     ## Why is this a bug?
     Predictions of shape (16, 1) and targets of shape (16,) are broadcast to (16, 16): all rows share the mean of all
-    targets, and the model learns to predict that mean for everything. torch warns once and goes on; where the
-    difference is taken by hand, nothing warns.
+    targets, and the model learns to predict that mean for everything. torch warns once and goes on; if the script takes
+    the difference by hand, nothing warns.
 
     ## What to do
     Give both the same shape (squeeze(-1) or unsqueeze(-1)).
 
     ## When it is right
-    One target for all rows is not reported, nor are shapes that were made for pairs, such as (16, 1) and (1, 16), or a
-    loss in which outputs are compared with each other too. `cross_entropy` and `nll_loss`, whose targets have one
-    dimension less, are not reported either.
+    One target for all rows is not reported. Neither are shapes that were made for pairs, such as (16, 1) and (1, 16),
+    or a loss that also compares outputs with each other. `cross_entropy` and `nll_loss`, whose targets have one
+    dimension fewer, are not reported either.
 
     ## References
     - https://github.com/pytorch/pytorch/issues/4938

@@ -18,17 +18,17 @@ class ClassIgnored(Check):
     """The class that the loss ignores is one of those that the model is to tell apart, and no padding.
 
     ## Why is this a bug?
-    `ignore_index` leaves every target of that number out of the loss. Where the padding of the labels has the number of
-    a class, as 0 is both the padding and the tag of most tokens, that class is never taught, and the model never
+    `ignore_index` leaves every target with that number out of the loss. If the padding of the labels has the number of
+    a class (0 as both the padding and the tag of most tokens, say), that class is never taught, and the model never
     predicts it.
 
     ## What to do
     Pad labels with -100, which is no class, and leave `ignore_index` as it is.
 
     ## When it is right
-    What is ignored at the ends of rows only is padding, and not reported, nor is what is less than half of the rest, as
-    the second parts of words are, or marks between sentences. Nor are models whose classes are their own
-    vocabulary: a masked language model is right to ignore the tokens that it sees.
+    Targets that are ignored only at the ends of rows are padding and not reported. Neither are ignored targets that are
+    fewer than half of the rest, such as the second parts of words, or marks between sentences. Models whose classes are
+    their own vocabulary are not reported either: a masked language model is right to ignore the tokens that it sees.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html

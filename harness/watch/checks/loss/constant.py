@@ -20,9 +20,9 @@ class Constant(Check):
     """The loss is the same whatever the model says of the rows, so that nothing can be learned from it.
 
     ## Why is this a bug?
-    A loss that does not depend on the logits or the labels has gradients of zero, or gradients that say nothing of the
-    task. The usual cases: a cross-entropy over a single class, which is always 0, and label smoothing of 1, which gives
-    all classes the same target.
+    A loss that does not depend on the logits or the labels has gradients of zero, or gradients that say nothing about
+    the task. The usual cases: a cross-entropy over a single class, which is always 0, and label smoothing of 1, which
+    gives all classes the same target.
 
     ## What to do
     Look at the loss function, its options and the number of labels.
@@ -31,8 +31,8 @@ class Constant(Check):
     `binary_cross_entropy_with_logits`.
 
     ## When it is right
-    Label smoothing below 0.9 is not reported, nor is a loss that stays the same where a loader has a single batch or
-    before the first update, nor a loss with a margin, such as of triplets, that is 0.
+    Label smoothing below 0.9 is not reported. Neither is a loss that stays the same before the first update or because
+    a loader has a single batch, or a loss with a margin, such as a triplet loss, that is 0.
 
     ## References
     - https://github.com/huggingface/transformers/issues/45479

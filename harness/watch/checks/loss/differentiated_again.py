@@ -13,8 +13,8 @@ class DifferentiatedAgain(Check):
 
     ## Why is this a bug?
     A loss that adds up over batches and is differentiated for each of them, with `retain_graph=True`, gives the first
-    batch as many gradients as there are batches, all but one of a model that has changed since. The graphs of all
-    batches are kept.
+    batch as many gradients as there are batches, and all but the first come after the model has changed. The graphs of
+    all batches stay in memory.
 
     ## What to do
     Call `backward()` on each batch's loss alone, without `retain_graph`; gradients add up anyway.

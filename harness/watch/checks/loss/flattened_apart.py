@@ -11,16 +11,16 @@ class FlattenedApart(Check):
     """Logits and labels are flattened in different orders: one has the rows first, the other the places.
 
     ## Why is this a bug?
-    `reshape(-1)` reads the numbers in the order in which they lie. Logits of shape (places, rows, classes), as a
-    recurrent network gives them without `batch_first`, and labels of shape (rows, places) become lists of the same
-    length in which every label stands beside the logits of another place. The loss falls until the network has learnt
+    `reshape(-1)` reads the numbers in the order in which they lie in memory. Logits of shape (places, rows, classes),
+    which a recurrent network returns without `batch_first`, and labels of shape (rows, places) become lists of the same
+    length in which every label is paired with the logits of another place. The loss falls until the network has learnt
     how frequent each label is.
 
     ## What to do
     Bring both into one order before they are flattened: logits.transpose(0, 1).reshape(-1, classes).
 
     ## When it is right
-    It is not. Where there are as many rows as places the order cannot be seen from the shapes, and nothing is said.
+    Never. If there are as many rows as places, the shapes do not show the order, and nothing is reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html

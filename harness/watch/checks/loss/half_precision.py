@@ -18,15 +18,15 @@ class HalfPrecision(Check):
 
     ## Why is this a bug?
     bfloat16 keeps eight bits. Over tens of thousands of classes the sum in the softmax loses its small terms, and the
-    loss moves in steps of several percent: gradients of rare tokens are rounded away, and the curve of the loss shows
-    stairs.
+    loss moves in steps of several percent: gradients of rare tokens are rounded away, and the loss curve looks like a
+    staircase.
 
     ## What to do
     Give the loss the logits as float32: `cross_entropy(logits.float(), labels)`, as the models of transformers do; or
     compute model and loss within `torch.autocast`, which does so by itself.
 
     ## When it is right
-    A kernel of one's own that sums in float32. A loss within autocast, or over a few classes, is not reported.
+    A kernel of your own that sums in float32. A loss within autocast, or over a few classes, is not reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-autocast-to-float32

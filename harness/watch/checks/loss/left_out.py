@@ -17,15 +17,15 @@ class LeftOut(Check):
     """A loss is computed and never differentiated, and it is the only one that reaches some of the parameters.
 
     ## Why is this a bug?
-    Of several losses each trains what it reaches only if it is part of what `backward()` is called on. A head whose
+    Each of several losses trains what it reaches only if it is part of what `backward()` is called on. A head whose
     loss is computed, logged and left out of the sum stays as it was initialised.
 
     ## What to do
     Add the loss to the one that is differentiated.
 
     ## When it is right
-    A loss that is computed to be looked at, whose parameters another loss trains, is not reported; nor are parameters
-    that get a gradient at any time, or that no optimizer holds.
+    A loss that is computed only for monitoring, whose parameters another loss trains, is not reported. Neither are
+    parameters that get a gradient at any time, or that no optimizer holds.
     """
 
     id = "loss::left-out"

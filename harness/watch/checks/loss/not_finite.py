@@ -20,7 +20,7 @@ class NotFinite(Check):
     torch.autograd.set_detect_anomaly(True) names the operation.
 
     ## When it is right
-    A loss that a GradScaler has scaled is not reported: the scaler leaves such an update out and lowers its factor. Nor
+    A loss that a GradScaler has scaled is not reported: the scaler skips such an update and lowers its factor. Neither
     is one whose gradients are cleared before any update uses them.
 
     ## References

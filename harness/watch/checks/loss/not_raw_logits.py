@@ -26,20 +26,20 @@ class NotRawLogits(Check):
     """The loss is computed from something else than the raw logits or log-probabilities that its function expects.
 
     ## Why is this a bug?
-    `cross_entropy` takes the softmax itself, and `binary_cross_entropy_with_logits` the sigmoid. Given probabilities,
+    `cross_entropy` applies the softmax itself, and `binary_cross_entropy_with_logits` the sigmoid. Given probabilities,
     they squash them once more: the loss cannot fall below a bound (0.31 with two classes), gradients are small, and the
-    model never becomes sure of anything. `nll_loss` and `kl_div` expect logarithms and report no error where they get
-    none.
+    model never becomes sure of anything. `nll_loss` and `kl_div` expect logarithms and raise no error if they get
+    something else.
 
     ## What to do
     Take the softmax or sigmoid out.
 
-    Give the loss function what the last linear layer returns. Take the softmax where probabilities are shown.
+    Give the loss function what the last linear layer returns. Apply the softmax only where probabilities are shown.
 
     ## When it is right
-    Log-probabilities given to `cross_entropy` are not reported: its softmax leaves them as they are. Nor are
-    probabilities given to `binary_cross_entropy`, which expects them, what is given to `kl_div` beside a target that
-    is no distribution, or log-probabilities that are weighted (a focal loss) before `nll_loss` takes them.
+    Log-probabilities given to `cross_entropy` are not reported: its softmax leaves them as they are. Neither are
+    probabilities given to `binary_cross_entropy`, which expects them, inputs of `kl_div` whose target is not a
+    distribution, or log-probabilities that are weighted (a focal loss) before `nll_loss` takes them.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html

@@ -14,15 +14,15 @@ class OfAnotherBatch(Check):
     """The loss compares the logits of one batch with labels of another, or with its own in another order.
 
     ## Why is this a bug?
-    Logits that meet the labels of other rows teach the model chance: with two classes the loss still falls to that of
-    the class frequencies.
+    Logits that are compared with the labels of other rows teach the model only chance: with two classes the loss still
+    falls to that of the class frequencies.
 
     ## What to do
     Pass the labels on as they come with the batch.
 
     ## When it is right
     Class weights and labels that are not among those of the latest batches (mixed or made on the fly) are not reported,
-    nor are logits that are put in another order, or selected, together with their labels.
+    nor are logits that are reordered, or selected, together with their labels.
     """
 
     id = "loss::of-another-batch"

@@ -8,14 +8,14 @@ class OfEarlierForward(Check):
     """The loss that is differentiated comes from the forward pass of an earlier batch.
 
     ## Why is this a bug?
-    A loss that is kept from the batch before moves the parameters by gradients of an earlier model, and that of the
-    batch at hand by none: it is computed for nothing.
+    A loss that is kept from the previous batch moves the parameters by the gradients of an earlier model. The loss of
+    the current batch moves nothing: it is computed in vain.
 
     ## What to do
     Call `backward()` on the loss of the forward that was just made.
 
     ## When it is right
-    Window losses that are kept and differentiated with the one at hand are not reported.
+    Window losses that are kept and differentiated together with the current one are not reported.
     """
 
     id = "loss::of-earlier-forward"

@@ -13,14 +13,14 @@ class OfSomeRows(Check):
     """The loss leaves out rows of the batch: it is given the first of them, or the last, and no others.
 
     ## Why is this a bug?
-    A loss over the first row, or over a slice that was meant for another batch size, learns from a part of the data;
-    the rest is computed for nothing. The loss falls as it should.
+    A loss over the first row, or over a slice that was meant for another batch size, learns from only part of the data;
+    the rest is computed in vain. The loss falls as it should.
 
     ## What to do
     Give the loss function all logits and all labels of the batch.
 
     ## When it is right
-    Rows that are selected by what they hold are not reported, nor is a loss of some rows beside another one.
+    Rows that are selected by their content are not reported, nor is a loss over some rows in addition to another one.
     """
 
     id = "loss::of-some-rows"

@@ -23,16 +23,16 @@ class RatioAlwaysOne(Check):
     """The ratio of new to old probabilities is 1 in every update: the old policy is the current one.
 
     ## Why is this a bug?
-    PPO goes over the same rows several times, and clips the ratio of what the policy says now to what it said when the
-    rows were collected. Where the old log-probabilities are computed anew in each update, from the policy as it is or
-    from a copy that has just been made, the ratio is 1 and its clipping never acts: nothing holds the policy back.
+    PPO goes over the same rows several times, and clips the ratio of the policy's probabilities now to those from when
+    the rows were collected. If the script recomputes the old log-probabilities in each update, from the current policy
+    or from a fresh copy of it, the ratio is 1 and clipping never acts: nothing holds the policy back.
 
     ## What to do
     Store the log-probabilities when the rows are collected, and use these in all updates on them.
 
     ## When it is right
-    Algorithms that make one update for the rows of a roll-out have this ratio by design (`exp(logp - logp.detach())`),
-    and are not reported: only rows that were trained on before tell. The first update on rows may have it.
+    Algorithms that make one update per rollout have this ratio by design (`exp(logp - logp.detach())`) and are not
+    reported: only rows that were trained on before count. The first update on rows may have this ratio.
 
     ## References
     - https://arxiv.org/abs/1707.06347

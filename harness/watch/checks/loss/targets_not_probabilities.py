@@ -19,8 +19,8 @@ class TargetsNotProbabilities(Check):
     For more than two classes, use `cross_entropy`.
 
     ## When it is right
-    Targets that are no whole numbers, as of smoothed labels, are not reported; nor are losses that are masked or
-    weighted row by row, where a number may stand for a missing label.
+    Targets that are not whole numbers, such as smoothed labels, are not reported. Neither are losses that are masked or
+    weighted row by row, since a number may then stand for a missing label.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html

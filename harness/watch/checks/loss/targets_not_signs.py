@@ -10,13 +10,13 @@ class TargetsNotSigns(Check):
     ## Why is this a bug?
     `margin_ranking_loss` multiplies the difference of two scores by the target: with 0 the pair adds the margin and has
     no gradient. `soft_margin_loss` gives log 2 for each of these rows, `cosine_embedding_loss` takes only 1 and -1, and
-    `hinge_embedding_loss` adds both of its branches for another target.
+    `hinge_embedding_loss` adds both of its branches for any other target.
 
     ## What to do
     Give it `2 * labels - 1`.
 
     ## When it is right
-    Targets among which there is a -1 are not reported, nor are those that are all 1.
+    Targets that include a -1 are not reported, nor are targets that are all 1.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.MarginRankingLoss.html

@@ -23,15 +23,15 @@ class TargetsTruncated(Check):
     """The targets of a regression are integers and all the same, so that there is nothing to learn.
 
     ## Why is this a bug?
-    A cast to an integer cuts off what is behind the point: targets between 0 and 1 all become 0. The loss falls
-    quickly, because the model only has to give that number for everything.
+    A cast to an integer cuts off everything after the decimal point: targets between 0 and 1 all become 0. The loss
+    falls quickly, because the model only has to predict that number for everything.
 
     ## What to do
     Keep the targets as floats: .float() in the place of .long(), and no int() or integer column on the way.
 
     ## When it is right
-    Targets that are floats are not reported, however much alike they are, nor those that differ in a single row, nor a
-    loss beside another one, nor targets that the script makes itself.
+    Targets that are floats are not reported, however similar they are. Neither are targets that differ in a single row,
+    a loss in addition to another one, or targets that the script makes itself.
     """
 
     id = "loss::targets-truncated"

@@ -28,15 +28,15 @@ class TermAlwaysZero(Check):
     """A term of the loss is exactly 0 in every update: it compares something with itself.
 
     ## Why is this a bug?
-    A divergence from a reference that is the model itself, a consistency of an output with the same output, a penalty
-    on the distance of weights from themselves: each is 0, with a gradient of 0, and holds nothing back.
+    A divergence from a reference that is the model itself, the consistency of an output with that same output, a
+    penalty on the distance of weights from themselves: each is 0, with a gradient of 0, and holds nothing back.
 
     ## What to do
     Look at the two sides of the term: a copy is made by `copy.deepcopy`, and a second pass has an output of its own.
 
     ## When it is right
-    A term that is weighted by 0, and one that is 0 within a margin (a hinge, a clamp, a mask), are not reported, nor is
-    one that leaves 0 at any time, as the divergence from a reference does after the first update.
+    A term that is weighted by 0, and one that is 0 within a margin (a hinge, a clamp, a mask), are not reported.
+    Neither is one that leaves 0 at any time, as the divergence from a reference does after the first update.
     """
 
     id = "loss::term-always-zero"

@@ -20,9 +20,9 @@ class TermOfUntrainedParameters(Check):
     """A term of the loss reaches only parameters that no optimizer holds: it trains nothing.
 
     ## Why is this a bug?
-    A penalty over the weights of a copy, of the model before it was wrapped or of one that was made again, has
-    gradients, and they end in tensors that nobody steps. The penalty is logged and does nothing for the model in
-    training.
+    A penalty on the weights of a copy, of the model before it was wrapped, or of a model that was made again has
+    gradients, but they end up in tensors that no optimizer steps. The penalty is logged and does nothing for the model
+    in training.
 
     ## What to do
     Compute the term from the model that the optimizer was given.

@@ -16,7 +16,7 @@ class TermWithoutGradient(Check):
     """A term of the loss is a constant for the backward pass: it changes what is printed and trains nothing.
 
     ## Why is this a bug?
-    A derivative of a sum is the sum of the derivatives, and that of a tensor without a graph is 0. A penalty or an
+    The derivative of a sum is the sum of the derivatives, and that of a tensor without a graph is 0. A penalty or an
     auxiliary loss that was computed under `no_grad()`, from detached tensors, from frozen weights, or from
     `autograd.grad` without `create_graph=True`, is logged, moves the loss curve, and leaves every weight as it would be
     without it.
@@ -27,8 +27,8 @@ class TermWithoutGradient(Check):
 
     ## When it is right
     A number that is the same in every batch, such as a normalising constant, is not reported. Neither is a constant
-    within a function that is not linear, such as the reference's log-probability in DPO. A term that is added for the
-    record alone may ignore this warning; so may one of a part that is frozen for a while.
+    within a function that is not linear, such as the reference's log-probability in DPO. Ignore this warning for a term
+    that is added only for the record, or for one on a part that is frozen for a while.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html

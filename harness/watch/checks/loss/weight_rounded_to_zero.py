@@ -21,15 +21,15 @@ class WeightRoundedToZero(Check):
     """The weight of a term is rounded down to 0 in the whole training, so that the term never counts.
 
     ## Why is this a bug?
-    `epoch // warmup` is 0 until the warmup is over, where `epoch / warmup` rises; `int(step / total)` is 0 until the
-    very end. The term that the weight is for is computed and logged in every batch and trains nothing.
+    `epoch // warmup` is 0 until the warmup is over, while `epoch / warmup` rises; `int(step / total)` is 0 until the
+    very end. The term with this weight is computed and logged in every batch, but trains nothing.
 
     ## What to do
     Divide with `/`, and bound the result with `min(1.0, ...)`.
 
     ## When it is right
-    A weight that is set to 0, by an argument or as a constant, is not reported, nor is one that depends on a condition
-    (`if epoch >= start`), one that is above 0 at any time, or a training that was shortened.
+    A weight that is set to 0, by an argument or as a constant, is not reported. Neither is one that depends on a
+    condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
     """
 
     id = "loss::weight-rounded-to-zero"

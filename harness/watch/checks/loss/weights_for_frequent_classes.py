@@ -10,15 +10,16 @@ class WeightsForFrequentClasses(Check):
     """The class weights of the loss are larger for the frequent classes: shares instead of their inverses.
 
     ## Why is this a bug?
-    Class weights are there to make up for how rare a class is. The shares or counts themselves do the opposite: what is
-    frequent counts still more, and the model says it always. As `pos_weight`, positives by negatives does the same.
+    Class weights are there to make up for how rare a class is. The shares or counts themselves do the opposite:
+    frequent classes count even more, and the model always predicts them. As `pos_weight`, positives divided by
+    negatives do the same.
 
     ## What to do
     Give the loss the inverses: `counts.sum() / (classes * counts)`; as `pos_weight` negatives divided by positives.
 
     ## When it is right
-    Weights that no power of the classes' shares gives are not reported: they were chosen for a reason. The shares are
-    those of the targets that the loss is given, after any sampler; classes that are about as frequent say nothing.
+    Weights that are not a power of the classes' shares are not reported: they were chosen for a reason. The shares are
+    those of the targets that the loss gets, after any sampler; classes of about the same frequency prove nothing.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html

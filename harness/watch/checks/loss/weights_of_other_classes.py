@@ -10,15 +10,15 @@ class WeightsOfOtherClasses(Check):
     """The class weights of the loss are in the order of other classes.
 
     ## Why is this a bug?
-    `weight` goes by the number of the class. Weights in the order of `Counter.most_common()`, of the classes' names or
-    of a file give a rare class the weight of a frequent one, and the frequent one that of the rare.
+    `weight` is indexed by the number of the class. Weights in the order of `Counter.most_common()`, of the class names
+    or of a file give a rare class the weight of a frequent one, and the other way round.
 
     ## What to do
     Count with `torch.bincount(labels, minlength=classes)`, and give the loss `counts.sum() / (classes * counts)`.
 
     ## When it is right
-    Weights that no power of the classes' shares gives, in whatever order, are not reported: they were chosen for a
-    reason. The shares are those of the targets that the loss is given, after any sampler.
+    Weights that are not a power of the classes' shares, in whatever order, are not reported: they were chosen for a
+    reason. The shares are those of the targets that the loss gets, after any sampler.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html

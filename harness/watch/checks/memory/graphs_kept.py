@@ -24,8 +24,9 @@ class GraphsKept(Check):
     """Losses are kept with their graphs from update to update, so that memory grows until it is exhausted.
 
     ## Why is this a bug?
-    No result changes while the memory lasts. A loss tensor holds the graph that it was computed by. `total += loss`, or
-    a list of losses, keeps one graph more with each update: the process slows down and ends out of memory after hours.
+    No result changes while the memory lasts. A loss tensor holds the graph that it was computed with. `total += loss`,
+    or a list of losses, keeps one more graph with each update: the process slows down and runs out of memory after
+    hours.
 
     ## What to do
     Add up loss.item(), or keep loss.detach().

@@ -24,8 +24,8 @@ class Broadcast(Check):
     Give both the same shape before they are compared: predictions.squeeze(-1), or argmax without keepdim.
 
     ## When it is right
-    Comparisons of everything with everything that have nothing to do with a model's latest predictions, such as of
-    labels with labels, are not reported.
+    All-pairs comparisons that have nothing to do with a model's latest predictions, such as labels with labels, are not
+    reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/broadcasting.html

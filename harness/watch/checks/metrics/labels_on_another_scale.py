@@ -25,16 +25,16 @@ class LabelsOnAnotherScale(Check):
 
     ## Why is this a bug?
     A model that was trained on standardised labels, or on their logarithms, answers in those units. Its error against
-    labels in the original ones is that of another question, and so large or small that it means nothing.
+    labels in the original units answers another question, and is so large or small that it means nothing.
 
     ## What to do
     Undo the scaling of what the model says: `prediction * std + mean`, with the numbers that the training labels were
     scaled with; or scale the labels of the evaluation alike.
 
     ## When it is right
-    Predictions that were turned back, by a product, a sum or an exponential, are not reported: only the model's own
-    output is looked at. Nor are labels of a scale that differs by less than 8 times, or a model whose answers are of
-    that scale, too, because it scales by what it is given.
+    Predictions that were converted back, by a product, a sum or an exponential, are not reported: only the model's own
+    output is looked at. Neither are labels whose scale differs by less than a factor of 8, or a model whose answers are
+    also on that scale, because it scales by its inputs.
 
     ## References
     - https://scikit-learn.org/stable/modules/compose.html (transforming the target in regression)

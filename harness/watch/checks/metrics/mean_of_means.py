@@ -53,9 +53,9 @@ class MeanOfMeans(Check):
     differ.
 
     ## Why is this a bug?
-    The loss that a model gives for a batch is the mean over its targets. Where texts have different lengths, so do the
-    batches: the mean of their means counts a token of a short batch for several of a long one. The loss, and the
-    perplexity made from it, are another number for another batch size or order, and cannot be compared with those of
+    The loss that a model gives for a batch is the mean over its targets. If texts have different lengths, so do the
+    batches: in the mean of their means, one token of a short batch counts as much as several of a long one. The loss,
+    and the perplexity computed from it, change with the batch size and the order, and cannot be compared with those of
     others.
 
     ## What to do
@@ -63,9 +63,9 @@ class MeanOfMeans(Check):
     targets; take the exponential of that for the perplexity.
 
     ## When it is right
-    A mean in which each text, and not each token, counts the same is one of `reduction="none"`, first over the tokens
-    of a text, then over texts; texts that are evaluated one by one are not reported. Batches with about as many targets
-    each, and a smaller last one, are not reported.
+    If each text, and not each token, should count the same, use `reduction="none"` and take the mean first over the
+    tokens of a text, then over texts. Texts that are evaluated one by one are not reported. Neither are batches with
+    about the same number of targets each and a smaller last one.
 
     ## References
     - https://github.com/huggingface/transformers/issues/39241

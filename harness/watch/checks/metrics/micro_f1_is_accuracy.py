@@ -18,8 +18,8 @@ class MicroF1IsAccuracy(Check):
     Choose the average that the benchmark reports; right if you know that it is the accuracy.
 
     ## When it is right
-    Some benchmarks ask for micro-averaged F1 by name; report it once, and ignore this warning. Where rows have several
-    labels it differs from the accuracy and is not reported.
+    Some benchmarks ask for micro-averaged F1 by name; report it once, and ignore this warning. If rows have several
+    labels, it differs from the accuracy and is not reported.
 
     ## References
     - https://scikit-learn.org/stable/modules/model_evaluation.html#multiclass-and-multilabel-classification

@@ -12,15 +12,15 @@ class Misaligned(Check):
     """A metric compares predictions with the references of other rows.
 
     ## Why is this a bug?
-    Each prediction is held against the label of another row, so that the result is about what guessing would give,
-    however good the model is. Swapped arguments are harder to see: the accuracy stays the same, while precision and
-    recall change places and F1 of several classes changes.
+    Each prediction is compared with the label of another row, so the result is about what guessing would give, however
+    good the model is. Swapped arguments are harder to see: the accuracy stays the same, while precision and recall
+    change places and F1 of several classes changes.
 
     ## What to do
     Collect both from the same batch, in the same order: metric(predictions=..., references=...).
 
     ## When it is right
-    Shuffled evaluations are not reported where predictions and references are shuffled together.
+    Shuffled evaluations are not reported if predictions and references are shuffled together.
     """
 
     id = "metrics::misaligned"

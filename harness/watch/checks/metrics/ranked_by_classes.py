@@ -14,16 +14,16 @@ class RankedByClasses(Check):
     """A metric of a ranking is given predicted classes, and no scores.
 
     ## Why is this a bug?
-    ROC AUC and average precision ask how well scores order the rows. Predicted classes order them into two heaps: the
-    area under a curve of one point is the balanced accuracy at one threshold, which is lower than the model's AUC and
-    says nothing of other thresholds.
+    ROC AUC and average precision ask how well scores order the rows. Predicted classes only sort them into two groups:
+    the area under a curve of one point is the balanced accuracy at one threshold, which is lower than the model's AUC
+    and says nothing about other thresholds.
 
     ## What to do
     Give the metric probabilities or logits of the positive class, before they are rounded, compared or put through
     argmax.
 
     ## When it is right
-    A classifier that has no scores, such as a rule, can be given no other number. Fewer than 16 rows are not judged.
+    For a classifier without scores, such as a rule, there is no other number. Fewer than 16 rows are not judged.
 
     ## References
     - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.roc_auc_score.html

@@ -40,16 +40,16 @@ class RowsMissingOrRepeated(Check):
     """A metric is computed from fewer or from more rows than its evaluation has.
 
     ## Why is this a bug?
-    The number that is reported is that of the last batch, of several epochs at once, or of an evaluation in which the
-    rows that fill up the last batch of several processes count twice.
+    The reported number is that of the last batch, of several epochs at once, or of an evaluation in which the rows that
+    fill up the last batch of several processes count twice.
 
     ## What to do
     Give the metric every batch, once; with several processes through gather_for_metrics.
 
     ## When it is right
-    A metric of each batch, and of one part of the rows after the other, is not reported, nor is one of a part that is
-    no stretch of the evaluation (a class, a language), or of other rows than the evaluation's: those trained on, or of
-    all folds together. Several forward passes of a batch, as in an ensemble, are not looked at.
+    A metric of each batch, or of one part of the rows after the other, is not reported. Neither is one of a part that
+    is not a contiguous stretch of the evaluation (a class, a language), or of rows other than the evaluation's: those
+    trained on, or those of all folds together. Several forward passes of a batch, as in an ensemble, are not looked at.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/350

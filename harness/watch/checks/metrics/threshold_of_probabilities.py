@@ -12,15 +12,15 @@ class ThresholdOfProbabilities(Check):
     """Logits are compared with 0.5, which is a threshold of probabilities.
 
     ## Why is this a bug?
-    A model that is trained with `binary_cross_entropy_with_logits` says logits, from minus to plus infinity, and a
-    probability of one half is a logit of 0. Compared with 0.5, rows count as positive from a probability of 0.62 on:
-    positives are missed, and accuracy, recall and F1 are those of another decision.
+    A model that is trained with `binary_cross_entropy_with_logits` outputs logits, from minus to plus infinity, and a
+    probability of one half is a logit of 0. If logits are compared with 0.5, rows count as positive only from a
+    probability of 0.62: positives are missed, and accuracy, recall and F1 are those of another decision.
 
     ## What to do
     Compare probabilities, torch.sigmoid(logits) > 0.5, or the logits with 0.
 
     ## When it is right
-    Where a threshold of 0.5 was chosen for logits, on validation data. Other thresholds are not reported.
+    When a threshold of 0.5 was chosen for logits, on validation data. Other thresholds are not reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html

@@ -11,17 +11,17 @@ class WrongPredictions(Check):
 
     ## Why is this a bug?
     What is measured is not the model. An argmax over the wrong dimension, the least likely class, the labels in place
-    of the predictions, or predictions that another model made: the number comes out, and says nothing.
+    of the predictions, or predictions that another model made: a number comes out, and it says nothing.
 
     ## What to do
     Take the argmax over the classes, of the logits of the same forward pass.
 
     ## When it is right
-    Predictions that any threshold between two classes explains, or any number that is added to the logits of each
-    class, are not reported: rare classes are often made likelier on purpose. Predictions of an earlier evaluation
-    of the same rows (the best epoch's), or of several together (an ensemble), are not reported: where all
-    evaluations agree on a row's class, they do too. Outputs of another width than what `cross_entropy` or
-    `nll_loss` was given are features, and not looked at.
+    Predictions that some threshold between two classes explains, or some number added to the logits of each class, are
+    not reported: rare classes are often made likelier on purpose. Neither are predictions of an earlier evaluation of
+    the same rows (the best epoch's), or of several together (an ensemble): if all evaluations agree on a row's class,
+    so do these. Outputs whose width differs from the input of `cross_entropy` or `nll_loss` are features and not looked
+    at.
     """
 
     id = "metrics::wrong-predictions"

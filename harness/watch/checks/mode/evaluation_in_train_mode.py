@@ -12,19 +12,19 @@ class EvaluationInTrainMode(Check):
     """A model is evaluated while it is in train mode, so that dropout changes its predictions at random.
 
     ## Why is this a bug?
-    The score is that of a model with a part of its activations missing: too low, and another one each time. Batch
-    normalisation also takes the statistics of the evaluation's rows into its own, which changes the model.
+    The score is that of a model with some of its activations missing: too low, and different each time. Batch
+    normalisation also mixes the statistics of the evaluation's rows into its own, which changes the model.
 
     ## What to do
     Call model.eval() before the evaluation, and model.train() after it.
 
     ## When it is right
-    A look at a single batch is not reported, nor are several forwards for each batch or several passes between two
-    updates (Monte Carlo dropout), nor a pass over rows that are trained on, nor a model without dropout and batch
-    normalisation. A pass that only renews the statistics of batch normalisation, of which nothing is scored, is right
-    where `update_bn` makes it, or where the model is called in evaluation mode next. Without a DataLoader, what is
-    reported is a tensor that is scored between updates more than once, or after the last one, and never trained on: a
-    teacher's predictions, a generator's pictures, rewards and choices of rows to train on are not.
+    A look at a single batch is not reported. Neither are several forward passes for each batch or several passes
+    between two updates (Monte Carlo dropout), a pass over rows that are trained on, or a model without dropout and
+    batch normalisation. A pass that only refreshes the statistics of batch normalisation, and scores nothing, is right
+    if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only a tensor that is
+    scored more than once between updates, or after the last one, and never trained on is reported: a teacher's
+    predictions, a generator's pictures, rewards and choices of rows to train on are not.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval

@@ -11,8 +11,8 @@ class EvaluationWithGraph(Check):
 
     ## Why is this a bug?
     No result changes; it costs memory and time. The graph keeps every layer's activations: an evaluation takes several
-    times the memory that it needs, and is slower. Where logits are collected over the whole pass, all of its graphs
-    stay in memory until it ends.
+    times the memory that it needs, and is slower. If logits are collected over the whole pass, all of its graphs stay
+    in memory until it ends.
 
     ## What to do
     Put the evaluation's forward under torch.no_grad(): it needs much less memory.

@@ -23,16 +23,16 @@ class FrozenNormDrifts(Check):
     """Batch normalisations whose weights are frozen are in train mode: their running statistics go on changing.
 
     ## Why is this a bug?
-    `requires_grad_(False)` keeps weights as they are, and not the running mean and variance, which are no parameters:
-    every batch in train mode is taken into them. A frozen backbone is then another one at the end than at the
-    beginning, and its features in evaluation are not those that the head was trained on.
+    `requires_grad_(False)` keeps weights as they are, but not the running mean and variance, which are not parameters:
+    every batch in train mode updates them. A frozen backbone is then not the same at the end as at the beginning, and
+    its features in evaluation are not those that the head was trained on.
 
     ## What to do
     Call `backbone.eval()` after every `model.train()`.
 
     ## When it is right
     Batch normalisations of a network that is frozen only while another one makes its step are not reported, nor are
-    those in eval mode. Statistics that are to fit another domain may ignore this warning.
+    those in eval mode. Ignore this warning if the statistics should adapt to another domain.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html

@@ -31,17 +31,17 @@ class TeacherInTrainMode(Check):
     """A teacher that is not trained is in train mode: its dropout or batch normalisation makes its answers noisy.
 
     ## Why is this a bug?
-    What a teacher says is the target of its student. In train mode dropout drops other parts of it each time, and batch
-    normalisation takes each batch's own moments, and writes them into the teacher. `student.train()` reaches a teacher
-    that is a part of the same module.
+    A teacher's output is the target of its student. In train mode, dropout drops different parts of it each time, and
+    batch normalisation uses each batch's own moments and writes them into the teacher. `student.train()` reaches a
+    teacher that is a part of the same module.
 
     ## What to do
     Call `teacher.eval()` after every call of `train()` that reaches it; override `train()` where it is a submodule.
 
     ## When it is right
-    A teacher of the student's own build, such as the average in mean teacher or BYOL, may be in train mode on purpose
-    and is not reported. Nor is a network that an optimizer trains, one that answers something else than the model that
-    is trained, or one without dropout and batch normalisation.
+    A teacher with the student's own architecture, such as the average in mean teacher or BYOL, may be in train mode on
+    purpose and is not reported. Neither is a network that an optimizer trains, one with a different kind of output from
+    the trained model's, or one without dropout and batch normalisation.
     """
 
     id = "mode::teacher-in-train-mode"

@@ -32,20 +32,20 @@ class TrainingInEvalMode(Check):
     """A model is trained while it is in eval mode, so that dropout is off and batch statistics stand still.
 
     ## Why is this a bug?
-    Without dropout a fine-tuned model overfits sooner, and batch normalisation goes on with the statistics that it had.
-    Usually the first epoch is right, and all after the first evaluation are not: `model.eval()` stays in force until
-    `model.train()` is called again. `from_pretrained` returns a model in eval mode, too.
+    Without dropout a fine-tuned model overfits sooner, and batch normalisation keeps the statistics that it had.
+    Usually the first epoch is correct, and all epochs after the first evaluation are not: `model.eval()` stays in force
+    until `model.train()` is called again. `from_pretrained` returns a model in eval mode, too.
 
     ## What to do
     Call model.train() at the beginning of each epoch.
 
-    Where the updates are made over the validation's DataLoader, take backward() and step() out of its loop: the model
-    is trained on the rows that it is to be measured with.
+    If the updates are made over the validation DataLoader, take `backward()` and `step()` out of its loop: the model is
+    trained on the rows that it should be measured on.
 
     ## When it is right
-    Models without dropout and batch normalisation, models of which more than half of the parameters are frozen, and
-    models of which a part is in train mode are not reported. Nor are backward passes that no update uses, as of an
-    attack on the inputs, or a model that never was in train mode and has batch normalisation only: its statistics may
+    Models without dropout and batch normalisation, models with more than half of their parameters frozen, and models
+    with a part in train mode are not reported. Neither are backward passes that no update uses, such as those of an
+    attack on the inputs, or a model that was never in train mode and has only batch normalisation: its statistics may
     be meant to stand still.
 
     ## References

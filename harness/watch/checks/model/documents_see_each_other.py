@@ -15,18 +15,18 @@ class DocumentsSeeEachOther(Check):
     """Packed documents see each other: what the model says of one depends on the one before it in the row.
 
     ## Why is this a bug?
-    Position ids that begin anew within a row say that another document begins there. They keep documents apart only
-    where the attention is told so, too. The models of transformers read the borders from the position ids if they get
-    no attention mask, and with a kernel that can do it; with a mask of ones, or with a kernel that cannot, each
-    document attends to all those before it. The model then learns from texts that have nothing to do with each other.
+    Position ids that restart within a row say that another document begins there. They keep documents apart only if the
+    attention is told so, too. The models of transformers read the boundaries from the position ids if they get no
+    attention mask and use a kernel that can do it; with a mask of ones, or with a kernel that cannot, each document
+    attends to all those before it. The model then learns from texts that have nothing to do with each other.
 
     ## What to do
     Leave attention_mask out of packed rows, or give a block-diagonal mask of four dimensions; use an attention that
     takes borders (`attn_implementation="flash_attention_2"`, or `"sdpa"` from transformers 4.53 on).
 
     ## When it is right
-    Where documents are joined on purpose, as in pretraining on a stream of text. Position ids that count through the
-    whole row say so.
+    When documents are joined on purpose, as in pretraining on a stream of text. Position ids that count through the
+    whole row show this.
 
     ## References
     - https://github.com/huggingface/trl/pull/3673

@@ -16,13 +16,13 @@ class EvaluatedUntrained(Check):
 
     ## Why is this a bug?
     An evaluation of the checkpoint that the training began with, or of a new model into which nothing was loaded, says
-    nothing of the training; the numbers that are reported are those of another model.
+    nothing about the training; the reported numbers are those of another model.
 
     ## What to do
     Evaluate the model that was trained, or load into the one that is evaluated what was saved after the training.
 
     ## When it is right
-    A comparison with the checkpoint before the training, or with an untrained model beside the trained one, is not
+    A comparison with the checkpoint before the training, or with an untrained model alongside the trained one, is not
     reported.
     """
 

@@ -16,7 +16,7 @@ class HooksSkipped(Check):
     Call the module, model(inputs), rather than model.forward(inputs).
 
     ## When it is right
-    Where hooks only look on, such as those that measure or log, and are not wanted in these calls. A module without
+    When hooks only observe, such as those that measure or log, and are not wanted in these calls. A module without
     hooks is not reported, nor are hooks that torch calls for all modules.
 
     ## References

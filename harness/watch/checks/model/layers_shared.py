@@ -56,21 +56,21 @@ class LayersShared(Check):
     """Several layers of a stack are one and the same module, so that they have the same weights.
 
     ## Why is this a bug?
-    `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module four times into the list.
+    `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module into the list four times.
     The model is as deep as it looks, but every layer has the same weights: it has a quarter of the parameters that its
-    code speaks of, learns less, and nothing says so. `parameters()` gives each tensor once, a state dict under each of
-    its names.
+    code suggests, learns less, and nothing says so. `parameters()` yields each tensor once; a state dict lists it under
+    each of its names.
 
     ## What to do
     Make a module for each place: `nn.ModuleList([Layer(width) for _ in range(4)])`, or copies of one that is there:
     `nn.ModuleList([copy.deepcopy(layer) for _ in range(4)])`.
 
     ## When it is right
-    Weights that are shared on purpose between the layers of a stack, as in a Universal Transformer or in ALBERT. Call
-    the module in a loop then, `for _ in range(4): x = self.layer(x)`, which says so, and is not reported. Nor are a
-    head that is listed once for each layer whose output it is given and towers that share their weights: no call of
-    them works on what another gave, or other layers are between; nor activations and normalisations, which have no
-    matrix.
+    Weights that are shared on purpose between the layers of a stack, as in a Universal Transformer or in ALBERT. In
+    that case, call the module in a loop, `for _ in range(4): x = self.layer(x)`, which says so and is not reported.
+    Neither are a head that is listed once for each layer whose output it gets, and towers that share their weights:
+    none of their calls works on the output of another, or other layers are in between. Activations and normalisations,
+    which have no matrix, are not reported either.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html (its layers are copies)

@@ -30,7 +30,7 @@ class NondeterministicEval(Check):
     """In eval mode a model gives other logits for the same rows when it is called again.
 
     ## Why is this a bug?
-    A dropout that is called as a function is not told about eval mode, and stays on. Scores are too low, and
+    Dropout that is called as a function does not know about eval mode, and stays on. Scores are too low, and
     comparisons of runs and of reloaded models mean nothing.
 
     ## What to do
@@ -40,9 +40,9 @@ class NondeterministicEval(Check):
     module that is made in `forward`, or kept in a list, is always in train mode: make it an attribute.
 
     ## When it is right
-    Models that draw other numbers than dropout's in eval mode (a variational autoencoder, noise, a sampled choice) are
-    not reported. Dropout that is kept on by putting its modules into train mode (Monte Carlo dropout) is not either,
-    nor is a model that is called with the same rows three times and more before anything else happens.
+    Models that draw random numbers for something other than dropout in eval mode (a variational autoencoder, noise, a
+    sampled choice) are not reported. Neither is dropout that is kept on by putting its modules into train mode (Monte
+    Carlo dropout), or a model that is called with the same rows three or more times before anything else happens.
 
     ## References
     - https://github.com/pytorch/pytorch/issues/124464

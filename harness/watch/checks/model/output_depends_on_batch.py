@@ -10,17 +10,18 @@ class OutputDependsOnBatch(Check):
     """A row's logits depend on the other rows of its batch.
 
     ## Why is this a bug?
-    The model reads the answer for a row out of its neighbours, or blurs it with theirs. It predicts something else with
-    another batch size, for a shuffled dataset, and for a single row when it is used.
+    The model reads the answer for a row from its neighbours, or blurs it with theirs. It predicts something different
+    with another batch size, for a shuffled dataset, and for a single row when it is used.
 
     ## What to do
     Look for a softmax, mean or normalisation over the batch (dim=0), for reshapes that mix rows, and for recurrent
     layers or `nn.MultiheadAttention` that were made without `batch_first=True` and take the rows for tokens.
 
     ## When it is right
-    Batch normalisation is not reported: in eval mode, in which the model is asked, it uses its own statistics. Nor are
-    models in which rows compete by their scores (experts that choose their best rows): torch.topk or sort along the
-    rows shows it. Ignore this check where rows attend to one another, or share an expert's capacity, by design.
+    Batch normalisation is not reported: in eval mode, in which the check calls the model, it uses its own statistics.
+    Neither are models in which rows compete by their scores (experts that choose their best rows): `torch.topk` or
+    `sort` along the rows shows it. Ignore this check if rows attend to one another, or share an expert's capacity, by
+    design.
 
     ## References
     - https://karpathy.github.io/2019/04/25/recipe/

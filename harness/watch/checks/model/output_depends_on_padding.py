@@ -10,8 +10,8 @@ class OutputDependsOnPadding(Check):
     """A row's logits depend on how far it is padded, though the attention mask hides the padding.
 
     ## Why is this a bug?
-    How much padding a row gets is decided by the longest row that happens to be in its batch. A mean over all tokens,
-    or the last token's state, then says something of that other row.
+    The longest row that happens to be in the batch decides how much padding a row gets. A mean over all tokens, or the
+    last token's state, then depends on that other row.
 
     ## What to do
     Use the attention mask wherever tokens are put together: attention, means, sums, maxima.
@@ -20,7 +20,7 @@ class OutputDependsOnPadding(Check):
     positions.
 
     ## When it is right
-    Models that are given no mask, or position ids, are not asked, and differences that rounding makes are not reported.
+    Models that get no mask, or that get position ids, are not tested, and differences due to rounding are not reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/278

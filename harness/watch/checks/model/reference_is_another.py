@@ -17,15 +17,17 @@ class ReferenceIsAnother(Check):
     ## Why is this a bug?
     DPO, KTO and their like measure how far the policy has moved from its reference. A reference with other weights (the
     base checkpoint instead of the model that was just fine-tuned) makes that distance large before the first update:
-    the rewards do not begin at 0, and the loss first pulls the policy back to what it was before its fine-tuning. So it
-    is where `ref_model` is left out and the trainer loads the reference from the path that the policy once came from.
+    the rewards do not begin at 0, and the loss first pulls the policy back to what it was before its fine-tuning. The
+    same happens if `ref_model` is left out and the trainer loads the reference from the path that the policy once came
+    from.
 
     ## What to do
     Give the trainer a copy of what is trained: `ref_model=copy.deepcopy(model)`, or save the fine-tuned model and load
     the policy from there.
 
     ## When it is right
-    Where another model is the reference on purpose. An adapter is compared without itself, and is not looked at.
+    When another model is the reference on purpose. A model with an adapter is compared with itself without the adapter,
+    and is not looked at.
 
     ## References
     - https://huggingface.co/docs/trl/dpo_trainer

@@ -20,18 +20,18 @@ class ReferenceIsThePolicy(Check):
     """The reference that a preference loss compares with is the model that is trained.
 
     ## Why is this a bug?
-    DPO and its like compare how much more likely than the reference the policy finds the chosen answer, and the
-    rejected one. Where `reference = policy` names the same object twice, or both share their weights, both margins are
-    0 in every update: the loss stays at ln 2 = 0.693. What gradients there are teach without anything that holds the
-    model back.
+    DPO and its like compare how much more likely the policy finds the chosen answer than the reference does, and
+    likewise the rejected one. If `reference = policy` names the same object twice, or both share their weights, both
+    margins are 0 in every update: the loss stays at ln 2 = 0.693. The gradients that remain train the model with
+    nothing to hold it back.
 
     ## What to do
     Copy the model before it is trained: `reference = copy.deepcopy(policy).eval().requires_grad_(False)`.
 
     ## When it is right
-    A loss of two classes that is ln 2 in the first updates, or moves at all, is not reported, and nothing is without a
-    forward pass without gradients in each of them. A model with adapters is compared with itself without them, and is
-    not looked at.
+    A two-class loss that is ln 2 in the first updates, or that moves at all, is not reported. Nothing is reported
+    unless each update has a forward pass without gradients. A model with adapters is compared with itself without them,
+    and is not looked at.
 
     ## References
     - https://huggingface.co/docs/trl/dpo_trainer

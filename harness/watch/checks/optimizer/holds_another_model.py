@@ -10,7 +10,7 @@ class HoldsAnotherModel(Check):
     """The optimizer holds tensors of a model that is never called, and not of the one that is trained.
 
     ## Why is this a bug?
-    An optimizer keeps the tensors that it was given. Where the model is loaded again, copied or gets a new head
+    An optimizer keeps the tensors that it was given. If the model is loaded again, copied or given a new head
     afterwards, the forward pass uses other tensors: they get gradients, and no step ever changes them.
 
     ## What to do
@@ -18,9 +18,9 @@ class HoldsAnotherModel(Check):
     class), from that model's parameters().
 
     ## When it is right
-    An optimizer over several models, and over parts that are not called (an autoencoder's decoder where only the
-    encoder is used), is not reported as long as some of what it holds gets gradients, and nothing that gets gradients
-    is forgotten. Nor are embeddings that were resized after it was made.
+    An optimizer over several models, or over parts that are not called (an autoencoder's decoder when only the encoder
+    is used), is not reported as long as some of what it holds gets gradients, and nothing that gets gradients is left
+    out. Neither are embeddings that were resized after the optimizer was made.
     """
 
     id = "optimizer::holds-another-model"

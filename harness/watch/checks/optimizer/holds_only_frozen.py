@@ -18,8 +18,8 @@ class HoldsOnlyFrozen(Check):
     Give the optimizer the parameters that are trained, after freezing the others.
 
     ## When it is right
-    An optimizer of a part that is frozen is reported only where no optimizer has anything to change in the whole
-    training: parts may be unfrozen later, one after the other.
+    An optimizer of a part that is frozen is reported only if no optimizer has anything to change in the whole training:
+    parts may be unfrozen later, one after the other.
 
     ## References
     - https://discuss.pytorch.org/t/84911

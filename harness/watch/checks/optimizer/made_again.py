@@ -65,20 +65,19 @@ class MadeAgain(Check):
     """The optimizer is made again in the middle of the training: its moments are lost.
 
     ## Why is this a bug?
-    Adam's moments and SGD's momentum are averages over many updates. An optimizer that is made inside the loop begins
-    them at 0 each time: with AdamW every update is then as large as the learning rate allows, whatever the gradients. A
-    schedule goes on driving the old one.
+    Adam's moments and SGD's momentum are averages over many updates. An optimizer that is made inside the loop starts
+    them at 0 each time: with AdamW every update is then as large as the learning rate allows, whatever the gradients
+    are. A scheduler keeps driving the old optimizer.
 
     ## What to do
     Make the optimizer once, before the loop.
 
     ## When it is right
-    Another optimizer made in another line, over other tensors, for another dataset (the next task of several), or once
-    with another learning rate at the same line (a second stage of the training) is not reported, nor one that follows
-    after more than one pass over the rows (a cycle with a schedule of its own, another round of pruning), nor a whole
-    training that is called twice, nor one that begins with a state that was loaded into the model, as each client's
-    does. Plain SGD without momentum has nothing to lose. Where each batch gives gradients to other parameters, as the
-    heads of several tasks, their counts may differ.
+    Another optimizer that is made on another line, over other tensors, for another dataset (the next task of several),
+    or once on the same line with another learning rate (a second stage of the training) is not reported. Neither is one
+    that follows after more than one pass over the rows (a cycle with a schedule of its own, another round of pruning),
+    a whole training that is called twice, or one that begins with a state that was loaded into the model, as each
+    client's does in federated learning. Plain SGD without momentum has nothing to lose.
     """
 
     id = "optimizer::made-again"

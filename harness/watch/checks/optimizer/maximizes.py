@@ -10,16 +10,17 @@ class Maximizes(Check):
     """The optimizer makes the loss larger: it was made with `maximize=True`.
 
     ## Why is this a bug?
-    With `maximize=True` an optimizer goes along the gradient, for objectives that are to grow. Given a loss, each
-    update makes the model worse at its task, quickly and without an error.
+    With `maximize=True` an optimizer climbs the gradient, for objectives that should grow. With a loss, each update
+    makes the model worse at its task, quickly and without an error.
 
     ## What to do
     Leave out maximize=True: it is for objectives that are to grow.
 
     ## When it is right
-    An objective that is no loss function's value, such as a reward or a likelihood, and the negative of a loss are what
-    the option is for, and are not reported. Where other updates do go down, those that climb may be an adversary's or a
-    Lagrange multiplier's; an optimizer that searches for a model's input, as of an adversarial image, may climb too.
+    The option is for objectives that are not a loss function's value, such as a reward or a likelihood, and for the
+    negative of a loss; these are not reported. If other updates do go down, those that climb may belong to an adversary
+    or a Lagrange multiplier; an optimizer that searches for a model's input, such as an adversarial image, may climb
+    too.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html

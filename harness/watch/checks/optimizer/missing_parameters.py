@@ -10,19 +10,19 @@ class MissingParameters(Check):
     """Parameters get gradients, and no optimizer holds them.
 
     ## Why is this a bug?
-    They are meant to be trained, and stay as they were initialised. A head that the optimizer does not know is random
-    to the end: what comes before it has to learn around it.
+    They are meant to be trained, but stay as they were initialised. A head that the optimizer does not know stays
+    random to the end: what comes before it has to learn around it.
 
     ## What to do
     Give the optimizer model.parameters(), or freeze what is not to be trained with requires_grad_(False). What is
     unfrozen later comes to it with optimizer.add_param_group.
 
     ## When it is right
-    Training the head alone while the backbone gets gradients that nobody uses is a note, no finding. It is a note, too,
-    where only vectors are trained besides the head, such as all biases, and where the script searches for a model's
-    input (an adversarial image, a latent code) and trains nothing of the model. What an optimizer gets later, by
-    `add_param_group` or as another optimizer, is not reported either; nor is what the script updates by hand, or with a
-    class that is no optimizer of torch.
+    Training the head alone while the backbone gets gradients that nobody uses is a note, not a finding. It is also a
+    note if only vectors, such as all biases, are trained in addition to the head, or if the script searches for a
+    model's input (an adversarial image, a latent code) and trains nothing in the model. Parameters that come to an
+    optimizer later, through `add_param_group` or with another optimizer, are not reported either. Neither are those
+    that the script updates by hand, or with a class that is not a torch optimizer.
     """
 
     id = "optimizer::missing-parameters"

@@ -28,9 +28,9 @@ class NeverMade(Check):
     Write an update by hand into the parameter itself, under `no_grad()`: `p -= lr * p.grad`.
 
     ## When it is right
-    It is reported only where the same rows are gone through again, in training mode, and the gradients of no input are
-    computed: then nothing but an update that changes nothing can be meant. Scripts that only look at gradients a few
-    times, and updates by hand that change something, are not reported.
+    This is reported only if the script goes through the same rows again, in train mode, and computes no gradients of an
+    input: then the only explanation is an update that changes nothing. Scripts that only look at gradients a few times,
+    and updates by hand that change something, are not reported.
     """
 
     id = "optimizer::never-made"

@@ -18,16 +18,16 @@ class NeverSteps(Check):
     """An optimizer is made, gradients are computed for it, and its `step()` is never called.
 
     ## Why is this a bug?
-    Gradients change nothing by themselves: the loss is that of the first weights to the end. Where a script has an
+    Gradients change nothing by themselves: the loss stays that of the first weights to the end. If a script has an
     optimizer for each of several networks, the one whose step is missing stays as it was made.
 
     ## What to do
     Call `optimizer.step()` after the backward pass; where micro-batches are added up, for each full window.
 
     ## When it is right
-    Scripts that only look at gradients a few times are not reported, nor are updates that are written by hand. Beside
-    other optimizers that step, one is reported only if its gradients are cleared in the loop and nothing else changes
-    what it holds.
+    Scripts that only look at gradients a few times are not reported, nor are updates that are written by hand. If other
+    optimizers do step, one that does not is reported only if its gradients are cleared in the loop and nothing else
+    changes what it holds.
     """
 
     id = "optimizer::never-steps"

@@ -22,8 +22,8 @@ class NotAsAsked(Check):
     Give the numbers to the optimizer, or leave `optimizers` out.
 
     ## When it is right
-    An optimizer of one's own whose arguments repeat a default is not reported; ignore it where arguments of another run
-    are used again.
+    An optimizer of your own is not reported if the arguments repeat a default; ignore the warning if you use the
+    arguments of another run again.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/trainer

@@ -14,17 +14,17 @@ class NotPrepared(Check):
     """The optimizer was not prepared by the Accelerator that accumulates gradients, and steps at each micro-batch.
 
     ## Why is this a bug?
-    `accelerator.prepare` gives an optimizer whose `step()` and `zero_grad()` do nothing until a window is full. The one
-    that was made before does not know of it: it steps at each micro-batch, on a gradient that was divided for the
-    window. The batch is as many times smaller as it was to be larger, and so is each update.
+    `accelerator.prepare` returns an optimizer whose `step()` and `zero_grad()` do nothing until a window is full. The
+    original optimizer does not know about that: it steps at each micro-batch, on a gradient that was divided for the
+    window. The batch is smaller by the factor by which it was meant to be larger, and so is each update.
 
     ## What to do
     Use what `accelerator.prepare` returns: `model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer,
     loader, scheduler)`.
 
     ## When it is right
-    Without accumulation, mixed precision in float16 or several processes a prepared optimizer does what the other does,
-    and nothing is reported.
+    Without accumulation, mixed precision in float16 or several processes, a prepared optimizer does the same as the
+    original, and nothing is reported.
 
     ## References
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation

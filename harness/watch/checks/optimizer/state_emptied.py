@@ -16,14 +16,15 @@ class StateEmptied(Check):
     ## Why is this a bug?
     Adam's moments and SGD's momentum are averages over many updates. With `optimizer.state.clear()`, or a new dict in
     its place, they begin at 0 again, and so does the count by which Adam corrects them: the next update is as large as
-    the learning rate allows, whatever the gradients.
+    the learning rate allows, whatever the gradients are.
 
     ## What to do
     Leave `optimizer.state` as it is; `optimizer.load_state_dict` restores one that was saved.
 
     ## When it is right
-    A state that is loaded, and moments that are scaled or set by hand while the count goes on, are not reported; nor is
-    an optimizer without such a count, such as plain SGD. Where the moments are dropped on purpose, as after weights
+    A state that is loaded, and moments that are scaled or set by hand while the count goes on, are not reported.
+    Neither is an optimizer without such a count, such as plain SGD. The heads of several tasks may count differently,
+    because each batch gives gradients to one of them. If you drop the moments on purpose, for example after weights
     were loaded or averaged, say so with an `--ignore`.
 
     ## References

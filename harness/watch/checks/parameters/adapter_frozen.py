@@ -10,7 +10,7 @@ class AdapterFrozen(Check):
     """The adapter that the optimizer holds is frozen in all passes of the training.
 
     ## Why is this a bug?
-    `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer takes frozen tensors
+    `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer accepts frozen tensors
     without a word and leaves them as they are: the adapter is saved as it was loaded, and only what is around it, such
     as a new head, is trained.
 
@@ -18,7 +18,7 @@ class AdapterFrozen(Check):
     Load it with `PeftModel.from_pretrained(..., is_trainable=True)`.
 
     ## When it is right
-    A frozen adapter that the optimizer does not hold is not reported: it is there to be used. Nor is one that gets
+    A frozen adapter that the optimizer does not hold is not reported: it is there to be used. Neither is one that gets
     gradients in any pass of the training.
 
     ## References

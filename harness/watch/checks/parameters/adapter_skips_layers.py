@@ -19,17 +19,17 @@ class AdapterSkipsLayers(Check):
     """A pattern of an adapter's target modules matches some of a model's blocks and leaves out others like them.
 
     ## Why is this a bug?
-    PEFT adapts what a pattern matches and is silent about the rest. `layers\\.[0-9]\\.` looks like every layer and ends
-    at the tenth. The blocks that are left out stay as the base has them: the adapter trains, and learns less than it
-    could.
+    PEFT adapts what a pattern matches and is silent about the rest. `layers\\.[0-9]\\.` looks as if it matched every
+    layer, but ends at the tenth. The blocks that are left out stay as the base has them: the adapter trains, and learns
+    less than it could.
 
     ## What to do
     Name the modules without the numbers of their blocks (`target_modules=["q_proj", "v_proj"]`), or repair the pattern.
     Where only some blocks are meant, say so with `layers_to_transform`.
 
     ## When it is right
-    A few blocks on purpose. The last ones alone, and those that `layers_to_transform` or `exclude_modules` names, are
-    not reported.
+    Adapting a few blocks on purpose. The last ones alone, and those that `layers_to_transform` or `exclude_modules`
+    names, are not reported.
 
     ## References
     - https://huggingface.co/docs/peft/developer_guides/lora

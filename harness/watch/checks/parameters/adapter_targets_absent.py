@@ -22,8 +22,8 @@ class AdapterTargetsAbsent(Check):
     ## Why is this a bug?
     PEFT adapts what it finds and is silent about the rest, as long as one name matches. A list made for another
     architecture (`q_proj`, `k_proj`, `v_proj` on a model with a fused `qkv_proj`) then adapts a few layers and leaves
-    out the attention: the adapter trains, and learns less than it could. A name in `modules_to_save` that is none
-    of the model's (`classifier` where the head is called `score`) leaves a new head random.
+    out the attention: the adapter trains, and learns less than it could. A name in `modules_to_save` that the model
+    does not have (`classifier` when the head is called `score`) leaves a new head random.
 
     ## What to do
     Print `model.named_modules()` and name the layers that are there, or use `target_modules="all-linear"`.

@@ -10,17 +10,17 @@ class AdapterUntrained(Check):
     """An adapter that was added is never trained: no pass of the training goes through it.
 
     ## Why is this a bug?
-    `add_adapter` does not make an adapter the active one. The passes go on through the adapter that is active, so that
-    it is trained on, and the new one stays as it was made: its output is zero, and the model with it is the model
+    `add_adapter` does not make the new adapter the active one. The passes still go through the active adapter, which is
+    trained further, and the new one stays as it was made: its output is zero, and the model with it is the model
     without it. It is saved and loaded like any other.
 
     ## What to do
     Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
 
     ## When it is right
-    An adapter whose output is not zero, since it was trained before, is not reported, nor is one that is called
-    beside the one that is trained, as a reference is, nor one that is trained later in the script, nor one that was
-    made before the one that is trained, such as the first of `get_peft_model`.
+    An adapter whose output is not zero, because it was trained before, is not reported. Neither is one that is called
+    alongside the trained one, as a reference is, one that is trained later in the script, or one that was made before
+    the trained one, such as the first of `get_peft_model`.
 
     ## References
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter

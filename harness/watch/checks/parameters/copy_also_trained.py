@@ -15,16 +15,16 @@ class CopyAlsoTrained(Check):
 
     ## Why is this a bug?
     A target that learns from the loss gives way to it: in self-distillation both networks can agree on a constant, and
-    a target network is no longer what it is named for. Where `model.parameters()` is given to the optimizer and the
-    target is a part of the model, that is what happens.
+    a target network no longer deserves its name. This happens when the optimizer gets `model.parameters()` and the
+    target is a part of the model.
 
     ## What to do
     Give the optimizer the parameters of the network alone, and compute the target under `torch.no_grad()`, or with
     `requires_grad_(False)`.
 
     ## When it is right
-    An average that no optimizer changes is not reported, whatever gradients it has; nor are two networks of one build
-    that are both trained.
+    An average that no optimizer changes is not reported, whatever gradients it has. Neither are two networks with the
+    same architecture that are both trained.
     """
 
     id = "parameters::copy-also-trained"

@@ -17,16 +17,16 @@ class CopyFollowsTooFast(Check):
     """A moving average of the network takes most of its value from the latest update: its two weights are exchanged.
 
     ## Why is this a bug?
-    A target network or an average is to change slowly: by a thousandth to a tenth of the way in each update. With
-    `tau * target + (1 - tau) * online` in place of `tau * online + (1 - tau) * target` it is nearly the network
-    itself, and steadies nothing.
+    A target network or an average should change slowly: by a thousandth to a tenth of the way in each update. With
+    `tau * target + (1 - tau) * online` in place of `tau * online + (1 - tau) * target` it is nearly the network itself,
+    and stabilises nothing.
 
     ## What to do
     Exchange the two weights: `target.lerp_(online, tau)` with a small tau.
 
     ## When it is right
-    A copy that is set to the network as a whole, in whatever distance, is not reported, nor is an average whose weights
-    change, as one does that begins with large steps.
+    A copy that is set to the whole network, at whatever interval, is not reported, nor is an average whose weights
+    change, such as one that begins with large steps.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.lerp_.html

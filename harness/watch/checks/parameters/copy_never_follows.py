@@ -21,17 +21,16 @@ class CopyNeverFollows(Check):
     """A copy of the network never changes, though a line of the script is to make it follow.
 
     ## Why is this a bug?
-    `target = tau * online + (1 - tau) * target` in a loop over parameters gives a name another tensor,
-    `target.mul(0.99)` gives a new one that nobody keeps, and `target.state_dict().update(...)` changes a dictionary
-    that is made for the call. The target stays as it was initialised, and what is learned from it is noise.
+    `target = tau * online + (1 - tau) * target` in a loop over parameters binds the name to another tensor,
+    `target.mul(0.99)` returns a new one that nobody keeps, and `target.state_dict().update(...)` changes a dictionary
+    that exists only for that call. The target stays as it was initialised, and the network learns noise from it.
 
     ## What to do
     Write into the parameters, under `torch.no_grad()`: `target.lerp_(online, tau)`, `target.data.copy_(online.data)`,
     or `target_net.load_state_dict(net.state_dict())`.
 
     ## When it is right
-    A copy that is to stay what it is, such as a reference or a teacher, is not reported: there is no line that is to
-    change it.
+    A copy that should stay as it is, such as a reference or a teacher, is not reported: no line is meant to change it.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.state_dict

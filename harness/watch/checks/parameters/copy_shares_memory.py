@@ -10,14 +10,14 @@ class CopySharesMemory(Check):
     """A copy of the network lies in the network's own memory, and moves with every update of it.
 
     ## Why is this a bug?
-    `target.data = online.data` copies nothing: both parameters are one piece of memory from then on. A target network
-    that was to stay behind is the network itself, and what is learned from it chases its own tail.
+    `target.data = online.data` copies nothing: both parameters share one piece of memory from then on. A target network
+    that should lag behind is the network itself, and training on it chases its own tail.
 
     ## What to do
     Write into the copy's memory: `target.data.copy_(online.data)`, or `target.load_state_dict(online.state_dict())`.
 
     ## When it is right
-    One parameter in two modules, as tied weights are, is not reported: only two parameters with one memory.
+    One parameter in two modules, such as tied weights, is not reported; only two parameters that share memory are.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html

@@ -10,7 +10,7 @@ class CopyWithoutBuffers(Check):
     """A copy follows the network's parameters and not its running statistics, and is used with those it began with.
 
     ## Why is this a bug?
-    Batch normalisation keeps its running mean and variance in buffers, which `parameters()` does not give. A moving
+    Batch normalisation keeps its running mean and variance in buffers, which `parameters()` does not yield. A moving
     average that goes through the parameters alone leaves them at 0 and 1: in eval mode the copy normalises by numbers
     that have nothing to do with its inputs.
 
@@ -19,8 +19,8 @@ class CopyWithoutBuffers(Check):
     `AveragedModel` `use_buffers=True`, or call `update_bn` before the copy is used.
 
     ## When it is right
-    A copy in train mode makes statistics of its own, and is not reported; nor is one whose statistics are renewed
-    before it is called in eval mode.
+    A copy in train mode computes statistics of its own and is not reported. Neither is one whose statistics are
+    refreshed before it is called in eval mode.
 
     ## References
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema

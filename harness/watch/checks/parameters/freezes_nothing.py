@@ -18,8 +18,9 @@ class FreezesNothing(Check):
     """An attribute that nothing reads was set in order to freeze parameters, which are trained on.
 
     ## Why is this a bug?
-    `module.requires_grad = False` sets an attribute of the module, and `parameter.require_grad = False` one of the
-    parameter that torch does not know. Neither says a word, and everything that was to stay as it was loaded changes.
+    `module.requires_grad = False` sets an attribute of the module, and `parameter.require_grad = False` sets one of the
+    parameter that torch does not know. Neither raises an error, and everything that should stay as it was loaded
+    changes.
 
     ## What to do
     Write `module.requires_grad_(False)`, or `parameter.requires_grad = False` for each parameter.

@@ -27,17 +27,18 @@ class FrozenChanged(Check):
     """Parameters that are frozen change.
 
     ## Why is this a bug?
-    What is frozen is believed to stay as it was loaded. But an optimizer updates what has a gradient left, also one of
-    0, by its momentum and weight decay; and a loop over `model.parameters()` writes to all of them.
+    Everyone expects frozen parameters to stay as they were loaded. But an optimizer still updates a parameter that has
+    a gradient left, even one of 0, through its momentum and weight decay; and a loop over `model.parameters()` writes
+    to all of them.
 
     ## What to do
     Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.
 
-    What writes to parameters by hand leaves out those whose `requires_grad` is False.
+    Code that writes to parameters by hand should leave out those whose `requires_grad` is False.
 
     ## When it is right
-    Parameters that are thawed again and trained from then on, and states that are loaded into frozen modules, are not
-    reported; nor are frozen parameters that keep a state (averages of other weights, running statistics).
+    Parameters that are unfrozen again and trained from then on, and states that are loaded into frozen modules, are not
+    reported. Neither are frozen parameters that keep a state (averages of other weights, running statistics).
     """
 
     id = "parameters::frozen-changed"

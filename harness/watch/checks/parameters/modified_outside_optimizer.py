@@ -21,15 +21,15 @@ class ModifiedOutsideOptimizer(Check):
 
     ## Why is this a bug?
     The optimizer's moments and the schedule know nothing of such changes. Weight decay by hand comes on top of the
-    optimizer's own; an average of the weights that is written into the model instead of beside it slows the training
-    down; memory that is shared with another model is trained by both.
+    optimizer's own; an average of the weights that is written into the model, instead of being kept separately, slows
+    the training down; memory that is shared with another model is trained by both.
 
     ## What to do
     Look at what writes to the parameters: a decay by hand, averaged weights that are not taken back, shared memory.
     Right for a constraint on the weights, such as normalising them.
 
     ## When it is right
-    A constraint on the weights that is meant, such as normalising them, may ignore this warning. Weights that are
+    Ignore this warning for a constraint on the weights that is intended, such as normalising them. Weights that are
     clipped between two bounds (a Wasserstein GAN's critic), or moved for a second backward pass and moved back before
     the update (adversarial training, SAM), and states that are loaded, are not reported.
     """

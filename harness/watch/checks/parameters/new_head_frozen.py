@@ -31,16 +31,16 @@ class NewHeadFrozen(Check):
     """A model's head is new, since the checkpoint has none or it was replaced, and it is frozen: it stays random.
 
     ## Why is this a bug?
-    `from_pretrained` makes what the checkpoint lacks at random and says so in a warning. A head has to be trained. One
-    that is frozen with the rest, or that an adapter does not name, makes the rest learn around random numbers, and
-    where an adapter is saved alone, the head is not saved with it: whoever loads it gets another one.
+    `from_pretrained` initialises what the checkpoint lacks at random and says so in a warning. A head has to be
+    trained. One that is frozen with the rest, or that an adapter does not name, makes the rest learn around random
+    numbers, and if only the adapter is saved, the head is not saved with it: whoever loads it gets a different head.
 
     ## What to do
     Leave `requires_grad` of the head as it is. With PEFT, name it in `modules_to_save`, or set `task_type`, which does.
 
     ## When it is right
-    A head that your script gives weights of its own, or that is not used in the loss, is not reported. Random features
-    on purpose are: ignore it there.
+    A head whose weights your script sets itself, or that the loss does not use, is not reported. Random features on
+    purpose are reported: ignore the warning there.
 
     ## References
     - https://huggingface.co/docs/peft/developer_guides/troubleshooting#randomly-initialized-layers

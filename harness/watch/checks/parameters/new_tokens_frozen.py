@@ -33,16 +33,16 @@ class NewTokensFrozen(Check):
 
     ## Why is this a bug?
     `resize_token_embeddings` gives new tokens random rows, or the mean of the others. Adapters freeze the embeddings
-    and the head: unless they are named, the rows stay as they are, and the model reads noise where the new tokens stand
-    and cannot learn to say them.
+    and the head: unless they are named, the rows stay as they are, and the model reads noise in place of the new tokens
+    and cannot learn to predict them.
 
     ## What to do
     `LoraConfig(modules_to_save=["embed_tokens", "lm_head"])`, or `trainable_token_indices=[…]` for the new rows alone;
     in a loop of your own, give the embeddings to the optimizer.
 
     ## When it is right
-    New rows that were trained before, or that only fill the vocabulary up: only tokens that are given or taught are
-    counted.
+    New rows that were trained before, or that only fill up the vocabulary: only tokens that occur in inputs or labels
+    are counted.
 
     ## References
     - https://huggingface.co/docs/peft/developer_guides/lora#efficiently-train-tokens-alongside-lora

@@ -10,14 +10,14 @@ class NotRegistered(Check):
     """Parameters get gradients, and are neither in a module nor in an optimizer.
 
     ## Why is this a bug?
-    Modules in a plain list or dict, and tensors that are no attributes of a module, are not among `parameters()`: the
+    Modules in a plain list or dict, and tensors that are not attributes of a module, are not among `parameters()`: the
     optimizer does not get them, `state_dict()` does not save them, and they stay as they were initialised.
 
     ## What to do
     Keep modules in `nn.ModuleList` or `nn.ModuleDict`, and parameters as attributes of a module.
 
     ## When it is right
-    Tensors that the script updates by hand are not reported, nor is what a model's input is computed from.
+    Tensors that the script updates by hand are not reported, nor are tensors that a model's input is computed from.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html

@@ -52,17 +52,18 @@ class Reset(Check):
     """Parameters are set back to what they were before the first update.
 
     ## Why is this a bug?
-    What the updates learned is undone each time. The loss still moves a little between two resets, and the run ends
-    with a model that has seen one update, or none.
+    Each reset undoes what the updates learned. The loss still moves a little between two resets, and the run ends with
+    a model that has seen one update, or none.
 
     ## What to do
     Look at what writes to the parameters between updates: reloading a checkpoint, an average that is copied back, an
     initialisation that runs again.
 
     ## When it is right
-    Loading a state with load_state_dict is not reported: going back to the start before another trial is done that way.
-    Nor is an average of the weights that is kept beside the model, a step that goes back itself, as those by the sign
-    of the gradient do (Lion, signSGD), or one at the beginning that is taken back until the loss gets smaller.
+    Loading a state with load_state_dict is not reported: that is how a script goes back to the start before another
+    trial. Neither is an average of the weights that is kept separately from the model, a step that goes back by itself,
+    as steps by the sign of the gradient do (Lion, signSGD), or one at the beginning that is taken back until the loss
+    gets smaller.
     """
 
     id = "parameters::reset"

@@ -11,15 +11,15 @@ class Unchanged(Check):
     """Parameters with a gradient and a learning rate are the same after the optimizer's step.
 
     ## Why is this a bug?
-    Where `optimizer.step()` is replaced by something that does nothing, or where something sets the parameters back
-    within the step, the model stays what it was.
+    If something that does nothing replaces `optimizer.step()`, or something sets the parameters back within the step,
+    the model stays as it was.
 
     ## What to do
     Look at what replaces or wraps optimizer.step(), and at what sets the parameters back.
 
     ## When it is right
     A learning rate so small that a float32 number does not change by it, as in the first step of a warmup, is not
-    reported; nor are updates that a GradScaler leaves out.
+    reported. Neither are updates that a GradScaler skips.
     """
 
     id = "parameters::unchanged"

@@ -10,7 +10,7 @@ class FewerThanAsked(Check):
 
     ## Why is this a bug?
     `accelerate launch --cpu --num_processes 2` starts one process without a word. The script runs as it would by
-    itself: with half of the batch that was meant, twice as many updates, and in twice the time.
+    itself: with half of the intended batch, twice as many updates, and twice the time.
 
     ## What to do
     Start the script on CPUs with ACCELERATE_USE_CPU=true torchrun --nproc-per-node N, and on GPUs with accelerate

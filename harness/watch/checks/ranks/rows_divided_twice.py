@@ -15,15 +15,15 @@ class RowsDividedTwice(Check):
     """The training rows are divided among the processes twice, so that most of them are never trained on.
 
     ## Why is this a bug?
-    `accelerator.prepare` and `DistributedSampler` give each rank its part of the dataset that they are given. Where
-    that is a part already (`dataset.shard(world_size, rank)`), each rank trains on a part of its part: with two
-    processes half of the rows come up, with eight an eighth.
+    `accelerator.prepare` and `DistributedSampler` give each rank its part of the dataset that they are given. If that
+    is already a part (`dataset.shard(world_size, rank)`), each rank trains on a part of its part: with two processes
+    half of the rows come up, with eight an eighth.
 
     ## What to do
     Divide the rows once: give accelerator.prepare, or the DistributedSampler, the whole dataset on each rank.
 
     ## When it is right
-    Ranks with datasets of their own, each of which is gone through whole, are not reported, nor are datasets whose rows
+    Ranks with datasets of their own, each of which is used in full, are not reported, nor are datasets whose rows
     cannot be read without calling the script's own code.
 
     ## References

@@ -31,9 +31,9 @@ class RowsShared(Check):
     """Processes that train one model train on the same rows.
 
     ## Why is this a bug?
-    The ranks' gradients are averaged. Where all of them come from the same rows, the average is what one process would
-    have had by itself: several times the work for the same update, and as many epochs as there are ranks for each that
-    was meant.
+    The ranks' gradients are averaged. If all of them come from the same rows, the average is what one process would
+    have had by itself: several times the work for the same update, and as many epochs as there are ranks for each
+    intended one.
 
     ## What to do
     Prepare the training's DataLoader with the Accelerator, or give it a DistributedSampler.

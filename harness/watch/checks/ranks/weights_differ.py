@@ -13,8 +13,8 @@ class WeightsDiffer(Check):
     """Processes that train one model have different weights after an update.
 
     ## Why is this a bug?
-    Each process then trains a model of its own, on its part of the rows; what is saved in the end is the first one's,
-    and the other processes have worked for nothing. The losses that are printed look as they always do.
+    Each process then trains a model of its own, on its part of the rows; only the first one's is saved in the end, and
+    the other processes have worked for nothing. The printed losses look as they always do.
 
     ## What to do
     Call the model that prepare() or DistributedDataParallel returned, not the one inside; start from the same seed or

@@ -39,9 +39,9 @@ class ChangedInPlace(Check):
     """The dataset changes the rows that it keeps each time it gives them.
 
     ## Why is this a bug?
-    `row = self.data[index]` is no copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)` is
-    done to the data itself. The first epoch is right. In the second each row is scaled once more, and so on, until all
-    are zero or infinite; an evaluation on such a dataset is on other inputs each time.
+    `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
+    changes the data itself. The first epoch is correct. In the second each row is scaled once more, and so on, until
+    all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
 
     ## What to do
     Make a new row in __getitem__: row = self.data[index] / 255, or take a copy() or clone() first.

@@ -20,8 +20,8 @@ class DrawnAlike(Check):
     """The same permutation is drawn in each epoch: something seeds the generator anew before it.
 
     ## Why is this a bug?
-    With a seed before each draw the rows come in one order for ever, and where only a part of them is drawn, the rest
-    is never seen.
+    With a seed before each draw, the rows always come in the same order, and if only some of them are drawn, the rest
+    are never seen.
 
     ## What to do
     Seed once, before the training, or give `torch.randperm` a generator of its own that goes on from epoch to epoch.

@@ -13,12 +13,12 @@ class EpochCutShort(Check):
     """Each epoch is left before it has gone through all training rows.
 
     ## Why is this a bug?
-    A `break` or `itertools.islice` from a quick trial is easily left in the loop. What is called an epoch is then a
-    part of one: the training has fewer updates than the numbers say, and a schedule that was made for whole epochs is
-    far from its end.
+    A `break` or `itertools.islice` from a quick trial is easily left in the loop. What the script calls an epoch is
+    then only part of one: the training has fewer updates than the numbers say, and a schedule that was made for whole
+    epochs is far from its end.
 
-    Where `next(iter(loader))` takes each batch from a new pass, as many batches as an epoch has miss about a third of
-    the rows.
+    If `next(iter(loader))` takes each batch from a new pass, an epoch's number of batches misses about a third of the
+    rows.
 
     ## What to do
     Take out the break, unless epochs are meant to be parts of the data.
@@ -26,9 +26,9 @@ class EpochCutShort(Check):
     Write `for batch in loader`: `next(iter(loader))` begins a new pass each time.
 
     ## When it is right
-    Where an epoch is a fixed number of batches on purpose, with an evaluation after each, ignore this warning: in
-    another order each time all rows come up in the end. So they do where each update is meant to draw a batch from all
-    rows. A last window of accumulated micro-batches that is left out, and a training that ends after a number of
+    If an epoch is a fixed number of batches on purpose, with an evaluation after each, ignore this warning: with a
+    different order each time, all rows come up in the end. The same holds if each update is meant to draw a batch from
+    all rows. A last window of accumulated micro-batches that is left out, and a training that ends after a number of
     updates, are not reported.
     """
 

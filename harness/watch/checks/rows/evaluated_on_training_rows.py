@@ -35,16 +35,16 @@ class EvaluatedOnTrainingRows(Check):
 
     ## Why is this a bug?
     A model knows the rows that it was trained on: the result says how well it remembers, not how well it will do on new
-    rows, and it goes on rising when the model has long begun to overfit.
+    rows, and it keeps rising long after the model has begun to overfit.
 
     ## What to do
     Evaluate on the validation split; split the rows once, before anything else.
 
     ## When it is right
-    An evaluation of the training rows beside one of other rows, to compare the two, is not reported, and neither are
-    the folds of a cross-validation, where each model has rows of its own, or a few texts that occur in both splits. A
+    An evaluation on the training rows alongside one on other rows, to compare the two, is not reported. Neither are the
+    folds of a cross-validation, in which each model has rows of its own, or a few texts that occur in both splits. A
     pass over the training rows that reads what the model makes of them, without a metric or a mean loss (features to
-    cluster, a threshold for what is unusual, the loss of each row), is no evaluation.
+    cluster, a threshold for what is unusual, the loss of each row), is not an evaluation.
     """
 
     id = "rows::evaluated-on-training-rows"

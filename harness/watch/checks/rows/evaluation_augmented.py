@@ -18,8 +18,8 @@ class EvaluationAugmented(Check):
     """The evaluation's rows are changed at random, as those to train on are: both are parts of one dataset.
 
     ## Why is this a bug?
-    `random_split` and `Subset` choose rows of a dataset and leave its transform. An augmentation that was meant for the
-    training then shifts, crops and distorts the validation rows too: each evaluation is on other inputs, harder ones
+    `random_split` and `Subset` select rows of a dataset and keep its transform. An augmentation that was meant for the
+    training then shifts, crops and distorts the validation rows too: each evaluation is on different inputs, harder
     than those that the model will meet, and the best epoch is the one with the luckiest draw.
 
     ## What to do
@@ -29,8 +29,8 @@ class EvaluationAugmented(Check):
     Make the dataset twice, once with the training's transform and once without, and take the same indices of each.
 
     ## When it is right
-    Where robustness against the changes is what is measured, or the task is to undo them, ignore this warning. Only
-    datasets of an input and a class are looked at, and only where training and evaluation share one.
+    Ignore this warning if you measure robustness against the changes, or if the task is to undo them. Only datasets of
+    an input and a class are looked at, and only if training and evaluation share one.
 
     ## References
     - https://discuss.pytorch.org/t/120835

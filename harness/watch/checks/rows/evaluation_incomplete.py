@@ -20,18 +20,18 @@ class EvaluationIncomplete(Check):
     """An evaluation leaves out some of its rows, or counts some of them twice.
 
     ## Why is this a bug?
-    The result is that of another set of rows than the one it is compared with: of the first batch, of all but the last,
-    or of whatever was drawn. On a small validation split a few rows are a point or two.
+    The result is for a different set of rows from the one it is compared with: the first batch, all but the last, or
+    whatever was drawn. On a small validation split, a few rows are worth a point or two.
 
     ## What to do
     Go through the whole evaluation set, each row once: a DataLoader without drop_last and without a random sampler, in
     a loop without break or return.
 
     ## When it is right
-    Looking at a batch is no evaluation unless something is computed from it as a loss or an accuracy is, and rows that
-    are trained on, too, are not looked at. Nor is an estimate: several batches, one that is drawn anew each time, or as
-    many as a condition lets the loop take. Where the evaluation during the training is on a part of the rows for speed,
-    draw it at random, or select it once (`torch.utils.data.Subset`) and go through all of it.
+    Looking at a batch is not an evaluation unless something like a loss or an accuracy is computed from it, and rows
+    that are also trained on are not looked at. Neither is an estimate: several batches, one that is drawn anew each
+    time, or as many as a condition lets the loop take. To evaluate on only part of the rows during the training, for
+    speed, draw that part at random, or select it once (`torch.utils.data.Subset`) and go through all of it.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader

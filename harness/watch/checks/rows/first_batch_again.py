@@ -10,7 +10,7 @@ class FirstBatchAgain(Check):
     """The loop begins a new pass for each batch, and gets the same first batch each time.
 
     ## Why is this a bug?
-    `next(iter(loader))` makes a new iterator. Where the loader does not shuffle, that is the first batch in each
+    `next(iter(loader))` makes a new iterator. If the loader does not shuffle, that gives the first batch in each
     update: the model learns a few rows by heart and never sees the others.
 
     ## What to do
@@ -18,7 +18,7 @@ class FirstBatchAgain(Check):
 
     ## When it is right
     One batch that is learned by heart on purpose is taken from the loader once, before the loop, and is not reported.
-    Where the loader shuffles, each batch is drawn from all rows; `rows::epoch-cut-short` warns of that.
+    If the loader shuffles, each batch is drawn from all rows; `rows::epoch-cut-short` warns about that.
     """
 
     id = "rows::first-batch-again"

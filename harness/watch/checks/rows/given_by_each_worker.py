@@ -22,7 +22,7 @@ class GivenByEachWorker(Check):
     Split an `IterableDataset` over its workers: `torch.utils.data.get_worker_info()` says which of them it is in.
 
     ## When it is right
-    It is not. Rows that are several times in the data, and single rows that come twice, are not reported.
+    Never. Rows that are in the data several times, and single rows that come twice, are not reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset

@@ -33,17 +33,17 @@ class LabelsOfOtherRows(Check):
     """Rows come with the labels of other rows.
 
     ## Why is this a bug?
-    The model is taught noise. With two classes about half of the labels are right by chance, so that the loss still
-    falls a little, to that of guessing: it looks as if the task were hard.
+    The model is taught noise. With two classes about half of the labels are correct by chance, so the loss still falls
+    a little, to that of guessing: it looks as if the task were hard.
 
     ## What to do
     Look at what puts texts and labels together: shuffling one of them, an index that is off by one, the order in a
     collate function.
 
     ## When it is right
-    Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in a part of the labels, as with
-    pseudo-labels. Rows are known by their tokens: what is not made by a tokenizer of transformers, or comes in
-    prefetched batches without a known text, is not looked at.
+    Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with
+    pseudo-labels. Rows are recognised by their tokens: rows that no tokenizer of transformers made, or that come in
+    prefetched batches without a known text, are not looked at.
 
     ## References
     - https://github.com/huggingface/datasets/issues/3190

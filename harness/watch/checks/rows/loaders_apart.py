@@ -30,18 +30,19 @@ class LoadersApart(Check):
     """Inputs and targets come from two DataLoaders, each of which shuffles in its own order.
 
     ## Why is this a bug?
-    Two loaders that are gone through side by side draw two permutations. Every input stands beside the target of
+    Two loaders that a loop goes through side by side draw two permutations. Every input is paired with the target of
     another row, so there is nothing to learn but what targets are like on average. Generators with the same seed do not
     help: `zip` asks the first loader once more than the others, whose sampler then draws once more, and from the second
-    epoch on the orders part.
+    epoch on the orders diverge.
 
     ## What to do
     Make one dataset whose rows have both, torch.utils.data.TensorDataset(inputs, targets) or StackDataset, and one
     loader.
 
     ## When it is right
-    Where rows need not belong together: two domains, or two sets of different sizes. Reported is only a loss whose
-    targets are a batch of one loader, of what a model says of a batch of another loader of as many rows.
+    When rows need not belong together: two domains, or two sets of different sizes. A loss is reported only if its
+    targets are a batch of one loader and its predictions are for a batch of another loader with the same number of
+    rows.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.StackDataset

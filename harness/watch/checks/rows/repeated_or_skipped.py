@@ -32,9 +32,9 @@ class RepeatedOrSkipped(Check):
     """A dataset gives some of its rows at several places, and others nowhere.
 
     ## Why is this a bug?
-    Where `__getitem__` divides its index, or takes a remainder of it, many indices give one row. The rows that no index
-    reaches are never learned from, and the others count several times. The loss falls as it should, on fewer rows than
-    the dataset has.
+    If `__getitem__` divides its index, or takes a remainder of it, many indices give the same row. The model never
+    learns from the rows that no index reaches, and the others count several times. The loss falls as it should, on
+    fewer rows than the dataset has.
 
     ## What to do
     Look at the dataset's `__getitem__` and at the indices that select from it.

@@ -13,15 +13,15 @@ class RestNeverReached(Check):
     """Each epoch is left after the same first batches, so that no epoch reaches the rows behind them.
 
     ## Why is this a bug?
-    A `break` or `itertools.islice` from a quick trial is easily left in the loop. Where the loader does not shuffle,
-    the rows behind it are never trained on; if the data are sorted, whole classes are missing.
+    A `break` or `itertools.islice` from a quick trial is easily left in the loop. If the loader does not shuffle, the
+    model never trains on the rows behind it; if the data are sorted, whole classes are missing.
 
     ## What to do
     Take out the break, unless epochs are meant to be parts of the data.
 
     ## When it is right
-    Of epochs that are shuffled, `rows::epoch-cut-short` warns: all rows come up in the end. One pass that is left early
-    and datasets that draw their rows themselves are not reported.
+    `rows::epoch-cut-short` warns about shuffled epochs, in which all rows come up in the end. A single pass that is
+    left early and datasets that draw their rows themselves are not reported.
     """
 
     id = "rows::rest-never-reached"

@@ -76,22 +76,22 @@ class SameOrderEachEpoch(Check):
     """Each epoch goes through the training rows in the same order.
 
     ## Why is this a bug?
-    With one order the same rows share a batch in every epoch, and the last batches of an epoch always have the last
-    word. The gradients' errors then repeat instead of averaging out, and rows that are sorted by class or by length
-    make it worse. Nothing shows it but a slightly worse model.
+    With one fixed order, the same rows share a batch in every epoch, and the last batches of an epoch always have the
+    last word. The gradients' errors then repeat instead of averaging out, and rows that are sorted by class or by
+    length make it worse. The only sign is a slightly worse model.
 
     ## What to do
     Give the training's DataLoader shuffle=True.
 
     With a `DistributedSampler` or a shuffled stream of `datasets`, call `set_epoch(epoch)` at the beginning of each
-    epoch; do not seed anew in each epoch what draws the order.
+    epoch; do not reseed whatever draws the order in each epoch.
 
     ## When it is right
-    Samplers of the script's own (by length, by class, from easy to hard) may go in any order and are not looked at, nor
-    are datasets that grow from epoch to epoch, and those that draw or change their rows at random themselves. Another
-    training, with an optimizer of its own, may begin with the same seed. A model that is given its state of the batch
-    before must have the batches in their order. Batches that are kept in a list, which is shuffled, and one that is
-    trained on again and again, to see whether a model can learn it at all, are not reported either.
+    Samplers of your own (by length, by class, from easy to hard) may use any order and are not looked at. Neither are
+    datasets that grow from epoch to epoch, or that draw or change their rows at random themselves. Another training,
+    with an optimizer of its own, may begin with the same seed. A model that gets its state from the previous batch must
+    have the batches in order. Batches in a list that is shuffled, and a single batch that is trained on again and again
+    to see whether a model can learn it at all, are not reported either.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler

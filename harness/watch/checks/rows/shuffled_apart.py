@@ -23,16 +23,16 @@ class ShuffledApart(Check):
     """Inputs and labels are shuffled by two permutations, so that rows come with the labels of other rows.
 
     ## Why is this a bug?
-    `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put two orders on what belongs together. The model is taught
-    noise: its loss falls to that of guessing and stays there.
+    `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put what belongs together into two different orders. The model is
+    taught noise: its loss falls to that of guessing and stays there.
 
     ## What to do
     Draw one permutation, and take both by it: `order = torch.randperm(n); x, y = x[order], y[order]`.
 
     ## When it is right
-    It is the script that is read here, for the line of an update: two statements beside each other that shuffle what is
-    named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what a model
-    makes of noise, are not reported, nor is what is seeded in between.
+    The check reads the script here, around the line of an update: it looks for two neighbouring statements that shuffle
+    something named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what
+    a model makes of noise, are not reported, nor are statements with a seed in between.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html

@@ -11,14 +11,14 @@ class SkippedInEachEpoch(Check):
     """The first batches are skipped in each epoch, and not only in the one that is resumed.
 
     ## Why is this a bug?
-    `skip_first_batches` gives a loader that always leaves them out. Where it takes the place of the loader for the
-    whole training, each epoch is short by as many batches; without shuffling it is the same rows that are missing.
+    `skip_first_batches` returns a loader that always leaves them out. If it takes the place of the loader for the whole
+    training, each epoch is short by that many batches; without shuffling, the same rows are always missing.
 
     ## What to do
     Use what `skip_first_batches` returns for the epoch that is resumed only, and the loader itself from then on.
 
     ## When it is right
-    It is not. A single epoch with skipped batches is not reported.
+    Never. A single epoch with skipped batches is not reported.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/2316

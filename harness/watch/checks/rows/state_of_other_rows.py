@@ -15,21 +15,21 @@ class StateOfOtherRows(Check):
     """The state that a batch left behind is given to the next one, though the rows are shuffled.
 
     ## Why is this a bug?
-    The hidden state of a recurrent model says what came before in a sequence. Where a state is carried from batch to
-    batch, row 3 of a batch goes on with what row 3 of the batch before was left with; in shuffled batches that is
-    another sequence, so what the model is given is noise, and other noise in training than in use.
+    The hidden state of a recurrent model says what came before in a sequence. If a state is carried from batch to
+    batch, row 3 of a batch continues from the state that row 3 of the previous batch ended with; in shuffled batches
+    that is another sequence, so the model gets noise, and different noise in training than in use.
 
     ## What to do
     Begin each batch without a state: model(inputs) instead of model(inputs, state), or state = None at the top of the
     loop.
 
-    To carry it, give the batches in the order of the sequences: shuffle=False, and row k of each batch the continuation
-    of row k of the one before.
+    To carry it, give the batches in the order of the sequences: `shuffle=False`, with row k of each batch continuing
+    row k of the one before.
 
     ## When it is right
-    Parts of one batch that are gone through one after the other (truncated backpropagation), batches that come in
-    order, and samplers of the script's own are not reported; nor is a state of which no part is about one row alone,
-    such as a memory that all rows share. A state that the model keeps for itself, as an attribute, is not seen.
+    Parts of one batch that are processed one after the other (truncated backpropagation), batches that come in order,
+    and samplers of your own are not reported. Neither is a state in which no part is about one row alone, such as a
+    memory that all rows share. The check does not see a state that the model keeps for itself, as an attribute.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html (h_0 and c_0 default to zeros)

@@ -32,15 +32,15 @@ class TailNeverSeen(Check):
     """The last rows are in no batch, in any epoch.
 
     ## Why is this a bug?
-    `for i in range(len(x) // batch)` leaves the rest of the division out. With another order in each epoch that is
-    another rest each time; without one it is always the same rows, and where they are sorted, all rows of a class.
+    `for i in range(len(x) // batch)` leaves out the remainder of the division. With another order in each epoch, other
+    rows are left out each time; without one, it is always the same rows and, if they are sorted, all rows of a class.
 
     ## What to do
     Go to the end: `for i in range(0, len(x), batch)`; or draw a new order before each epoch.
 
     ## When it is right
-    Rows that are shuffled before each epoch, and last rows that are evaluated, are not reported, nor is a rest of less
-    than 2% of all rows, or the end of a text that a language model is trained on.
+    Rows that are shuffled before each epoch, and last rows that are evaluated, are not reported. Neither is a remainder
+    of less than 2% of all rows, or the end of a text that a language model is trained on.
     """
 
     id = "rows::tail-never-seen"

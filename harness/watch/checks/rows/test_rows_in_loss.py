@@ -25,7 +25,7 @@ class TestRowsInLoss(Check):
     """Rows that are held out are in the loss: the model is trained on what it is evaluated on.
 
     ## Why is this a bug?
-    A fold that is left out of the wrong list, or a mask of a graph's nodes that has the test nodes in it, teaches the
+    A fold that is left out of the wrong list, or a mask of a graph's nodes that includes the test nodes, teaches the
     model the labels that it is asked for later. The score says how well it remembers them.
 
     ## What to do
@@ -33,10 +33,10 @@ class TestRowsInLoss(Check):
     common.
 
     ## When it is right
-    Training rows that are scored beside others are not reported: only rows that the script calls test, validation or
-    held out are looked at, where they are not all that the model is trained on. Rows are known by their content, and
-    not looked at where one of them comes twice in a batch. A model that is trained anew on all
-    rows, after its settings were chosen, has nothing left to be evaluated on.
+    Training rows that are scored along with others are not reported: the check looks only at rows that the script calls
+    test, validation or held out, and only if they are not all that the model is trained on. Rows are recognised by
+    their content, and not looked at if one of them comes twice in a batch. A model that is retrained on all rows, after
+    its settings were chosen, has nothing left to be evaluated on.
     """
 
     id = "rows::test-rows-in-loss"

@@ -16,7 +16,7 @@ class WeightsOfClasses(Check):
     """A `WeightedRandomSampler` has a weight for each class, and so draws only the first rows.
 
     ## Why is this a bug?
-    The sampler takes its weights to be those of rows. With one for each of two classes it draws the first two rows of
+    The sampler takes its weights to be row weights. With one for each of two classes, it draws the first two rows of
     the dataset again and again, and no others; the loss falls to 0.
 
     ## What to do

@@ -13,14 +13,14 @@ class BeforeLastUpdates(Check):
     """A model is saved after one stage of its training, trained on in another, and not saved again.
 
     ## Why is this a bug?
-    What the last stage taught is gone when the script ends: the file has the model as it was before.
+    What the last stage taught is gone when the script ends: the file has the model as it was before that stage.
 
     ## What to do
     Save the model when its last stage is over, to a folder of its own.
 
     ## When it is right
-    A second stage that only measures something, such as how fast the model learns another task. A state that is kept
-    as the best of several evaluations is not reported, nor is a model that is given another state in between.
+    A second stage that only measures something, such as how fast the model learns another task. A state that is kept as
+    the best of several evaluations is not reported, nor is a model that gets another state in between.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -10,14 +10,14 @@ class BestIsLast(Check):
     """A state that was kept for later is saved after further updates, and went along with them: it is the last one.
 
     ## Why is this a bug?
-    `best = model.state_dict()` is no copy: its tensors are the model's, and every update changes them. What is saved as
-    the best is what the training ended with.
+    `best = model.state_dict()` is not a copy: its tensors are the model's, and every update changes them. What is saved
+    as the best is what the training ended with.
 
     ## What to do
     Keep `copy.deepcopy(model.state_dict())`, or save it at once.
 
     ## When it is right
-    A state that is asked for before the first update, in order to be saved as it is in the end, is not reported.
+    A state that is taken before the first update, in order to be saved as it is at the end, is not reported.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -38,17 +38,18 @@ class BestIsWorst(Check):
 
     ## Why is this a bug?
     A loss is better when it is smaller, accuracy and F1 when they are larger. With the comparison the wrong way round,
-    the state of the worst epoch is kept, restored at the end and saved, and early stopping waits for things to get
-    worse. The numbers that are printed in between are right.
+    the script keeps the state of the worst epoch, restores it at the end and saves it, and early stopping waits for
+    things to get worse. The numbers that are printed in between are correct.
 
     ## What to do
     A loss is better when it is smaller, accuracy and F1 when they are larger.
 
-    With Trainer, set greater_is_better for the metric, or leave it out where the metric's name says it.
+    With Trainer, set `greater_is_better` for the metric, or leave it out if the metric's name implies it.
 
     ## When it is right
-    Keeping every state, or the best by another metric than accuracy and loss, is not reported: only a loop that keeps
-    the state exactly after those evaluations whose accuracy was the lowest, or whose loss was the highest, so far.
+    Keeping every state, or the best by another metric than accuracy and loss, is not reported. Only a loop that keeps
+    the state exactly after those evaluations whose accuracy was the lowest so far, or whose loss was the highest so
+    far, is reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/31142

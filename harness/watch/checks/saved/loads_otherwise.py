@@ -47,9 +47,9 @@ class LoadsOtherwise(Check):
     """A saved model gives other predictions when it is loaded again.
 
     ## Why is this a bug?
-    The training was right, and what is on the disk is something else: the head or new embeddings were not saved with an
-    adapter, an adapter was left out of the model that was exported, a wrapper gave the tensors other names. Libraries
-    load what matches and say little about the rest, which stays random or is the base's.
+    The training was correct, but what is on disk is something else: the head or new embeddings were not saved with an
+    adapter, an adapter was left out of the exported model, a wrapper gave the tensors other names. Libraries load what
+    matches and say little about the rest, which stays random or as it is in the base.
 
     ## What to do
     Load the folder in a new process, as whoever uses it will, and compare the predictions. With an adapter, name what
@@ -58,9 +58,9 @@ class LoadsOtherwise(Check):
 
     ## When it is right
     Models that their user is meant to complete: a base without its head, or parts of a pipeline. A folder that
-    transformers and PEFT cannot load by themselves (a base that is in no folder) is not judged, and a note says so; nor
-    is a model that says something else each time. A class of your own, or what `torch.save` has written, is judged
-    where you say how it is loaded: `reload = "mine:load"` below `[tool.harness]`, a function that is given the path and
+    transformers and PEFT cannot load by themselves (a base that is in no folder) is not judged, and a note says so.
+    Neither is a model that gives different output each time. A class of your own, or what `torch.save` has written, is
+    judged if you say how to load it: `reload = "mine:load"` under `[tool.harness]`, a function that takes the path and
     returns the model. `--no-reload` loads nothing.
 
     ## References

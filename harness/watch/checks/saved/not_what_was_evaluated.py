@@ -20,9 +20,9 @@ class NotWhatWasEvaluated(Check):
     """The weights that are evaluated at the end are saved nowhere: what is saved are others.
 
     ## Why is this a bug?
-    A moving average of the weights is often better than the weights, and is what is evaluated. If the file has the
-    weights that the optimizer changed, it does not give that result, and nobody has evaluated what is in it.
-    The same goes for a best state that is put back before the evaluation and not before the save.
+    A moving average of the weights is often better than the weights themselves, and it is what the script evaluates. If
+    the file has the weights that the optimizer changed, it does not give that result, and nobody has evaluated what is
+    in it. The same goes for a best state that is restored before the evaluation but not before the save.
 
     ## What to do
     Save the model that you evaluate (`ema.module.state_dict()`), or evaluate what you save.

@@ -22,16 +22,16 @@ class NotWhatWasTrained(Check):
     """The model that is saved is not the one that was trained.
 
     ## Why is this a bug?
-    Several objects stand for one model: what was loaded, what `prepare` gave back, a wrapper, a copy. If the one that
-    is saved is not the one that the optimizer changed, the file holds the checkpoint that the training began with, and
-    a new head at random; or the teacher, and not its student. The training's own results look right.
+    Several objects stand for one model: what was loaded, what `prepare` returned, a wrapper, a copy. If the one that is
+    saved is not the one that the optimizer changed, the file holds the checkpoint that the training began with, and a
+    random new head; or the teacher instead of its student. The training's own results look correct.
 
     ## What to do
     Save the model that was trained (with Accelerate: accelerator.unwrap_model(model)).
 
     ## When it is right
-    Saving the first weights as well as the trained ones is not reported, nor are moving averages of the weights, copies
-    that the script changes, and frozen models, such as a teacher, or a feature extractor of another class.
+    Saving the first weights as well as the trained ones is not reported. Neither are moving averages of the weights,
+    copies that the script changes, or frozen models, such as a teacher, or a feature extractor of another class.
 
     ## References
     - https://huggingface.co/docs/accelerate/usage_guides/checkpoint

@@ -27,10 +27,10 @@ class ResumedIncompletely(Check):
     Save and load the state_dict() of all three.
 
     ## When it is right
-    Loading weights alone, to begin another training from them, is not reported: only an optimizer or a scheduler that
-    was resumed shows that the others should have been. A model is resumed by `from_pretrained`, too, where the
-    checkpoint has all of its weights. A new schedule for an optimizer that goes on is the mistake only where it was
-    made for more than what is trained with it: one that ends with the training is a stage of its own.
+    Loading only weights, to begin another training from them, is not reported: only a resumed optimizer or scheduler
+    shows that the others should have been resumed too. `from_pretrained` also resumes a model if the checkpoint has all
+    of its weights. A new schedule for an optimizer that goes on is a mistake only if it was made for more updates than
+    are trained with it: one that ends with the training is a stage of its own.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -18,20 +18,20 @@ class StateIncomplete(Check):
     """A state that is saved after the training lacks tensors that the training changed, or has others' values in them.
 
     ## Why is this a bug?
-    The running statistics of batch normalization are buffers, and no parameters: a state made from
-    `named_parameters()`, or from what has gradients, is without them. And a filter by name lets go what it was not
-    meant for: layer 10 with layer 1, the biases with the masks. Loading with `strict=False` is silent about it, and
-    the model then has the statistics, or the layers, that it was made with. An average of weights has the statistics
-    of before the training until `update_bn` has been called. And what is too large for half precision becomes infinite.
+    The running statistics of batch normalization are buffers, not parameters: a state made from `named_parameters()`,
+    or from what has gradients, lacks them. A filter by name also drops what it was not meant for: layer 10 with layer
+    1, the biases with the masks. Loading with `strict=False` is silent about it, and the model then has the statistics,
+    or the layers, that it was made with. An average of weights has the statistics from before the training until
+    `update_bn` has been called. Values that are too large for half precision become infinite.
 
     ## What to do
     Save `model.state_dict()`, or compare the names of what you save with it. Call
     `torch.optim.swa_utils.update_bn(loader, average)` before an average is saved, or make it with `use_buffers=True`.
 
     ## When it is right
-    A part on purpose: modules alone (an encoder without its head), or all that has gradients, where no buffer changes.
-    What several files have together counts together. Statistics that each client of a federated
-    training keeps for itself are reported: ignore it there.
+    Saving only a part on purpose: only some modules (an encoder without its head), or everything that has gradients
+    when no buffer changes. The contents of several files count together. Statistics that each client in federated
+    learning keeps for itself are reported: ignore the finding there.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -17,15 +17,15 @@ class TokenizerOtherwise(Check):
     """A saved tokenizer, loaded again, makes other tokens of the texts than the one that was trained with.
 
     ## Why is this a bug?
-    A tokenizer that is saved before its new tokens are added has none of them, nor has the base's tokenizer that is
-    saved beside the model in place of the one in use. The model then reads several tokens where it has learnt one, and
-    the rows that were trained for the new ones are never looked up.
+    A tokenizer that is saved before its new tokens are added has none of them. Neither has the base's tokenizer, if it
+    is saved with the model in place of the one in use. The model then reads several tokens instead of the one that it
+    has learnt, and the embeddings that were trained for the new ones are never looked up.
 
     ## What to do
     Save the tokenizer that made the batches, when all tokens are added and its chat template is set.
 
     ## When it is right
-    A tokenizer that is changed after the training on purpose, and saved before.
+    A tokenizer that is changed on purpose after the training, and saved before that.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/tokenizer

@@ -10,15 +10,15 @@ class WithoutAdapter(Check):
     """The base of an adapter is saved as it was, and what was trained, the adapter, is saved nowhere.
 
     ## Why is this a bug?
-    The updates changed the adapter alone. `unload()` takes it off and returns the base, `get_base_model()` gives the
-    model behind it; a file of either holds the checkpoint that the training began with.
+    The updates changed the adapter alone. `unload()` removes it and returns the base, and `get_base_model()` returns
+    the model behind it; a file of either holds the checkpoint that the training began with.
 
     ## What to do
     Save the adapter (`save_pretrained` of the PeftModel), or what `merge_and_unload()` returns; `unload()` returns the
     base without it.
 
     ## When it is right
-    A base that is saved beside its adapter, or into which the adapter was merged, is not reported.
+    A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
     """
 
     id = "saved::without-adapter"

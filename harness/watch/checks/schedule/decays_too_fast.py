@@ -17,14 +17,14 @@ class DecaysTooFast(Check):
     """The learning rate becomes so small that it changes nothing while most of the training is still to come.
 
     ## Why is this a bug?
-    A factor that was meant for an epoch is multiplied in once a step: 0.9 becomes 0.00003 within a hundred updates. The
+    A factor that was meant for each epoch is applied at each step: 0.9 becomes 0.00003 within a hundred updates. The
     loss stands still, as if the model could learn no more.
 
     ## What to do
     Step the scheduler once an epoch, or choose a slower decay.
 
     ## When it is right
-    A decay whose end comes with that of the training is not reported, nor are warm restarts.
+    A decay that ends with the training is not reported, nor are warm restarts.
     """
 
     id = "schedule::decays-too-fast"

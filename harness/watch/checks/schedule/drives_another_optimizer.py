@@ -14,16 +14,17 @@ class DrivesAnotherOptimizer(Check):
 
     ## Why is this a bug?
     A scheduler writes into the parameter groups of the optimizer that it was made with. If the optimizer is made again
-    afterwards, or two schedulers are given the same one of two optimizers, the optimizer that trains keeps its first
-    learning rate: no warmup, no decay.
+    afterwards, or two schedulers get the same one of two optimizers, the optimizer that trains keeps its first learning
+    rate: no warmup, no decay.
 
     ## What to do
     Make the scheduler with the optimizer that is stepped, after it is final.
 
     ## When it is right
     Several optimizers with a scheduler for some of them are not reported, as long as every scheduler that is stepped
-    has one that makes updates, and no two that are alike share one while another has none. Different ones on one
-    optimizer are chained. An optimizer that wraps the one that makes updates, and shares its groups, counts as that.
+    has an optimizer that makes updates, and no two schedulers with the same settings share one optimizer while another
+    has none. Different schedulers on one optimizer are chained. An optimizer that wraps the one that makes updates, and
+    shares its groups, counts as that one.
     """
 
     id = "schedule::drives-another-optimizer"

@@ -32,15 +32,15 @@ class LrZero(Check):
 
     ## Why is this a bug?
     An update at a learning rate of 0 leaves the weights as they are: the batches are computed for nothing. It happens
-    where the rate is divided in whole numbers (`(epochs - epoch) // epochs` is 0 from the second epoch on), or where a
-    schedule has come to its end.
+    when the rate is computed by integer division (`(epochs - epoch) // epochs` is 0 from the second epoch on), or when
+    a schedule has come to its end.
 
     ## What to do
     Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with.
 
     ## When it is right
-    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch),
-    an optimizer of which only some groups have a learning rate of 0, and warm restarts are not reported.
+    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch), an
+    optimizer with a learning rate of 0 in only some of its groups, and warm restarts are not reported.
     """
 
     id = "schedule::lr-zero"

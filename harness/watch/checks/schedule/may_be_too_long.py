@@ -14,16 +14,16 @@ class MayBeTooLong(Check):
     """The training stops before the learning rate's schedule is over, though the rate is still high.
 
     ## Why is this a bug?
-    The last updates of a schedule are made with small learning rates, and much of the improvement comes in them. A
-    training that stops halfway keeps the weights of the noisy part, unless it was meant to stop there.
+    The last updates of a schedule use small learning rates, and much of the improvement comes from them. A training run
+    that stops halfway keeps the weights of the noisy part, unless it was meant to stop there.
 
     ## What to do
     Right where the training stops early; otherwise give the scheduler epochs * updates an epoch.
 
     ## When it is right
-    Where an evaluation ends the training early (early stopping), the schedule has to be made for the most epochs that
-    it may take: then this warning can be ignored. A schedule that has come down to a twentieth of its peak is not
-    reported. Without an evaluation between the epochs it is an error, `schedule::wrong-length`.
+    If an evaluation ends the training early (early stopping), the schedule has to be made for the most epochs that it
+    may take: you can then ignore this warning. A schedule that has come down to a twentieth of its peak is not
+    reported. Without an evaluation between the epochs, this is an error, `schedule::wrong-length`.
     """
 
     id = "schedule::may-be-too-long"

@@ -20,17 +20,17 @@ class NeverStepped(Check):
     """A learning rate scheduler is made and never stepped.
 
     ## Why is this a bug?
-    A scheduler changes nothing by being there: the learning rate stays at its first value. Under a linear decay that is
-    the highest of all, to the end; under a warmup it is 0, or next to it, and the model learns nothing.
+    A scheduler changes nothing by being there: the learning rate stays at its first value. With a linear decay, that is
+    the highest value, to the end; with a warmup it is 0, or close to it, and the model learns nothing.
 
     ## What to do
     Call scheduler.step() after optimizer.step(), once an update, or once an epoch where its length is in epochs.
 
-    `accelerator.prepare` gives back a scheduler that still has to be stepped. Trainer steps the one that it is given.
+    `accelerator.prepare` returns a scheduler that still has to be stepped. Trainer steps the one that it gets.
 
     ## When it is right
-    A constant schedule changes nothing anyway, and is not reported. Nor is one whose `step()` is in a line of the
-    script that was not come to: it may wait for a later epoch, or for the last batch of a shortened pass.
+    A constant schedule changes nothing anyway, and is not reported. Neither is one whose `step()` is on a line of the
+    script that was not reached: it may wait for a later epoch, or for the last batch of a shortened pass.
 
     ## References
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate

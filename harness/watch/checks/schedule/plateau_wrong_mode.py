@@ -27,9 +27,9 @@ class PlateauWrongMode(Check):
     """ReduceLROnPlateau waits for the wrong direction: it takes getting better for getting worse.
 
     ## Why is this a bug?
-    `ReduceLROnPlateau` lowers the learning rate when what it is given has not become less for some epochs. That is
-    right for a loss. An accuracy rises while the model learns, so by the default mode each epoch that improves counts
-    as a bad one, and the learning rate falls in the middle of the training until it changes nothing.
+    `ReduceLROnPlateau` lowers the learning rate when its metric has not decreased for some epochs. That is right for a
+    loss. An accuracy rises while the model learns, so in the default mode each epoch that improves counts as a bad one,
+    and the learning rate falls in the middle of the training until it changes nothing.
 
     ## What to do
     Say in which direction the number gets better: mode="max" for an accuracy, mode="min" for a loss.

@@ -20,8 +20,7 @@ class RatesForFactors(Check):
     """The function of a `LambdaLR` returns learning rates where factors are meant.
 
     ## Why is this a bug?
-    What it returns is multiplied with the optimizer's learning rate: 0.001 becomes 0.000001, and the model hardly
-    moves.
+    What it returns is multiplied by the optimizer's learning rate: 0.001 becomes 0.000001, and the model hardly moves.
 
     ## What to do
     Return factors of the optimizer's learning rate, up to 1, or make the optimizer with lr=1.0.

@@ -10,8 +10,9 @@ class SteppedBeforeUpdate(Check):
     """The scheduler is stepped before the optimizer, so that the schedule's first learning rate is never used.
 
     ## Why is this a bug?
-    A scheduler sets its first learning rate when it is made. Stepped before the first update, it goes on to the second,
-    and every update is made with the learning rate of the next one; the last is made with that of the end, mostly 0.
+    A scheduler sets its first learning rate when it is made. If it is stepped before the first update, it moves on to
+    the second, and every update uses the learning rate of the next one; the last update uses the final learning rate,
+    usually 0.
 
     ## What to do
     Call scheduler.step() after optimizer.step(), once for each update or each epoch, in the unit that its length is

@@ -16,19 +16,19 @@ class SteppedInWrongUnit(Check):
     """The learning rate's scheduler is not stepped in the unit that its length is given in.
 
     ## Why is this a bug?
-    A scheduler counts its steps and knows nothing of batches or epochs. Made for updates and stepped once an epoch, it
-    hardly begins; made for epochs and stepped at every update, or made for updates and stepped at every micro-batch,
-    its learning rate is at its end when most of the training is still to come.
+    A scheduler counts its steps and knows nothing of batches or epochs. If it is made for updates and stepped once an
+    epoch, it hardly begins. If it is made for epochs and stepped at every update, or made for updates and stepped at
+    every micro-batch, its learning rate is at its end when most of the training is still to come.
 
     ## What to do
     Make it for epochs * ceil(batches an epoch / accumulated batches) steps, and step it once an update.
 
-    A schedule in epochs (`CosineAnnealingLR(optimizer, T_max=epochs)`) is stepped once, at the end of each epoch.
-    `accelerator.prepare` leaves steps out where gradients are accumulated, for a scheduler that it was given.
+    Step a schedule in epochs (`CosineAnnealingLR(optimizer, T_max=epochs)`) once, at the end of each epoch. If
+    gradients are accumulated, a scheduler that went through `accelerator.prepare` skips steps.
 
     ## When it is right
     Schedules without an end (`StepLR`, `ExponentialLR`, a constant rate) and `ReduceLROnPlateau` are not compared with
-    the number of steps; a training that is interrupted or resumes an earlier one may stop before its schedule does.
+    the number of steps; a run that is interrupted or resumes an earlier one may stop before its schedule does.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/963

@@ -20,15 +20,15 @@ class WarmupNeverEnds(Check):
 
     ## Why is this a bug?
     The learning rate that was chosen is the peak of the schedule. If the warmup is longer than the training, the rate
-    rises from 0 to a part of it and the decay never comes. Two arguments in the wrong order are enough:
+    rises from 0 to only a part of it and the decay never comes. Two arguments in the wrong order are enough:
     `get_linear_schedule_with_warmup(optimizer, total, warmup)`.
 
     ## What to do
     Give the warmup in steps, as a small part of all updates.
 
     ## When it is right
-    A training of a few steps, cyclic schedules, and one that resumes or is interrupted are not reported; nor is a rate
-    that rises without a peak, or before another optimizer takes over, as in a test of learning rates.
+    A run of a few steps, cyclic schedules, and a run that resumes or is interrupted are not reported. Neither is a rate
+    that rises without a peak, or before another optimizer takes over, as in a learning rate range test.
     """
 
     id = "schedule::warmup-never-ends"

@@ -10,17 +10,17 @@ class Ascends(Check):
     """The updates make the loss larger: its negative is differentiated.
 
     ## Why is this a bug?
-    An optimizer goes against the gradient of what is differentiated. With the sign turned round, each update makes the
+    An optimizer steps against the gradient of what is differentiated. With the sign reversed, each update makes the
     model worse at its task, quickly and without an error.
 
     ## What to do
     Take out the minus in front of the loss.
 
     ## When it is right
-    A negative objective, such as minus a reward, is not reported where it is not the negative of a loss function's
-    value or of the batch's cross-entropy; nor is one that an optimizer with `maximize=True` climbs. Where other updates
-    do go down, those that climb may be an adversary's, a Lagrange multiplier's or of rows that are to be unlearned; an
-    optimizer that searches for a model's input, as of an adversarial image, may climb as well.
+    A negative objective, such as minus a reward, is not reported unless it is the negative of a loss function's value
+    or of the batch's cross-entropy. Neither is one that an optimizer with `maximize=True` climbs. If other updates do
+    go down, those that climb may belong to an adversary, to a Lagrange multiplier or to rows that should be unlearned;
+    an optimizer that searches for a model's input, such as an adversarial image, may climb as well.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html

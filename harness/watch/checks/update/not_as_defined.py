@@ -10,18 +10,17 @@ class NotAsDefined(Check):
     """An update is not what the optimizer's formula makes of its gradients.
 
     ## Why is this a bug?
-    A class that is called AdamW, or a step that is wrapped, is believed to be what the paper says. Where the moments
-    are not corrected, or the weight decay is added to the gradient, every update differs, and the loss falls all the
-    same.
+    Everyone expects a class called AdamW, or a wrapped step, to do what the paper says. If the moments are not
+    corrected, or the weight decay is added to the gradient, every update differs, and the loss still falls.
 
     ## What to do
     Look at what replaces or wraps optimizer.step(), and what changes gradients or state within it.
 
     ## When it is right
-    Looked at are AdamW, Adam and SGD of torch. A class that is derived from the first two and has a step of its own may
-    change the gradients or have another formula: it is reported only where its updates are those of AdamW or Adam
-    with moments that are not corrected, or with the decay in the gradient. Other optimizers are not reported, whatever
-    their formula is; nor are steps that call a closure, and values that change from update to update.
+    The check looks at torch's AdamW, Adam and SGD. A class that derives from the first two and has a step of its own
+    may change the gradients or have another formula: it is reported only if its updates are those of AdamW or Adam with
+    moments that are not corrected, or with the decay in the gradient. Other optimizers are not reported, whatever their
+    formula is. Neither are steps that call a closure, or values that change from update to update.
 
     ## References
     - https://arxiv.org/abs/1711.05101

@@ -10,8 +10,8 @@ class RoundedAway(Check):
     """Updates are lost to the rounding of the parameters' precision.
 
     ## Why is this a bug?
-    A bfloat16 number has 8 significant bits: what is added to it is lost where it is smaller than about a 512th of it.
-    With the learning rates of fine-tuning most changes are. Those elements stay where they are, however long it trains.
+    A bfloat16 number has 8 significant bits: what is added to it is lost if it is smaller than about a 512th of it. At
+    fine-tuning learning rates, most changes are that small. Those elements stay as they are, however long the training.
 
     ## What to do
     Keep the weights in float32 (dtype=torch.float32) and use autocast for the computation.

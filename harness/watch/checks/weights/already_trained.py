@@ -41,19 +41,19 @@ class AlreadyTrained(Check):
 
     ## Why is this a bug?
     A Trainer takes the model as it is. One that another Trainer has trained is trained further: what was meant as a new
-    training with other arguments has the first one's updates in it, has seen every row more often than its epochs say,
-    and ends in results that nobody can have again from the checkpoint. Trials with other learning rates that share one
+    run with other arguments contains the first run's updates, has seen every row more often than its epochs say, and
+    ends in results that nobody can reproduce from the checkpoint. Trials with different learning rates that share one
     model are not comparable: each begins where the last one ended.
 
     ## What to do
     Call from_pretrained again before each Trainer, or give Trainer model_init, which makes a new model each time.
 
     ## When it is right
-    A second stage on the same rows can be meant, with another schedule or other regularisation: ignore it there. What
-    shows by itself that it is meant is not reported: other rows (a curriculum, another task, the next round), another
-    kind of Trainer or collator (supervised tuning and then preferences), other trainable parameters (the head first,
-    and then all), a lower learning rate than before, weights that were loaded, reset or pruned in between, a resumed
-    training and the same Trainer's train() called again.
+    A second stage on the same rows may be intended, with another schedule or other regularisation: ignore the finding
+    there. A stage that is clearly intended is not reported: other rows (a curriculum, another task, the next round),
+    another kind of Trainer or collator (supervised tuning and then preferences), other trainable parameters (the head
+    first, and then all), a lower learning rate than before, weights that were loaded, reset or pruned in between, a
+    resumed run, or the same Trainer's `train()` called again.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/trainer (model_init)

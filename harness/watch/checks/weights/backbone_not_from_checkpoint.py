@@ -19,17 +19,17 @@ class BackboneNotFromCheckpoint(Check):
     """The backbone of a model is not in its checkpoint: parts of it are newly initialised.
 
     ## Why is this a bug?
-    What a fine-tuning builds on is in the backbone's weights. Where their names or shapes do not fit (another class, a
-    prefix, another number of layers or words), `from_pretrained` initialises them at random and says so in a warning
-    among others. The loss falls either way.
+    Fine-tuning builds on the backbone's weights. If their names or shapes do not match (another class, a prefix,
+    another number of layers or words), `from_pretrained` initialises them at random and says so in one warning among
+    others. The loss falls either way.
 
     ## What to do
     Compare the names in the checkpoint with the model's: a prefix, or another class or version.
 
     ## When it is right
-    A new head, a new pooler and tied weights are not reported, nor is what each layer has in addition to the
-    checkpoint's (cross-attention, adapters). Weights that are new on purpose, a layer that is added and then trained
-    for long, are worth an `--ignore`.
+    A new head, a new pooler and tied weights are not reported, nor are parts that each layer has in addition to the
+    checkpoint's (cross-attention, adapters). For weights that are new on purpose, such as a layer that is added and
+    then trained for long, use an `--ignore`.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained

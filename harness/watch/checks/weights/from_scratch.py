@@ -22,8 +22,8 @@ class FromScratch(Check):
     Use from_pretrained instead of from_config; right if you train from scratch.
 
     ## When it is right
-    Whoever trains from scratch with a known architecture can ignore this warning. A configuration that was made by hand
-    and names no checkpoint is not reported, nor is a model into which the script loads a state.
+    If you train from scratch with a known architecture, you can ignore this warning. A configuration that was made by
+    hand and names no checkpoint is not reported, nor is a model into which the script loads a state.
 
     ## References
     - https://huggingface.co/docs/transformers/model_doc/auto#transformers.AutoModel.from_config

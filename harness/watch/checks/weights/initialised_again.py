@@ -24,17 +24,17 @@ class InitialisedAgain(Check):
     """The weights that a checkpoint gave are initialised again before the first update.
 
     ## Why is this a bug?
-    `from_pretrained` has loaded what the fine-tuning builds on. `model.init_weights()`, `model.apply(init)` or
-    `reset_parameters()` for all modules, meant for a new head, throws it away, and nothing is said. The loss falls all
-    the same, as that of a model which is trained from nothing does.
+    `from_pretrained` has loaded the weights that the fine-tuning builds on. `model.init_weights()`, `model.apply(init)`
+    or `reset_parameters()` for all modules, meant for a new head, throws them away without a word. The loss still
+    falls, as it does for a model that is trained from scratch.
 
     ## What to do
     Call `init_weights()`, `apply()` or `reset_parameters()` on the head alone, or before the checkpoint is loaded.
 
     ## When it is right
-    Weights that the script loads itself with `load_state_dict`, changes after the first update, or makes of those that
-    were loaded (the mean of several checkpoints, pruning, embeddings for more words) are not reported, nor is a change
-    of less than half of the backbone's tensors.
+    Weights that the script loads itself with `load_state_dict`, changes after the first update, or makes from those
+    that were loaded (the mean of several checkpoints, pruning, embeddings for more words) are not reported, nor is a
+    change of less than half of the backbone's tensors.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained

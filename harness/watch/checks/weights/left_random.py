@@ -33,7 +33,7 @@ class LeftRandom(Check):
     """A model that was loaded for use has random weights: what was loaded lacks them, and nothing trained them.
 
     ## Why is this a bug?
-    `ignore_mismatched_sizes=True` makes a head anew whose number of labels is not the checkpoint's, and
+    `ignore_mismatched_sizes=True` reinitialises a head whose number of labels is not the checkpoint's, and
     `load_state_dict(..., strict=False)` leaves what the state lacks as the constructor made it. Both say little. The
     model then predicts with random numbers in it.
 
@@ -41,8 +41,8 @@ class LeftRandom(Check):
     Load it as it was saved: the same number of labels, the same options of its class, and `strict=True`.
 
     ## When it is right
-    A model that is trained afterwards, that is loaded before any training, or that the script gives these weights
-    itself. A model with random weights as a baseline is reported: ignore it there.
+    A model that is trained afterwards, that is loaded before any training, or whose weights the script sets itself. A
+    model with random weights as a baseline is reported: ignore the finding there.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained

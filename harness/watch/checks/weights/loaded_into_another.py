@@ -41,14 +41,14 @@ class LoadedIntoAnother(Check):
 
     ## Why is this a bug?
     A state that is loaded into a copy changes nothing in the model that is trained or evaluated: a resumed training
-    begins anew, and what is called the best model is the last one.
+    starts over, and what is called the best model is the last one.
 
     ## What to do
     Load it into the model that is trained or evaluated, not into a copy of it.
 
     ## When it is right
-    A second model that is used in any way, before or after, is not reported (a target network that is brought up to
-    date once more when the training is over), nor is what a script loads last of all.
+    A second model that is used in any way, before or after, is not reported (a target network that is updated once more
+    when the training is over), nor is the state that a script loads last of all.
     """
 
     id = "weights::loaded-into-another"

@@ -37,8 +37,8 @@ class StateKeptWithoutCopy(Check):
     """A state that is loaded shares its memory with the model: it was kept without a copy, and restores nothing.
 
     ## Why is this a bug?
-    `best = model.state_dict()` is no copy: its tensors are the model's, and went along with every update. Loading it
-    gives the model the weights that it has, those of the last update and not of the best one.
+    `best = model.state_dict()` is not a copy: its tensors are the model's, and every update has changed them. Loading
+    it gives the model the weights that it already has, those of the last update and not of the best one.
 
     ## What to do
     Keep copy.deepcopy(model.state_dict()), or save it to a file; where two networks are meant, make the second one with

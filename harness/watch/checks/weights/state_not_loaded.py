@@ -14,15 +14,15 @@ class StateNotLoaded(Check):
     """A state is loaded with `strict=False`, and most of it has no place in the model.
 
     ## Why is this a bug?
-    `load_state_dict(..., strict=False)` lets every name go that does not fit, and if none does, the module keeps the
-    weights that it had. It says so only in what it returns.
+    `load_state_dict(..., strict=False)` drops every name that does not fit, and if none fits, the module keeps the
+    weights that it had. It says so only in its return value.
 
     ## What to do
     Compare the names (a prefix such as module. or model.), and load with strict=True.
 
     ## When it is right
     Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
-    the module's own are in it.
+    the module's own tensors are in it.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

@@ -37,9 +37,9 @@ class UnitsAlike(Check):
     """All units of a layer are alike: they began with the same weights, and every update changes them in the same way.
 
     ## Why is this a bug?
-    Units with the same weights compute the same and get the same gradient, so they stay the same for ever: a layer of
-    32 of them can do no more than one. It comes of setting the weights of all layers to one number; random numbers are
-    what makes units differ.
+    Units with the same weights compute the same output and get the same gradient, so they stay the same forever: a
+    layer of 32 of them can do no more than one. This comes from setting the weights of all layers to one number; random
+    numbers are what makes units differ.
 
     ## What to do
     Initialise weights with random numbers, as torch's layers do by themselves (nn.init.kaiming_uniform_,
@@ -47,7 +47,7 @@ class UnitsAlike(Check):
 
     ## When it is right
     Layers that begin with equal weights and come apart, because the layers around them differ (a last layer that begins
-    at 0), are not reported; nor are layers without a gradient.
+    at 0), are not reported. Neither are layers without a gradient.
 
     ## References
     - https://www.deeplearningbook.org/contents/optimization.html (section 8.4, breaking the symmetry)
