@@ -7,7 +7,7 @@ from harness.watch.events import Load
 
 MIN_SHARE = 0.5
 """Smallest share of tensors that have a place in the module, of the state's or the module's own, from which on a state
-is meant for it. Neither half nor double of it changes a verdict of the corpus."""
+is meant for it. Half or double of it changes verdicts (docs/detection.md)."""
 
 
 class StateNotLoaded(Check):

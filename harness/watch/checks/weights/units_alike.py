@@ -12,8 +12,8 @@ from harness.watch.events import Backward
 from harness.watch.monitor import Monitor
 
 AFTER = 5
-"""The update from which on units that began alike would differ. Neither half nor double of it changes a verdict of the
-corpus."""
+"""The update from which on units that began alike would differ. Half or double of it changes verdicts
+(docs/detection.md)."""
 
 RELATIVE = 1e-5
 """Largest difference between units, as a share of the largest weight, that rounding may make. By reasoning: some
