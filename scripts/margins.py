@@ -5,7 +5,7 @@
 watches each script of the corpus once as it is, and once with all constants halved that its check stands on, then
 doubled. Where a verdict changes, the constants are parted until each that changes it alone is known. JOURNAL has a line
 for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` and the table of
-``docs/detection.md`` are written at the end. It takes about two hours on two cores.
+``docs/detection.md`` are written at the end. It takes about two hours of one core.
 """
 
 from __future__ import annotations
@@ -181,4 +181,6 @@ def main(journal: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("expected one argument, the file of the journal: python -m scripts.margins JOURNAL")
     main(Path(sys.argv[1]))

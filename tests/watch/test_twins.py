@@ -13,6 +13,7 @@ from torch import nn
 
 from harness.watch import watch
 from harness.watch.events import Forward
+from harness.watch.facts import twins
 from harness.watch.facts.twins import LanguageTwin, Refused, Twin, asking, with_another
 
 
@@ -113,6 +114,23 @@ def test_a_copy_is_asked_in_eval_mode_and_the_model_stays_as_it_was() -> None:
     assert torch.equal(twin.call((rows,), {}), model[1](rows))
     assert model.training
     assert Twin(model, as_it_trains=True).model.training
+
+
+def test_a_model_without_room_for_a_copy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twins, "LARGEST", 2**3)
+    with pytest.raises(Refused, match="it has more than 0 GiB"):
+        Twin(Plain())
+
+
+class Draws(nn.Module):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.rand(*ids.shape, 5)
+
+
+def test_what_is_said_is_by_the_same_random_numbers() -> None:
+    """A model that draws in eval mode says the same twice, so that a difference is the doing of what was changed."""
+    twin = LanguageTwin(Forward(0, Draws(), (torch.ones(2, 3),), {}, None))
+    assert torch.equal(twin.said(), twin.said())
 
 
 def test_one_tensor_is_given_in_the_place_of_another() -> None:

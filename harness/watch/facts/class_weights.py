@@ -50,15 +50,16 @@ class Weighted:
         """The weights with a mean of 1."""
         return self.weights / self.weights.mean()
 
-    def is_fitting(self) -> bool:
-        """Whether some power of the shares gives the weights, class by class."""
-        return any(near(self.scaled, right) for right, _ in self.by_power())
+    def unfitting(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """By power of the shares, the weights that fall as they rise, and those that rise with them, scaled alike.
 
-    def by_power(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """By power of the shares, the weights that fall as they rise, and those that rise with them, scaled alike."""
-        for power in POWERS:
-            falling, rising = self.shares**-power, self.shares**power
-            yield falling / falling.mean(), rising / rising.mean()
+        None where some power gives the weights, class by class, or the classes are about as frequent; and no power
+        by which a weight is not far from its class's.
+        """
+        powers = [(self.shares**-power, self.shares**power) for power in POWERS]
+        scaled = [(falling / falling.mean(), rising / rising.mean()) for falling, rising in powers]
+        if self.shares.max() >= APART * self.shares.min() and not any(near(self.scaled, right) for right, _ in scaled):
+            yield from (each for each in scaled if (self.scaled / each[0]).max() >= APART)
 
 
 class ClassWeights(Fact):

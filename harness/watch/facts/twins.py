@@ -72,7 +72,7 @@ class Twin:
         if (why := _obstacle(model)) is not None:
             raise Refused(why)
         try:
-            self.model: nn.Module = copy.deepcopy(getattr(model, "_orig_mod", model))  # not what torch.compile made
+            self.model: nn.Module = copy.deepcopy(model)
         except Exception as error:
             if from_signal_handler(error):
                 raise
@@ -107,14 +107,15 @@ class LanguageTwin(Twin):
         self._forward = forward
 
     def said(self, **changed: torch.Tensor | None) -> torch.Tensor:
-        """(rows, tokens, classes): its logits.
+        """(rows, tokens, classes): its logits, by the same random numbers each time.
 
         Raises:
             Refused: it gives none, or raised an error.
         """
         kept = {name: value for name, value in self._forward.kwargs.items() if name not in OF_THE_LOSS}
         args, kwargs = (mapped(given, _in_float32) for given in (self._forward.args, kept))
-        found = self.logits(args, {**kwargs, **changed})
+        with unchanged_random_state():
+            found = self.logits(args, {**kwargs, **changed})
         if found is None or found.dim() != 3:
             raise Refused("it gives no logits for each token")
         return found

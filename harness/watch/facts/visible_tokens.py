@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from harness.watch.check import Fact
-from harness.watch.events import BackwardBegins
+from harness.watch.events import Backward, BackwardBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.next_tokens import NextTokens, Taught
 from harness.watch.facts.trained_models import all_equal
@@ -54,8 +54,13 @@ class VisibleTokens(Fact):
                 self._ask(taught)
 
     def _ask(self, taught: Taught) -> None:
+        target = None
         with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
-            self.shown.append(Shown(taught, _sees_next(taught) if taught.ahead else _repeats(taught)))
+            target = _sees_next(taught) if taught.ahead else _repeats(taught)
+        self.shown.append(Shown(taught, target))
+
+    def on_backward(self, event: Backward) -> None:
+        self.shown = []  # which would hold the pass's tensors until the next one
 
 
 def _sees_next(taught: Taught) -> bool | None:
@@ -100,7 +105,8 @@ class _Asked:
 
     def __init__(self, taught: Taught, training: bool) -> None:
         self._taught = taught
-        self._twin = Twin(taught.forward.model, as_it_trains=training)
+        model = taught.forward.model
+        self._twin = Twin(getattr(model, "_orig_mod", model), as_it_trains=training)  # not what torch.compile made
         self._draws = training
         self._states = _Placeless(self._twin.model, taught.tokens, taught.time)
         self._places: list[int] = taught.counted.any(1 - taught.time).nonzero().flatten().tolist()

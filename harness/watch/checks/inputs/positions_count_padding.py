@@ -62,19 +62,18 @@ class PositionsCountPadding(Check):
 
     def _ask(self, forward: Forward, mask: torch.Tensor, left: torch.Tensor) -> None:
         of_the_text = (mask.long().cumsum(-1) - 1).clamp(min=0)
-        others = None
         with asking(self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"):
             twin = LanguageTwin(forward)
             others = differ(twin.said(), twin.said(position_ids=of_the_text)) & (mask != 0) & left[:, None]
             self.looked = True
-        if others is not None and bool(others.any()):
-            self.found(
-                expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
-                observed=f"{int(left.sum())} of {len(left)} rows are padded on the left without position_ids, and with "
-                "position_ids that begin at the text the model gives other logits",
-                where=forward.where,
-                update=self.monitor.update,
-            )
+            if bool(others.any()):
+                self.found(
+                    expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
+                    observed=f"{int(left.sum())} of {len(left)} rows are padded on the left without position_ids, and "
+                    "with position_ids that begin at the text the model gives other logits",
+                    where=forward.where,
+                    update=self.monitor.update,
+                )
 
 
 def _takes_positions(model: nn.Module) -> bool:

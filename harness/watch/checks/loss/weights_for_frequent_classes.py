@@ -55,10 +55,8 @@ class WeightsForFrequentClasses(Check):
             )
 
     def _of_classes(self, weighted: Weighted) -> None:
-        if weighted.is_fitting() or weighted.shares.max() < APART * weighted.shares.min():
-            return
-        for right, rising in weighted.by_power():
-            if near(weighted.scaled, rising) and (weighted.scaled / right).max() >= APART:
+        for right, rising in weighted.unfitting():
+            if near(weighted.scaled, rising):
                 self.found(
                     expected=f"weights that fall as the classes' shares rise, such as {listed(right)} for shares of "
                     f"{listed(weighted.shares)}",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.class_weights import APART, ClassWeights, listed, near
+from harness.watch.facts.class_weights import ClassWeights, listed, near
 from harness.watch.monitor import Monitor
 
 
@@ -37,11 +37,8 @@ class WeightsOfOtherClasses(Check):
         if weighted is None or weighted.of_positives:
             return
         self.looked = True
-        if weighted.is_fitting() or weighted.shares.max() < APART * weighted.shares.min():
-            return
-        for right, _ in weighted.by_power():
-            permuted = near(weighted.scaled.sort().values, right.sort().values)
-            if permuted and (weighted.scaled / right).max() >= APART:
+        for right, _ in weighted.unfitting():
+            if near(weighted.scaled.sort().values, right.sort().values):
                 self.found(
                     expected=f"weights that fall as the classes' shares rise, such as {listed(right)} for shares of "
                     f"{listed(weighted.shares)}",

@@ -58,25 +58,25 @@ class DocumentsSeeEachOther(Check):
         first_document = ids[row, :place]
         varies = bool((first_document != first_document[0]).any())
         others[row, :place] = first_document.roll(1) if varies else ids[row, place]
-        before = after = None
         with asking(self.monitor, f"whether packed documents see each other in {type(forward.model).__name__}"):
             twin = LanguageTwin(forward)
             before, again, after = twin.said(), twin.said(), twin.said(input_ids=others)
-            if bool(differ(before, again).any()):
-                return
-        if before is None or after is None:
+            if not bool(differ(before, again).any()):
+                self.looked = True
+                changed = differ(before, after)[row]
+                self._judge(forward, bool(changed[:place].any()) and bool(changed[place:].any()), place)
+
+    def _judge(self, forward: Forward, they_see: bool, place: int) -> None:
+        if not they_see:
             return
-        self.looked = True
-        first, second = differ(before, after)[row, :place], differ(before, after)[row, place:]
-        if bool(first.any()) and bool(second.any()):
-            mask = "an" if forward.tensors.get("attention_mask") is not None else "no"
-            self.found(
-                expected="logits of a packed document that depend on no other document of its row",
-                observed=f"position ids begin anew at place {place} of a row; with other tokens before that place the "
-                f"logits behind it change: the documents attend to each other ({mask} attention mask is given)",
-                where=forward.where,
-                update=self.monitor.update,
-            )
+        mask = "an" if forward.tensors.get("attention_mask") is not None else "no"
+        self.found(
+            expected="logits of a packed document that depend on no other document of its row",
+            observed=f"position ids begin anew at place {place} of a row; with other tokens before that place the "
+            f"logits behind it change: the documents attend to each other ({mask} attention mask is given)",
+            where=forward.where,
+            update=self.monitor.update,
+        )
 
 
 def _border(positions: torch.Tensor) -> tuple[int, int] | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -39,14 +40,16 @@ class StateEmptied(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.steps: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
-        """How many steps each optimizer's state had counted after the latest one that was looked at."""
+        """How many steps a tensor's state had counted after the optimizer's latest one that was looked at."""
 
     def on_step_begins(self, event: StepBegins) -> None:
         if not event.sampled:
             return
-        now, before = _counted(event.optimizer), self.steps.get(event.optimizer, 0.0)
-        self.looked |= before > 0
-        if now < before:
+        before = self.steps.get(event.optimizer)
+        if before is None:
+            return
+        self.looked = True
+        if all(count < before for count in _counts(event.optimizer)):  # mostly the first one is not
             self.found(
                 expected=f"moments of {before:.0f} updates",
                 observed="the optimizer's state was emptied in the middle of the training",
@@ -55,15 +58,16 @@ class StateEmptied(Check):
             )
 
     def on_step(self, event: Step) -> None:
-        if event.sampled:
-            self.steps[event.optimizer] = _counted(event.optimizer)
+        count = next(_counts(event.optimizer), None) if event.sampled else None
+        if count is not None:
+            self.steps[event.optimizer] = count
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, Optimizer):
             self.steps.pop(event.into, None)
 
 
-def _counted(optimizer: Optimizer) -> float:
-    """The steps that its state counts."""
+def _counts(optimizer: Optimizer) -> Iterator[float]:
+    """The steps that its state counts, tensor by tensor, each read when it is asked for: it may lie on a device."""
     states = (optimizer.state.get(p, {}) for p in held_by(optimizer))
-    return max((float(state["step"]) for state in states if "step" in state), default=0.0)
+    return (float(state["step"]) for state in states if "step" in state)

@@ -36,6 +36,7 @@ class WarmupNeverEnds(Check):
     formerly = ("schedule::warmup-ends",)
     explains = (
         "schedule::lr-zero",
+        "schedule::decays-too-fast",
         "schedule::stepped-in-wrong-unit",
         "schedule::wrong-length",
         "schedule::may-be-too-long",
