@@ -23,6 +23,7 @@ from harness.cli.options import (
     json_option,
     on_option,
     quiet_option,
+    script_arguments,
     verbose_option,
 )
 from harness.cli.output import STDOUT, Format, Output, echo, say, stdout_on_stderr
@@ -95,6 +96,7 @@ def check(
         sys.exit(_check_all(module, updates, full, no_reload, strict, select, ignore, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
+    arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr() if output.err else None
 
     from harness.files import working_in

@@ -19,7 +19,7 @@ from harness.cli.options import (
     run_folder,
     source_options,
 )
-from harness.cli.output import Format, Output, say
+from harness.cli.output import Format, Output, check_replaceable, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def documents(
     found = read_documents(place)
     output = output or run_folder("documents")
     file = output / DOCUMENTS_FILE
+    check_replaceable(file)
     quiet_libraries()
 
     def keep(record: DocumentsRecord) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
 
 import click
 
-from harness.cli.options import complete_faults
-from harness.cli.output import echo, say
+from harness.cli.options import complete_faults, json_option
+from harness.cli.output import STDOUT, Output
 
 
 @click.command(short_help="Say what a finding is about, and what to do.")
 @click.argument("name", metavar="[ID|FAMILY]", required=False, shell_complete=complete_faults)
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def explain(name: str | None, as_json: bool) -> None:
+@json_option("Also write it to this file.")
+def explain(name: str | None, json_file: Path | None) -> None:
     """Say what a check of harness check, a loss of harness resume or a cause of harness compare is about: why it is a
     bug, and what to do.
 
@@ -23,10 +23,12 @@ def explain(name: str | None, as_json: bool) -> None:
     from harness import catalogue
     from harness.report.explain import list_lines, page_lines
 
-    pages: list[dict[str, Any]] = catalogue.explain([name] if name else [])
-    if as_json:
-        say(json.dumps(pages, indent=2))
-    elif name is not None and len(pages) == 1:
-        echo(page_lines(pages[0]))
-    else:
-        echo(list_lines(pages))
+    follows = str(json_file)
+    if name is None and ("::" in follows or follows in catalogue.names(checks_only=False)):
+        name, json_file = follows, STDOUT  # explain --json ID
+    output = Output(json_file)
+    output.check()
+    pages = catalogue.explain([name] if name else [])
+    if json_file != STDOUT:
+        output.echo(page_lines(pages[0]) if name is not None and len(pages) == 1 else list_lines(pages))
+    output.write_json(json.dumps(pages, indent=2))

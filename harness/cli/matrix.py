@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import FOUND, baseline_folders, baselines_option, format_option, json_option
-from harness.cli.output import Format, Output, check_json
+from harness.cli.output import Format, Output, check_file
 
 
 @click.command(short_help="Lay run records of several library versions side by side.")
@@ -47,7 +47,7 @@ def matrix(
     out = Output(json_file, format=format_)
     out.check()
     if markdown is not None:
-        check_json(markdown)
+        check_file(markdown)
     if json_file is not None and json_file.is_file():
         Matrix.read(json_file)  # anything else is not overwritten
     found = matrix_of(records_below(runs), sentences())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -12,7 +15,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from harness import launch
-from harness.cli.output import Format
+from harness.cli.output import SCRIPTS, Format
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
 
 FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
@@ -95,8 +98,8 @@ def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
 
 def json_option(help_: str) -> Option[Any]:
     file = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    says = f"{help_} With - to stdout, and all else to stderr."
-    return click.option("--json", "json_file", type=file, metavar="FILE", help=says)
+    says = f"{help_} Without FILE, or with -, to stdout, and all else to stderr."
+    return click.option("--json", "json_file", type=file, is_flag=False, flag_value="-", metavar="[FILE]", help=says)
 
 
 format_option = click.option(
@@ -138,6 +141,66 @@ def interruptible(command: Command) -> Command:
             return command(*arguments, **options)
 
     return run  # type: ignore[return-value]
+
+
+STRICT_PARSERS = re.compile(
+    r"\b(parse_args|parse_args_into_dataclasses|parse_args_and_config|HfArgumentParser|TrlParser|LightningCLI|hydra|fire|"
+    r"tyro|typer|click|absl|jsonargparse|simple_parsing|docopt)\b"
+)
+"""What refuses an option that it does not know, so that no option of ours gets lost in it."""
+
+TRAINS = re.compile(
+    r"^\s*(import|from)\s+(torch|transformers|accelerate|lightning|pytorch_lightning|trl|peft|ignite|sentence_transformers)\b"
+    r"|^if __name__ ==",
+    re.MULTILINE,
+)
+"""What a script has that can be started itself, and a file of settings has not."""
+
+
+def script_arguments(script: str, arguments: tuple[str, ...], *, module: bool = False) -> tuple[str, ...]:
+    """The arguments of the script: what follows SCRIPT, or ``--`` after SCRIPT, as it is.
+
+    Without ``--``, an option of this command and a second script are refused: the script would get them, unless it
+    names them itself or parses its arguments strictly.
+
+    Raises:
+        click.UsageError: names the argument and both ways to write it.
+    """
+    if arguments[:1] == ("--",):
+        return arguments[1:]
+    context = click.get_current_context()
+    ours = {name for each in context.command.params if isinstance(each, click.Option) for name in each.opts}
+    command, text = context.command_path, _text_of(script, module)
+    for each in arguments:
+        option = each.partition("=")[0]
+        if option in ours and not _is_known(option, text):
+            raise click.UsageError(
+                f"{each} comes after {script}, which does not mention it. If it is for harness, write: "
+                f"{command} {option} … {script}; if it is for the script: {command} {script} -- {each} …"
+            )
+        if Path(each).suffix in SCRIPTS and Path(each).is_file() and TRAINS.search(_text_of(each, module=False)):
+            raise click.UsageError(
+                f"{each} comes after {script}, which would get it as an argument; {command} runs one script. Call it "
+                f"again for {each}, or list both in scripts of [tool.harness]. If {script} does read {each}, write: "
+                f"{command} {script} -- {shlex.join(arguments)}"
+            )
+    return arguments
+
+
+def _text_of(script: str, module: bool) -> str:
+    """What a script's file says; nothing where it is not found."""
+    path = Path(*script.split(".")) if module else Path(script)
+    for file in (path, path / "__main__.py", path.with_suffix(".py")):
+        with suppress(OSError):
+            return file.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _is_known(option: str, text: str) -> bool:
+    """Whether a script names the option, as ``--lr``, "lr" or the field ``lr:``, or refuses those that are unknown."""
+    word = re.escape(option.strip("-")).replace(r"\-", "[-_]")
+    named = re.search(rf"""["'\s\[|]{re.escape(option)}\b|["']{word}["']|^\s*{word}\s*:""", text, re.MULTILINE)
+    return bool(named or STRICT_PARSERS.search(text))
 
 
 def complete_checks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

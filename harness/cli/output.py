@@ -19,6 +19,9 @@ from harness.report.colours import coloured
 STDOUT = Path("-")
 """As a file of ``--json``: JSON goes to stdout, and lines for people to stderr."""
 
+SCRIPTS = (".py", ".ipynb")
+"""How the files that commands run end: none of them is ever written to."""
+
 Format = Literal["text", "json", "github", "sarif"]
 """What stdout gets: lines for people or, with those on stderr, one of the forms for programs."""
 
@@ -154,14 +157,50 @@ class Output:
 
 
 def check_json(file: Path) -> None:
-    """Whether a file can be written: known before the time is spent. Of a device or a pipe only writing tells.
+    """Whether ``--json`` may write this file: nothing, an empty file or a report of ours is there.
+
+    Raises:
+        CannotTry: another file is there, it is named like a script, or it cannot be written.
+    """
+    if file.suffix in SCRIPTS:
+        raise CannotTry(
+            f"--json {file} would write a report to a script; write --json FILE.json, or --json - to print it"
+        )
+    if not is_special(file):
+        check_replaceable(file)
+    check_file(file)
+
+
+def is_special(file: Path) -> bool:
+    """Whether it is stdout, a device or a pipe: of these only writing tells whether it can be."""
+    return file == STDOUT or (file.exists() and not file.is_file())
+
+
+def check_replaceable(file: Path) -> None:
+    """Whether a report may take the place of a file: of an older report, or of an empty file.
+
+    Raises:
+        CannotTry: it is another file, or cannot be read.
+    """
+    from harness.report.html.inputs import is_report
+
+    try:
+        ours = not file.exists() or file.stat().st_size == 0 or is_report(file.read_bytes())
+    except OSError as error:
+        raise CannotTry(f"{file} cannot be read ({error.strerror}); choose another") from error
+    if not ours:
+        raise CannotTry(f"{file} exists and is no report of this harness, so it stays; choose another file")
+
+
+def check_file(file: Path) -> None:
+    """Whether a file can be written: known before the time is spent.
 
     Raises:
         CannotTry: it cannot.
     """
     from harness.files import check_writable
 
-    if file == STDOUT or (file.exists() and not file.is_file()):
+    if is_special(file):
         return
     try:
         check_writable(file.absolute().parent)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import baseline_folders, baselines_option
-from harness.cli.output import check_json, say
+from harness.cli.output import check_file, say
 from harness.errors import CannotTry
 
 
@@ -33,7 +33,7 @@ def report(runs: tuple[Path, ...], output: Path | None, baselines: Path | None) 
 
     inputs = read_inputs(runs)
     output = output or default_output(runs[0], inputs)
-    check_json(output)
+    check_file(output)
     check_output(output)
     folder, fallback = baseline_folders(baselines)
     try:

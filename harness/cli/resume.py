@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import FOUND, interruptible, json_option, on_option, quiet_option
+from harness.cli.options import FOUND, interruptible, json_option, on_option, quiet_option, script_arguments
 from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
@@ -59,6 +59,7 @@ def resume(
     """
     out = Output(json_file, quiet)
     out.check()
+    arguments = script_arguments(script, arguments, module=module)
 
     from harness.report import annotations
     from harness.report.resume import outcome_lines

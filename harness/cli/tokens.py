@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import CRASHED, json_option, quiet_option
+from harness.cli.options import CRASHED, json_option, quiet_option, script_arguments
 from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
 
 
@@ -42,6 +42,7 @@ def tokens(
     """
     output = Output(json_file, quiet, False, "text")
     output.check()
+    arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr()
     from harness.files import working_in
     from harness.report.tokens import lines

@@ -51,6 +51,9 @@ KEYS: dict[str, frozenset[str]] = {
 }
 """What tells a file without a kind: the first that fits is meant."""
 
+OTHER_KEYS = ("scripts", "comparison", "baselines", "claims", "citations")
+"""What tells a report of which no page is made."""
+
 WHAT = {"run": "run record", "documents": "record of documents", "matrix": "recorded matrix"}
 """What stored files are called."""
 
@@ -93,6 +96,18 @@ def kind_of(content: Mapping[str, Any]) -> str | None:
     if "kind" in content:
         return content["kind"] if content["kind"] in KINDS else None
     return next((kind for kind, keys in KEYS.items() if keys <= content.keys()), None)
+
+
+def is_report(text: bytes) -> bool:
+    """Whether a command wrote this file with ``--json``."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(content, dict):  # a list of pages
+        return isinstance(content, list) and all(isinstance(each, dict) and "formerly" in each for each in content)
+    known = kind_of(content) is not None or any(isinstance(content.get(key), list) for key in OTHER_KEYS)
+    return isinstance(content.get("schema"), int) and known
 
 
 def _read(path: Path) -> Any:
