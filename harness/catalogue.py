@@ -13,6 +13,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -48,6 +49,11 @@ class Page:
     references: list[str]
 
     def __init__(self, name: str, docstring: str) -> None:
+        if sys.flags.optimize > 1:
+            raise CannotTry(
+                "Python runs with -OO (PYTHONOPTIMIZE=2), which drops the docstrings that say what a check is about; "
+                "start it with -O or without"
+            )
         head, *parts = re.split(r"^## (.+)\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
         sections = dict(zip(map(str.strip, parts[::2]), parts[1::2], strict=True))
         if unknown := set(sections) - set(SECTIONS):

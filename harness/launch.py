@@ -117,8 +117,13 @@ def interrupted_once(signals: Sequence[signal.Signals]) -> Iterator[list[int]]:
     Yields what came: nothing or one number.
     """
     came: list[int] = []
+    process = os.getpid()
 
     def interrupt(number: int, frame: object) -> None:
+        if os.getpid() != process:  # forked meanwhile, by a script that is watched: it ends as it would alone
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            return
         came.append(number)
         for each in signals:
             signal.signal(each, signal.SIG_IGN)

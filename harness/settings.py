@@ -10,13 +10,14 @@ import shlex
 import tokenize
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from harness import catalogue
 from harness.errors import CannotTry
-from harness.findings import Finding
+from harness.findings import Finding, lines_at
 
 CHECKS = ("select", "ignore")
 KEYS = (*CHECKS, "scripts", "reload")
@@ -55,7 +56,7 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
     chosen = set(select) or settings["select"]
     selected = catalogue.resolve(chosen) if chosen else set(catalogue.checks())
     if script is not None:
-        for names in _comments(str(script)).values():
+        for names in _comments(_source(script)).values():
             catalogue.resolve(names)
     return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
 
@@ -149,37 +150,42 @@ def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
 
 def is_ignored_by_comment(finding: Finding) -> bool:
     """Whether the statement that the finding is about has a comment ``# harness: ignore[ID, …]`` that names it."""
-    file, _, line = (finding.where or "").rpartition(":")
-    if not file or not line.isdigit():
-        return False
-    comments = _comments(file)
+    lines, line = lines_at(finding.where)
+    source = "".join(each if each.endswith("\n") else f"{each}\n" for each in lines)
+    comments = _comments(source)
     if not comments:
         return False
-    names = [name for each in _lines_of_statement(file, int(line)) for name in comments.get(each, ())]
+    names = [name for each in _lines_of_statement(source, line) for name in comments.get(each, ())]
     try:
         return finding.check in catalogue.resolve(names)
     except CannotTry:  # in a module that the script imports
         return finding.check in names
 
 
+def _source(script: Path) -> str:
+    """What a script says; nothing where it is no text."""
+    with suppress(OSError, SyntaxError, UnicodeDecodeError), tokenize.open(script) as opened:
+        return opened.read()
+    return ""
+
+
 @cache
-def _comments(file: str) -> dict[int, list[str]]:
-    """What the comments of a file ignore, by line."""
+def _comments(source: str) -> dict[int, list[str]]:
+    """What the comments of a file or of a notebook's cell ignore, by line."""
     try:
-        with tokenize.open(file) as opened:
-            tokens = list(tokenize.generate_tokens(io.StringIO(opened.read()).readline))
-    except (OSError, SyntaxError, ValueError, tokenize.TokenError):
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (SyntaxError, ValueError, tokenize.TokenError):
         return {}
     found = {token.start[0]: COMMENT.search(token.string) for token in tokens if token.type == tokenize.COMMENT}
     return {line: [name.strip() for name in match[1].split(",")] for line, match in found.items() if match}
 
 
 @cache
-def _lines_of_statement(file: str, line: int) -> range:
+def _lines_of_statement(source: str, line: int) -> range:
     """The lines of the smallest statement without a body that the line is in."""
     try:
-        tree = ast.parse(Path(file).read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
         return range(line, line + 1)
     ranges = [
         range(each.lineno, (each.end_lineno or each.lineno) + 1)

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from harness.cli import main
+from harness.cli.options import script_arguments
 from harness.cli.output import Format, Output, check_json
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, CheckResult, Finding
@@ -85,7 +88,7 @@ def test_colours_on_a_terminal(environment: dict[str, str], styled: bool) -> Non
 
 
 def test_a_finding_with_colours_says_what_it_says_without() -> None:
-    for line in (*FINDING.lines(), "load        9 holds, 1 fails, 1 warns   0.3 s", "exact       fails"):
+    for line in (*FINDING.lines(), "load        9 holds, 1 fails, 1 warns   0.3 s", "same seed   fails"):
         assert coloured(line) != line or "where" not in line
         assert click.unstyle(coloured(line)) == line
     assert (
@@ -160,3 +163,82 @@ def test_json_that_cannot_be_written(tmp_path: Path) -> None:
         check_json(Path("/dev/full"))  # of a device only writing tells, and nothing is made beside it
         with pytest.raises(CannotTry, match="/dev/full cannot be written"):
             Output(Path("/dev/full")).write_json("{}")
+
+
+NOT_OURS = {"notes.json": '{"schema": 1, "lr": 0.1}', "notes.txt": "mine", "train.py": "import torch", "a.ipynb": "{}"}
+COMMANDS = (
+    "check --json {} train.py",
+    "compare --json {} train.py other.py",
+    "claims --json {}",
+    "matrix --json {} runs",
+)
+COMMANDS += ("explain --json {}", "tokens --json {} train.py", "resume --json {} train.py", "check --json {}")
+COMMANDS += ("run --json {}", "baseline show --json {}", "baseline compare --json {} runs")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", NOT_OURS)
+def test_what_no_command_wrote_is_not_overwritten(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(NOT_OURS["train.py"])
+    Path(name).write_text(NOT_OURS[name])
+    done = CliRunner().invoke(main, command.format(name).split())
+    assert done.exit_code == 2
+    assert done.stderr.startswith("harness: ")
+    assert name in done.stderr
+    assert Path(name).read_text() == NOT_OURS[name]
+
+
+def test_a_report_and_an_empty_file_are_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    for command in (["claims"], ["explain", "gradients"], ["baseline", "show"], ["claims"]):
+        file.touch()
+        done = CliRunner().invoke(main, [*command, "--json", str(file)])
+        assert done.exit_code == 0, done.output
+        assert file.read_text()[0] in "[{"
+
+
+def test_json_without_a_file_is_printed() -> None:
+    for command in (
+        ["explain", "gradients::lost", "--json"],
+        ["explain", "--json", "gradients::lost"],
+        ["claims", "--json"],
+    ):
+        done = CliRunner().invoke(main, command)
+        assert (done.exit_code, done.stdout[0] in "[{") == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "says"),
+    [
+        ("import sys", ["--strict"], "--strict comes after a.py, which does not mention it"),
+        ("", ["--format=json"], "check --format … a.py; if it is for the script: check a.py -- --format=json …"),
+        ("", ["1", "b.py"], "b.py comes after a.py, which would get it as an argument"),
+        ("", ["--", "--strict"], None),
+        ("", ["--lr", "1", "settings.py", "missing.py"], None),
+        ("parser.add_argument('--strict')", ["--strict"], None),
+        ("class Options:\n    strict: bool", ["--strict"], None),
+        ("HfArgumentParser(TrainingArguments)", ["--strict"], None),
+    ],
+)
+def test_what_follows_the_script_is_the_scripts_or_is_asked_about(
+    text: str, arguments: list[str], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, said in {"a.py": text, "b.py": "import torch\n", "settings.py": "lr = 0.1\n"}.items():
+        Path(name).write_text(said)
+    with click.Context(main.commands["check"], info_name="check"):
+        if says is None:
+            assert script_arguments("a.py", tuple(arguments)) == tuple(each for each in arguments if each != "--")
+        else:
+            with pytest.raises(click.UsageError) as refused:
+                script_arguments("a.py", tuple(arguments))
+            assert says in refused.value.message
+
+
+def test_a_stream_that_the_script_closed_is_written_all_the_same() -> None:
+    code = "import sys; from harness.cli.output import say; sys.stderr.close(); say('the verdict', err=True)"
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=True)
+    assert done.stderr == "the verdict\n"

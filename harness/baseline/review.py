@@ -198,7 +198,8 @@ def few(new: AnyBaseline, old: AnyBaseline | None) -> str | None:
     for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
         if (found := new.counts.get(what, 0)) < before:
             why = ", as many as the baseline that it would replace" if old else ", which have a spread"
-            return f"{found} {what}, expected {before} or more{why}"
+            counted = what.removesuffix("s") if found == 1 else what
+            return f"{found} {counted}, expected {before} or more{why}"
     return None
 
 

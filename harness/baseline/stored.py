@@ -101,8 +101,9 @@ class Baseline(Stored):
         for key in ("name", "loop"):
             if not isinstance(self.recipe.get(key), str):
                 raise ValueError(f"recipe has no {key}")
-        if type(processes := self.recipe.get("processes", 1)) is not int or processes < 1:
-            raise ValueError(f"recipe.processes is {processes!r}; expected a whole number from 1 on")
+        for key, least in (("processes", 1), ("num_labels", 2)):
+            if type(number := self.recipe.get(key, least)) is not int or number < least:
+                raise ValueError(f"recipe.{key} is {number!r}; expected a whole number from {least} on")
         seeds = [run.seed for run in self.runs]
         if len(seeds) != len(set(seeds)):
             raise ValueError("a seed is there twice")

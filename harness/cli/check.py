@@ -20,6 +20,7 @@ from harness.cli.options import (
     FOUND,
     checks_option,
     format_option,
+    interruptible,
     json_option,
     on_option,
     quiet_option,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 @json_option("Also write what was found to this file.")
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@interruptible
 def check(
     script: str | None,
     arguments: tuple[str, ...],
@@ -222,7 +224,7 @@ def _check_all(
     options += ["--no-reload"] * no_reload + ["--strict"] * strict
     options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
     output, report = output.from_here(), ScriptsReport()
-    with launch.interrupted_once(launch.interrupting()), working_in(folder):
+    with working_in(folder):
         for each in check_scripts(commands, options, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)

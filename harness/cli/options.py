@@ -190,7 +190,7 @@ def script_arguments(script: str, arguments: tuple[str, ...], *, module: bool = 
 def _text_of(script: str, module: bool) -> str:
     """What a script's file says; nothing where it is not found."""
     path = Path(*script.split(".")) if module else Path(script)
-    for file in (path, path / "__main__.py", path.with_suffix(".py")):
+    for file in (path, path / "__main__.py", Path(f"{path}.py")):
         with suppress(OSError):
             return file.read_text(encoding="utf-8", errors="replace")
     return ""

@@ -22,6 +22,9 @@ STDOUT = Path("-")
 SCRIPTS = (".py", ".ipynb")
 """How the files that commands run end: none of them is ever written to."""
 
+STREAMS = {"stdout": 1, "stderr": 2}
+"""The files that the streams were opened on, by their numbers."""
+
 Format = Literal["text", "json", "github", "sarif"]
 """What stdout gets: lines for people or, with those on stderr, one of the forms for programs."""
 
@@ -31,10 +34,18 @@ _lost: list[str] = []
 
 def say(line: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a line. A reader that has gone (``| head``) ends nothing, nor does a full disk."""
+    name = "stderr" if err else "stdout"
     try:
+        _reopen(name)
         click.echo(coloured(line), err=err, nl=nl)
-    except (OSError, ValueError) as error:  # ValueError: the checked script has closed it
-        _gone("stderr" if err else "stdout", error)
+    except (OSError, ValueError) as error:
+        _gone(name, error)
+
+
+def _reopen(name: str) -> None:
+    """A stream that the checked script closed: what it was opened on is there still."""
+    if getattr(getattr(sys, name), "closed", False):
+        setattr(sys, name, open(STREAMS[name], "w", encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def echo(lines: Iterable[str], *, err: bool = False) -> None:
@@ -55,7 +66,7 @@ def _gone(name: str, error: Exception) -> None:
 
 @contextmanager
 def said_what_was_lost(cannot_try: int) -> Iterator[None]:
-    """Exit status ``cannot_try`` instead of 0 where something could not be printed, with one sentence."""
+    """One sentence where something could not be printed, and exit status ``cannot_try`` instead of 0."""
     _lost.clear()
     status: object = 0
     try:
@@ -64,9 +75,10 @@ def said_what_was_lost(cannot_try: int) -> Iterator[None]:
         status = ended.code
         raise
     finally:
-        if _lost and not status:
+        if _lost:
             say(f"harness: {_lost[0]}", err=True)
-            sys.exit(cannot_try)
+            if not status:
+                sys.exit(cannot_try)
 
 
 def stdout_on_stderr() -> Callable[[], None]:

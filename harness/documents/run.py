@@ -27,10 +27,10 @@ from harness.fingerprint import fingerprint, provenance
 from harness.recipe import Recipe
 from harness.record import BlockOutcome, BlockRecord, DocumentsRecord, Provenance
 
-SHORT_NAME = REPLACEMENTS[-1]
-
 ALIKE = 0.85
 """Similarity, as difflib measures it, from which on a name is another one that was misspelt."""
+
+SHORT_NAME = REPLACEMENTS[-1]
 """Of what a folder of that name in the working directory hides; the hub's client is asked about it instead."""
 
 OFFLINE = re.compile(

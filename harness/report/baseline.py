@@ -89,7 +89,8 @@ class BaselinesShown(StrictModel):
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """What each comparison says, and on what grounds."""
     for verdict in verdicts:
-        yield f"{verdict.comparison:<11} {verdict.outcome}"
+        name = "same seed" if verdict.comparison == "exact" else verdict.comparison  # bit for bit, or within rounding
+        yield f"{name:<11} {verdict.outcome}"
         yield from (f"  {ground}" for ground in verdict.grounds)
         for finding in verdict.findings:
             yield from finding.lines()[1:]
@@ -147,13 +148,14 @@ def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> I
     option = f" --baselines {shlex.quote(str(baselines))}" if baselines else ""
     yield f"look at it   harness baseline show {name}{option}"
     if few:
-        yield f"not accepted yet: it has {few}; record more with --seeds"
+        yield f"not accepted yet: it has {few}"
+        yield f"add seeds    harness baseline record{option} --seeds K, or the seeds of other files: FILE.json"
     else:
         yield f'accept it    harness baseline accept {name}{option} --reason "..."'
 
 
 def _seed_lines(baseline: Baseline) -> Iterator[str]:
-    yield f"{baseline.name}: {len(baseline.runs)} seeds, {baseline.reason or 'a candidate'}"
+    yield f"{baseline.name}: {len(baseline.runs)} seed{'s' * (len(baseline.runs) != 1)}, {baseline.reason or 'a candidate'}"
     rows = [("seed", *baseline.metrics, "loss", "commit", "started")]
     for run in sorted(baseline.runs, key=lambda run: run.seed):
         figures = [f"{figure:.4f}" for figure in (*(run.metrics[name] for name in baseline.metrics), run.loss)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,10 @@ from harness.watch.scripts import ScriptReport
 
 REASONS = 3
 """Reasons for which checks had nothing to look at that are shown, the commonest first."""
+
+
+ENDED = re.compile(r"(ended itself with \S+|was interrupted)$")
+"""How a script ended that did not crash."""
 
 
 def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = False) -> Iterator[str]:
@@ -44,7 +49,11 @@ def summary_line(report: CheckReport) -> str:
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
     found, made = ", ".join(counted) or "nothing found", f"{_number(report.updates, 'update')}{passes}"
-    says = f"{found} in {made}" if report.crashed is None else f"it crashed after {made}, and until then {found}"
+    says = f"{found} in {made}"
+    if report.crashed is not None:
+        ended = ENDED.search(report.crashed)
+        when = f"after {made}" if report.updates else "before its first update"
+        says = f"{ended[0] if ended else 'crashed'} {when}; until then {found}"
     return f"{report.script}: {says}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
 
 

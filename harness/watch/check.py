@@ -70,7 +70,7 @@ class Check(Fault, Listener, package=CHECKS):
         update: int | None = None,
         hint: str | None = None,
     ) -> None:
-        """Report the fault; of each check the first report is kept.
+        """Report the fault; of each check the first reports are kept, on different lines.
 
         Args:
             where: FILE:LINE of the user's line at fault; without one the script itself.

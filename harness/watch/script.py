@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
+import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -314,7 +315,7 @@ def _of_all_ranks(threads: Threads) -> _Found:
     ranks = launch.world_size() or 1
     if ranks == 1:
         return _of_this_rank(threads)
-    folder = _exchange_folder()
+    folder = exchange_folder()
     rank, summaries = int(os.environ.get("RANK", "0")), threads.first.summaries()
     own = _of_this_rank(threads)
     left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
@@ -338,13 +339,14 @@ def _of_all_ranks(threads: Threads) -> _Found:
     return whole
 
 
-def _exchange_folder() -> Path:
-    """The folder of these ranks: those of one launcher on one machine have one parent. Nobody else can look into it.
+def exchange_folder() -> Path:
+    """The folder of these ranks: those of one attempt of one launcher on one machine. Nobody else can look into it.
 
     Raises:
         CannotTry: somebody else was there first; its name can be guessed.
     """
-    name = f"harness-{os.getuid()}-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
+    attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
+    name = f"harness-{os.getuid()}-{os.getppid()}-{attempt}"
     folder = Path(tempfile.gettempdir()) / name
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -376,6 +378,8 @@ def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
 
 def readable_script(script: str) -> Path:
     path = Path(script)
+    if not script:
+        raise CannotTry("SCRIPT is empty; name the script that trains")
     if script.startswith("-"):
         raise CannotTry(f"there is no option {script.partition('=')[0]}, and no script of that name; see --help")
     if path.is_dir():
@@ -387,6 +391,9 @@ def readable_script(script: str) -> Path:
     try:
         if path.suffix == notebooks.SUFFIX:
             list(notebooks.compiled(path))
+        elif zipfile.is_zipfile(path):  # python app.zip runs its __main__.py
+            if "__main__.py" not in zipfile.ZipFile(path).namelist():
+                raise CannotTry(f"{script} is a zip file without a __main__.py")
         else:
             compile(path.read_bytes(), script, "exec")
     except (SyntaxError, ValueError) as error:

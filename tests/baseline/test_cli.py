@@ -67,12 +67,12 @@ def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, 
     arguments = ["run", "--recipe", f"{mine}:small", "--seed", seed, "--output", tmp_path / "run"]
     done = harness(*arguments, "--baselines", recorded)
     assert done.exit_code == 0, done.output
-    assert f"\nexact       {exact}\n" in done.output
+    assert f"\nsame seed   {exact}\n" in done.output
     record = RunRecord.read(tmp_path / "run")
     assert [verdict.comparison for verdict in record.comparison] == ["exact", "quality", "documented"]
     again = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
     assert again.exit_code == 0, again.output
-    assert f"exact       {exact}\n" in again.output
+    assert f"same seed   {exact}\n" in again.output
 
 
 @pytest.mark.slow
@@ -200,13 +200,13 @@ def test_the_first_candidate_can_be_looked_at(folder: Path, tmp_path: Path) -> N
     for arguments in (("show",), ("show", "tiny-plain-cpu")):
         shown = harness("baseline", *arguments, *option)
         assert shown.exit_code == 0, shown.output
-        assert shown.output.startswith("tiny-plain-cpu: 1 seeds, a candidate\n")
+        assert shown.output.startswith("tiny-plain-cpu: 1 seed, a candidate\n")
     compared = harness("baseline", "compare", path, *option)
     assert compared.exit_code == 2
     assert "would be the first baseline of its name" in compared.output
     accepted = harness("baseline", "accept", "tiny-plain-cpu", "--reason", "one", *option)
     assert accepted.exit_code == 2
-    assert "has 1 seeds, expected 2 or more" in accepted.output
+    assert "has 1 seed, expected 2 or more" in accepted.output
 
 
 def test_a_baseline_and_its_candidate_are_both_shown(folder: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_baseline_and_its_candidate_are_both_shown(folder: Path) -> None:
         shown = harness("baseline", "show", *arguments, "--baselines", folder)
         assert shown.exit_code == 0, shown.output
         assert "tiny-plain-cpu: 10 seeds, the first one\n" in shown.output
-        assert "tiny-plain-cpu: 1 seeds, a candidate\n" in shown.output
+        assert "tiny-plain-cpu: 1 seed, a candidate\n" in shown.output
     (folder / "candidates" / "tiny-plain-cpu.json").write_text("{")
     broken = harness("baseline", "show", "--baselines", folder)
     assert broken.exit_code == 1
@@ -227,7 +227,8 @@ def test_what_to_do_with_too_few_seeds_is_said(tmp_path: Path) -> None:
     few = list(next_lines(path, few=acceptable(tmp_path, path), baselines=None))
     assert few == [
         "look at it   harness baseline show tiny-plain-cpu",
-        "not accepted yet: it has 1 seeds, expected 2 or more, which have a spread; record more with --seeds",
+        "not accepted yet: it has 1 seed, expected 2 or more, which have a spread",
+        "add seeds    harness baseline record --seeds K, or the seeds of other files: FILE.json",
     ]
     stored.add(tmp_path, make_record(43))
     assert list(next_lines(path, few=acceptable(tmp_path, path), baselines=None))[1:] == [

@@ -148,8 +148,8 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("baseline record --recipe mine.py:three --seeds 3", 0, "accept it"),
         ("baseline accept mine-plain-cpu --reason first", 0, ""),
         ("baseline show mine-plain-cpu", 0, "f1_macro  cost"),
-        ("run --recipe mine.py:three --output run", 0, "\nexact       holds\n"),
-        ("baseline compare run", 0, "exact       holds\n"),
+        ("run --recipe mine.py:three --output run", 0, "\nsame seed   holds\n"),
+        ("baseline compare run", 0, "same seed   holds\n"),
     ):
         done = CliRunner().invoke(main, arguments.split())
         assert done.exit_code == status, done.output

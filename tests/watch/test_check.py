@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import textwrap
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_what_was_to_come_is_not_missed(check) -> None:
     )
     assert crashed.status == 3
     assert crashed.checks == []
-    assert "train.py: it crashed after 32 updates, and until then nothing found; " in crashed.stderr
+    assert "train.py: crashed after 32 updates; until then nothing found; " in crashed.stderr
 
 
 def test_there_is_no_such_script(check) -> None:
@@ -172,6 +173,7 @@ def test_a_script_that_exits(check) -> None:
     checked = check(SILENT + "sys.exit(3)\n")
     assert checked.status == 3
     assert "train.py ended itself with sys.exit(3)" in checked.stderr
+    assert "train.py: ended itself with sys.exit(3) after 32 updates; until then 1 error; " in checked.stderr
     assert checked.checks == ["gradients::not-cleared"]
     assert check(TRAINS + "sys.exit(0)\n").status == 0
 
@@ -246,6 +248,27 @@ def test_warnings_alone_are_no_failure(check) -> None:
 
 def test_findings_go_to_stderr_and_the_scripts_output_stays_its_own(check) -> None:
     assert check(SILENT).stdout == "batches 16\n"
+
+
+def test_sigterm_gives_the_verdict(check) -> None:
+    """As Ctrl-C does; a process that the script forked ends by the signal, as it would alone."""
+    forks = "child = os.fork()\nif not child:\n    time.sleep(60)\n"
+    ends = "os.kill(child, signal.SIGTERM)\nassert os.waitpid(child, 0)[1] == signal.SIGTERM\n"
+    checked = check(
+        f"import os, signal, time\n{SILENT}\n{forks}{ends}os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
+    )
+    assert (checked.status, checked.checks) == (3, ["gradients::not-cleared"])
+    assert "train.py: was interrupted after 32 updates; until then 1 error; " in checked.stderr
+
+
+def test_a_zip_file_is_run_as_python_runs_it(check, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as app:
+        app.writestr("__main__.py", SILENT)
+    assert check(None, name="app.zip").checks == ["gradients::not-cleared"]
+    zipfile.ZipFile(tmp_path / "empty.zip", "w").close()
+    (tmp_path / "found.json").unlink()
+    refused(check(None, name="empty.zip"), "empty.zip is a zip file without a __main__.py")
+    refused(check(None, name=""), "SCRIPT is empty")
 
 
 def test_families_former_ids_and_comments(check, tmp_path: Path) -> None:

@@ -40,6 +40,12 @@ def test_a_finding_names_cell_and_line(tmp_path: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr().out == "done\n"
 
 
+def test_a_comment_in_a_cell_ignores_a_check(tmp_path: Path) -> None:
+    commented = LOOP.replace("optimizer.step()", "optimizer.step()  # harness: ignore[gradients::not-cleared]")
+    report = check_script(str(notebook(tmp_path / "train.ipynb", SETUP, MODEL, commented)))
+    assert (report.findings, report.ignored) == ([], ["gradients::not-cleared"])
+
+
 def test_what_is_python_stays(tmp_path: Path) -> None:
     source = "x = 7 % 3\ny = x != 2\nassert y, '!'\nmodel.train()\nhelp?"
     (cell,) = cells_of(notebook(tmp_path / "a.ipynb", source))

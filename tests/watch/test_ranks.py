@@ -15,7 +15,7 @@ import pytest
 
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
-from harness.watch.script import _exchange_folder
+from harness.watch.script import exchange_folder
 from tests.server import Done, server_of
 from tests.versions import installed
 
@@ -124,14 +124,14 @@ def test_fewer_processes_than_asked_for(tmp_path: Path) -> None:
 
 def test_the_folder_between_ranks_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = _exchange_folder()
+    folder = exchange_folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert _exchange_folder() == folder, "the other ranks find it"
+    assert exchange_folder() == folder, "the other ranks find it"
     folder.chmod(0o777)
     with pytest.raises(CannotTry, match="is not a folder of your own that others cannot open; remove it"):
-        _exchange_folder()
+        exchange_folder()
     folder.rmdir()
     (tmp_path / "theirs").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "theirs")
     with pytest.raises(CannotTry, match="is not a folder of your own"):
-        _exchange_folder()
+        exchange_folder()
