@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import json
 import os
@@ -9,20 +10,24 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from harness import catalogue
 from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
-from tests.checks.corpus import MARK
+from tests.checks.corpus import MARK, needs_of
 from tests.rings import COLLECTED
 from tests.server import server_of
+from tests.written_apart import NEEDS, scripts_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,6 +44,86 @@ def test_ci_finds_the_test_command_in_the_readme() -> None:
     lines = [line for line in (ROOT / "README.md").read_text().splitlines() if re.search(pattern, line)]
     assert len(lines) == 1
     assert "-c constraints.txt" in lines[0]
+
+
+SCRIPTS = (
+    "checks/*/*",
+    "checks/scripts",
+    "compare/corpus",
+    "faults",
+    "kinds/*",
+    "resume/corpus",
+    "saved/*",
+    "styles/*",
+)
+"""The folders of scripts that tests run."""
+
+
+def brought_by(extras: str) -> set[str]:
+    """The distributions that an installation of this package with these extras brings, by their normalized names."""
+    found: set[str] = set()
+    waiting = [Requirement(f"full-training-harness[{extras}]")]
+    while waiting:
+        wanted = waiting.pop()
+        name = canonicalize_name(wanted.name)
+        key = f"{name}[{','.join(sorted(wanted.extras))}]"
+        if key in found:
+            continue
+        found |= {name, key}
+        with suppress(PackageNotFoundError):
+            for each in map(Requirement, requires(name) or ()):
+                if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in ("", *wanted.extras)):
+                    waiting.append(each)
+    return found
+
+
+def imported_by(script: Path) -> set[str]:
+    """The packages that a script imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(script.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def needed_by(script: Path) -> set[str]:
+    """The distributions that a script says it needs: in its first line or its corpus.toml, or by its style."""
+    said = {Requirement(each).name for each in needs_of(script.read_text(encoding="utf-8"))}
+    if (script.parents[1] / "manifest.toml").exists():
+        name = str(script.relative_to(script.parents[1]))
+        said |= {
+            each
+            for listed in scripts_in(script.parents[1])
+            if listed["file"] == name
+            for each in NEEDS.get(listed["style"], ())
+        }
+    if (corpus := script.parent / "corpus.toml").exists():
+        table = tomllib.loads(corpus.read_text(encoding="utf-8"))
+        said |= {Requirement(each).name for each in table.get("example", {}).get("on", ())} | {table.get("needs", "")}
+    return {canonicalize_name(each) for each in said if each}
+
+
+def own_of(script: Path) -> set[str]:
+    return {each.stem for each in script.parent.glob("*.py")} | {"harness", "tests", "__future__"}
+
+
+def test_scripts_import_what_is_installed_or_say_what_they_need() -> None:
+    """Else README's command fails where nobody has installed more."""
+    command = next(line for line in (ROOT / "README.md").read_text().splitlines() if "/pytest -m " in line)
+    installed = brought_by(re.search(r"\.\[([\w,]+)\]", command)[1])  # type: ignore[index]
+    distributions = packages_distributions()
+    lacking = [
+        f"{script.relative_to(ROOT)} imports {package}"
+        for folder in SCRIPTS
+        for script in sorted((ROOT / "tests").glob(f"{folder}/*.py"))
+        if not script.name.startswith(("test_", "__init__", "conftest"))
+        for package in imported_by(script) - sys.stdlib_module_names - own_of(script)
+        if not {canonicalize_name(each) for each in distributions.get(package, [package])}
+        & (installed | needed_by(script))
+    ]
+    assert lacking == [], "their first line must say: # needs PACKAGE"
 
 
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

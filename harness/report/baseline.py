@@ -155,7 +155,8 @@ def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> I
 
 
 def _seed_lines(baseline: Baseline) -> Iterator[str]:
-    yield f"{baseline.name}: {len(baseline.runs)} seed{'s' * (len(baseline.runs) != 1)}, {baseline.reason or 'a candidate'}"
+    count = len(baseline.runs)
+    yield f"{baseline.name}: {count} seed{'s' * (count != 1)}, {baseline.reason or 'a candidate'}"
     rows = [("seed", *baseline.metrics, "loss", "commit", "started")]
     for run in sorted(baseline.runs, key=lambda run: run.seed):
         figures = [f"{figure:.4f}" for figure in (*(run.metrics[name] for name in baseline.metrics), run.loss)]

@@ -83,10 +83,10 @@ def test_accepting_needs_a_reason_and_a_candidate(folder: Path) -> None:
 
 def test_accepting_never_makes_a_baseline_poorer(folder: Path, tmp_path: Path) -> None:
     stored.add(folder, make_record(60))
-    with pytest.raises(CannotTry, match="has 1 seeds, expected 10 or more, as many as the baseline"):
+    with pytest.raises(CannotTry, match="has 1 seed, expected 10 or more, as many as the baseline"):
         review.accept(folder, "tiny-plain-cpu", "because")
     stored.add(tmp_path / "new", make_record(60))
-    with pytest.raises(CannotTry, match="has 1 seeds, expected 2 or more, which have a spread"):
+    with pytest.raises(CannotTry, match="has 1 seed, expected 2 or more, which have a spread"):
         review.accept(tmp_path / "new", "tiny-plain-cpu", "because")
 
 

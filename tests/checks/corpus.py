@@ -2,7 +2,7 @@
 
 ``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page, and ``# found`` marks the line that is to
 be named; ``right_….py`` are further right scripts, in which nothing may be found, and whose first line may say what
-they need (``# needs peft>=0.10``);
+they need (``# needs peft>=0.10``, which examples may say too);
 ``corpus.toml`` lists edits of the scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
@@ -87,17 +87,22 @@ def cases_of(folder: Path) -> Iterator[Case]:
             about: dict[str, Any]
             text = file.read_text(encoding="utf-8")
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
-            about = {**example, **own[kind], "marked": marked}
+            about = {"on": needs_of(text), **example, **own[kind], "marked": marked}
             yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
-        needs = re.match(r"# needs (\S+)\n", text)
-        yield Case("good", file.name, file.name, check, text, on=(needs[1],) if needs else ())
+        yield Case("good", file.name, file.name, check, text, on=needs_of(text))
     for kind, entries in table.items():
         for entry in entries:
             about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
             edits = about.pop("edit", ())
             yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
+
+
+def needs_of(text: str) -> tuple[str, ...]:
+    """What the first line of a script says that it needs beside the extra ``test``."""
+    needs = re.match(r"# needs (\S+)\n", text)
+    return (needs[1],) if needs else ()
 
 
 @cache
