@@ -3,6 +3,9 @@
 ``pytest -m "not gpu"`` is the first ring, which guards every change. What measures rather than guards (others' code,
 kills at random moments, clusters, simulations, further scripts of a kind) is marked ``nightly`` and left out unless
 ``-m`` names the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a tenth of it, which the commit chooses.
+
+What README's environment lacks for a test skips it there. ``--skipped-to FILE`` writes the names of such tests, and
+``pytest @FILE`` runs them where there is more.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ import os
 import re
 import shlex
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 MOST_WORKERS = 8
 """Each has a process that has imported all libraries, and another that forks: a gigabyte and a half."""
+
+FEW = 20
+"""From so many files or tests on, workers are worth waiting for."""
 
 COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """All tests that were collected, those that were left out too."""
@@ -25,6 +32,9 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("rings", "rings of tests").addoption(
         "--nightly-part", metavar="I/N", type=_part, help="of the nightly tests only the I-th of N parts, from 0 on"
+    )
+    parser.getgroup("rings").addoption(
+        "--skipped-to", metavar="FILE", type=Path, help="write the names of the tests that were skipped, one a line"
     )
 
 
@@ -62,10 +72,21 @@ def _measures(config: pytest.Config) -> bool:
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """A worker for each core; none for a few tests, which would wait for it, nor where something is measured."""
-    few = all("::" in each or each.endswith(".py") for each in config.args)
+    few = len(config.args) < FEW and all("::" in each or each.endswith(".py") for each in config.args)
     if few or _measures(config) or config.option.collectonly:
         return 0
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_WORKERS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For ``-m gpu`` only files are read that use the marker, themselves or in the conftest.py beside them.
+
+    To import all of them takes 19 CPU seconds.
+    """
+    if not re.match(r"gpu\b(?! or)", config.option.markexpr) or collection_path.is_dir():
+        return None
+    files = (collection_path, collection_path.parent / "conftest.py")
+    return None if any(b"mark.gpu" in each.read_bytes() for each in files if each.is_file()) else True
 
 
 @pytest.hookimpl(trylast=True)  # after the marks of others have been set
@@ -79,7 +100,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if file := config.getoption("skipped_to"):
+        skipped = dict.fromkeys(_named(report.nodeid) for report in terminalreporter.stats.get("skipped", ()))
+        file.write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
     failed = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]
     if failed and config.getoption("nightly_part"):
         names = " ".join(dict.fromkeys(shlex.quote(report.nodeid) for report in failed))
         terminalreporter.write_line(f"to repeat what failed: pytest {names}")
+
+
+def _named(nodeid: str) -> str:
+    """A test as another environment has it: where there were no parameters to run it with, there may be some there."""
+    return re.sub(r"\[NOTSET\]$", "", nodeid)

@@ -16,6 +16,8 @@ from _pytest.mark.expression import Expression
 from tests import budget, rings
 from tests.budget import Budget, kind_of
 
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -80,6 +82,7 @@ def test_workers_are_started_for_many_tests_and_for_no_measurement(monkeypatch: 
     assert workers(configured("tests/checks/rows")) == 3
     assert workers(configured("tests/test_rings.py")) == 0
     assert workers(configured("tests/test_rings.py::test_x")) == 0
+    assert workers(configured(*["tests/test_rings.py::test_x"] * rings.FEW)) == 3
     assert workers(configured("tests", markexpr="gpu")) == 0
     assert workers(configured("tests", benchmark_only=True)) == 0
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(64)), raising=False)
@@ -91,25 +94,43 @@ def test_a_kind_is_a_folder_or_a_file() -> None:
     assert kind_of("tests/test_rings.py::test_x[a/b]") == "test_rings"
 
 
-RECORDED = {"calibration": 0.2, "kinds": {"checks": {"seconds": 100.0}, "test_rings": {"seconds": 1.0}}}
+RECORDED = {
+    "calibration": 0.2,
+    "kinds": {"checks": {"seconds": 100.0}, "test_rings": {"seconds": 1.0}, "nightly checks": {"seconds": 9.0}},
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "seconds", "calibrated", "grows"),
+    ("seconds", "calibrated", "share", "named"),
     [
-        ("checks", 149.0, 0.2, False),
-        ("checks", 151.0, 0.2, True),
-        ("checks", 151.0, 0.3, False),  # a slower processor
-        ("checks", 80.0, 0.1, True),  # a quicker one
-        ("test_rings", 9.0, 0.2, False),  # a small one, on a busy machine
-        ("test_rings", 12.0, 0.2, True),
-        ("test_new", 12.0, 0.2, True),
+        ({"checks": 115.0, "test_rings": 1.0}, 0.2, "+15%", []),
+        ({"checks": 100.0, "test_rings": 20.0}, 0.2, "+19%", ["test_rings"]),
+        ({"checks": 130.0, "test_rings": 20.0}, 0.2, "+49%", ["checks", "test_rings"]),
+        ({"checks": 130.0, "test_new": 20.0}, 0.3, "-1%", []),  # a slower processor
+        ({"checks": 80.0}, 0.1, "+58%", ["checks"]),  # a quicker one
+        ({"nightly checks": 10.0}, 0.2, "+11%", []),
+        ({"nightly checks": 13.0}, 0.2, "+44%", []),  # a small one, on a busy machine
+        ({"extras styles": 13.0}, 0.2, "+0%", []),  # nothing is recorded of that ring
     ],
 )
-def test_a_kind_that_grew_is_named(kind: str, seconds: float, calibrated: float, grows: bool) -> None:
+def test_kinds_are_named_where_the_whole_grew(
+    seconds: dict[str, float], calibrated: float, share: str, named: list[str]
+) -> None:
     spent = Budget()
-    spent.seconds[kind] = seconds
-    assert [line.partition(":")[0] for line in spent.grown(RECORDED, calibrated)] == [kind] * grows
+    spent.seconds.update(seconds)
+    whole, *kinds = spent.grown(RECORDED, calibrated)
+    assert whole.endswith(f": {share}")
+    assert [line.split(": ")[1] for line in kinds] == named
+
+
+def test_what_was_skipped_is_named_for_another_environment(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("pytest_plugins = ['tests.rings']")
+    pytester.makepyfile(
+        test_it="import pytest\n@pytest.mark.parametrize('each', [])\ndef test_each(each): pass\n"
+        "@pytest.mark.parametrize('each', [1])\ndef test_one(each): pytest.skip('x')\ndef test_other(): pass\n"
+    )
+    pytester.runpytest("--skipped-to", "skipped", "-p", "no:cacheprovider")
+    assert (pytester.path / "skipped").read_text().split() == ["test_it.py::test_each", "test_it.py::test_one[1]"]
 
 
 def test_seconds_of_what_was_started_count(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.checks.corpus import Case
+from tests.checks.corpus import Case, needs_of
 from tests.server import server_of
 from tests.versions import installed
 
@@ -42,16 +41,12 @@ def must_be_named(folder: Path, script: dict[str, Any], config: pytest.Config) -
     __tracebackhide__ = True
     if not installed("transformers>=5"):
         pytest.skip("the scripts are written for transformers 5")
-    for needed in NEEDS.get(script["style"], ()):
-        try:
-            version(needed)
-        except PackageNotFoundError:
-            pytest.skip(f"needs {needed}, of the extra styles")
     file = folder / script["file"]
-    kind = "bug" if "bug" in script else "right"
-    case = Case(
-        kind, file.stem, file.name, None, file.read_text(encoding="utf-8"), processes=script.get("processes", 1)
-    )
+    text, kind = file.read_text(encoding="utf-8"), "bug" if "bug" in script else "right"
+    for needed in (*NEEDS.get(script["style"], ()), *needs_of(text)):
+        if not installed(needed):
+            pytest.skip(f"needs {needed}, of the extra styles")
+    case = Case(kind, file.stem, file.name, None, text, processes=script.get("processes", 1))
     verdict = server_of(config).watch(case)
     assert verdict.crashed is None, verdict.crashed
     assert verdict.not_looked_at == [], "a check itself crashed"

@@ -1,3 +1,4 @@
+# needs peft>=0.10
 """Fine-tune a token classifier with LoRA under Accelerate and write one small weights file."""
 
 import os

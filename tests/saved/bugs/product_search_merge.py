@@ -1,3 +1,4 @@
+# needs peft>=0.10
 """Adapt a base encoder to product categories with LoRA and publish both the adapter and a merged model."""
 
 import os
