@@ -9,13 +9,16 @@ import importlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +212,66 @@ def _command(program: str, folder: str, arguments: Sequence[str], constants: Seq
     main(list(arguments), prog_name="harness")
 
 
-def _do(job: dict[str, Any], output: Path, errors: Path) -> int:
+@dataclass
+class _Reloading:
+    """How a forked process that loads what a script saved ended, as subprocess.Popen says it."""
+
+    answer: socket.socket
+    returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.answer.settimeout(timeout)
+        try:
+            self.returncode = int(self.answer.recv(16) or 1)
+        except TimeoutError:
+            raise subprocess.TimeoutExpired("a fork", timeout or 0) from None
+        return self.returncode
+
+
+@contextmanager
+def _reloading(address: str, command: Sequence[str], env: Mapping[str, str], **_: Any) -> Iterator[_Reloading]:
+    """In the place of ``started`` in :mod:`harness.watch.reload`."""
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(address)
+        asked.sendall(json.dumps({"folder": os.getcwd(), "file": command[-1], "env": dict(env)}).encode() + b"\n")
+        yield _Reloading(asked)
+
+
+def _reload(folder: str, file: str, env: Mapping[str, str]) -> None:
+    from huggingface_hub import constants
+
+    from harness.watch import reload
+
+    os.chdir(folder)
+    forks.set_environment(env)
+    constants.HF_HUB_OFFLINE = env.get("HF_HUB_OFFLINE") == "1"  # it was read when it was imported
+    reload.main(file)
+
+
+def serve_reloads(address: str) -> None:
+    """Load what scripts saved, each time in a fork of a process in which no script has run."""
+    server = os.getppid()
+    with socket.socket(socket.AF_UNIX) as listening, open(os.devnull, "w") as silence:
+        listening.bind(address)
+        listening.listen()
+        listening.settimeout(PATIENCE)
+        while os.getppid() == server:
+            with suppress(TimeoutError):
+                asked, _ = listening.accept()
+                with asked, asked.makefile() as lines:
+                    order = json.loads(lines.readline())
+                    fork = forks.fork(partial(_reload, **order), streams=(silence.fileno(),) * 2, limit=PATIENCE)
+                    asked.sendall(str(fork.wait()).encode())
+
+
+def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
     """The status of a job, whose words go to two files."""
     limit, processes, environment = (job.pop(name) for name in ("limit", "processes", "environment"))
 
     def work() -> int | None:
+        from harness.watch import reload
+
+        reload.started = partial(_reloading, reloads)  # type: ignore[assignment]
         forks.set_environment(environment)
         tempfile.tempdir = None  # what a library asked for when it was imported
         if processes > 1:
@@ -232,10 +290,18 @@ def serve(work: Path) -> None:
     forks.warm()
     forks.fork(lambda: make_data(work / "data")).wait()
     forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
-    output, errors = work / "stdout", work / "stderr"
+    output, errors, reloads = work / "stdout", work / "stderr", str(work / "reloads")
+    reloading = forks.fork(lambda: serve_reloads(reloads))
+    try:
+        _serve_jobs(output, errors, reloads)
+    finally:
+        end_group(reloading.pid)
+
+
+def _serve_jobs(output: Path, errors: Path, reloads: str) -> None:
     for line in sys.stdin:
         job, began = json.loads(line), time.perf_counter()
-        status = _do(job, output, errors)
+        status = _do(job, output, errors, reloads)
         texts = {name: file.read_text(errors="replace") for name, file in (("stdout", output), ("stderr", errors))}
         print(json.dumps({"status": status, **texts, "seconds": time.perf_counter() - began}), flush=True)
         output.unlink()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ NEEDS = {"peft": ("peft",), "trl": ("trl", "peft"), "lightning": ("lightning",)}
 """Packages of the extra styles, by a script's style."""
 
 
+@cache
 def scripts_in(folder: Path) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = tomllib.loads((folder / "manifest.toml").read_text(encoding="utf-8"))["script"]
     return listed
