@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,14 @@ def _part(text: str) -> tuple[int, int]:
 def part_of(nodeid: str, parts: int) -> int:
     """Which of so many parts a test is in: by its name, so that others that come or go change nothing."""
     return zlib.crc32(nodeid.encode()) % parts
+
+
+def first_of_each(names: Iterable[str], kind: Callable[[str], object]) -> set[str]:
+    """The first name of each kind: the one that guards every change, where the others are nightly."""
+    found: dict[object, str] = {}
+    for name in names:
+        found.setdefault(kind(name), name)
+    return set(found.values())
 
 
 def is_wanted(item: pytest.Item, markexpr: str, part: tuple[int, int] | None) -> bool:

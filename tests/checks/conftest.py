@@ -1,4 +1,7 @@
-"""One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``."""
+"""One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``.
+
+Its two examples guard every change; what else is in the folder is nightly.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +39,9 @@ class CheckFolder(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         for case in cases_of(self.path.parent):
             item = CaseItem.from_parent(self, name=case.name, case=case)
-            further = case.kind in KINDS or case.name.startswith("right_")
-            started = case.processes > 1 or case.environment
-            if further or started:  # each takes a second or two, and there are more than 300
+            if case.name not in ("bad.py", "good.py"):
+                item.add_marker("nightly")
+            elif case.processes > 1 or case.environment:
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")

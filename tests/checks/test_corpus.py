@@ -45,7 +45,7 @@ floating-point numbers, language models, averages, tokenizers, sums of losses, c
 the nine scripts, nor those of other styles, has."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [case for case in CASES if case.kind == "as it is"], ids=lambda case: case.name)
 def test_a_script_as_it_is_is_not_flagged(case: Case, pytestconfig: pytest.Config) -> None:
     if case.needed:

@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from tests.compare.forked import FIRST_SIDES, entries
+from tests.rings import first_of_each
 from tests.server import server_of
 
 ENTRIES = entries()
 
 QUICK = ("plain-label-smoothing", "plain-one-more-random-number")
+GUARDS = first_of_each(
+    sorted(ENTRIES, key=lambda name: (name not in QUICK, not name.startswith("plain"))),
+    kind=lambda name: str(ENTRIES[name].get("cause")),
+)
+"""One pair for each cause, and one without a difference; the others are nightly."""
 
 
 def found_in(name: str, tmp_path: Path, config: pytest.Config) -> dict[str, Any]:
@@ -36,7 +42,9 @@ def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
 
 
 def marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    return () if name in QUICK else (pytest.mark.slow,)
+    if name in QUICK:
+        return ()
+    return (pytest.mark.slow if name in GUARDS else pytest.mark.nightly,)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in ENTRIES])

@@ -254,7 +254,7 @@ def test_nothing_was_made_worse() -> None:
     assert mended <= set(all_repairs())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [case for case in cases() if case.kind == "bad"], ids=key)
 def test_an_example_is_repaired_as_recorded(case: Case, pytestconfig: pytest.Config) -> None:
     if case.needed:

@@ -10,12 +10,19 @@ import pytest
 
 from harness import catalogue
 from tests.resume.forked import CORPUS, scripts
+from tests.rings import first_of_each
 from tests.server import server_of
 
 SCRIPTS = {entry["file"]: entry for entry in scripts()}
 
-QUICK = ("right/epoch_checkpoints.py", "optimizer-state-lost/only_the_weights.py")
-"""In one process and of plain PyTorch; the others are slow tests."""
+QUICK = "right/epoch_checkpoints.py"
+OF_LIBRARIES = ("accelerate", "ddp", "trainer")
+"""What the names of scripts begin with that take longer."""
+GUARDS = first_of_each(
+    sorted(SCRIPTS, key=lambda file: (file != QUICK, Path(file).name.startswith(OF_LIBRARIES))),
+    kind=lambda file: SCRIPTS[file]["expected"],
+)
+"""One script for each loss, and a right one; the others are nightly."""
 
 
 def found_in(file: str, tmp_path: Path, config: pytest.Config) -> dict[str, Any]:
@@ -51,12 +58,13 @@ def test_the_manifest_names_every_script_and_every_loss() -> None:
 
 def marks(file: str) -> tuple[pytest.MarkDecorator, ...]:
     several = SCRIPTS[file].get("processes", 1) > 1
-    return (pytest.mark.slow,) * (file not in QUICK) + (pytest.mark.distributed,) * several
+    ring = pytest.mark.slow if file in GUARDS else pytest.mark.nightly
+    return (ring,) * (file != QUICK) + (pytest.mark.distributed,) * several
 
 
 @pytest.mark.parametrize("file", [pytest.param(file, marks=marks(file)) for file in SCRIPTS])
 def test_corpus(file: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     found = found_in(file, tmp_path, pytestconfig)
     check(SCRIPTS[file], found)
-    if file == QUICK[0]:
+    if file == QUICK:
         assert [kill["resumed_from"] is None for kill in found["kills"]] == [False, False]
