@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import set_seed
 
 from harness.findings import CheckResult
-from harness.launch import in_processes
 from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.sources import builtin
 from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
 from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants
 from tests.mutants.mutants import MUTANTS, Mutant
+from tests.server import server_of
 
 NAMES = [stage.name for stage in STAGES]
 
 ROWS = {"train": 36, "validation": 20, "test": 10}
 """Five batches an epoch, the last one smaller; in two processes three, the last one filled up."""
+
+Results = dict[tuple[str, str], tuple[CheckResult, CheckResult]]
+"""What the checks say of a mutant and of its twin, by check and mutant."""
 
 _prepared: dict[tuple[Recipe, int], Run] = {}
 _clean: dict[tuple[str, Recipe, Step | None], dict[str, CheckResult]] = {}
@@ -96,7 +100,7 @@ def test_no_mutant_without_a_check() -> None:
     assert {mutant.check for mutant in MUTANTS} <= set(CHECKS)
 
 
-def in_each_rank(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, CheckResult]]:
+def in_each_rank(small: Recipe) -> Results:
     """What the checks say of the mutants that need several processes, and of their twins."""
     return {
         (mutant.check, mutant.name): (
@@ -109,16 +113,24 @@ def in_each_rank(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, Chec
 
 
 @pytest.fixture(scope="session")
-def of_the_ranks(small: Recipe) -> dict[tuple[str, str], tuple[CheckResult, CheckResult]]:
+def of_the_ranks(small: Recipe, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Results:
     """All of them in one start: it takes longer than they do."""
-    return in_processes(partial(in_each_rank, small), processes=2, patience=60)[0]
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "recipe").write_bytes(pickle.dumps(small))
+    how: dict[str, Any] = {"processes": 2, "environment": {"ACCELERATE_USE_CPU": "true"}, "limit": 300}
+    done = server_of(pytestconfig).run(folder, "recipe", "found", program="tests.mutants.in_ranks", **how)
+    assert done.status == 0, done.stderr
+    found: Results = pickle.loads((folder / "found").read_bytes())
+    return found
 
 
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
     several = mutant.processes > 1
     trains_often = mutant.check.startswith(("equivalence::", "costs::"))
     slow = mutant.slow or several or trains_often
-    return (pytest.mark.slow,) * slow + (pytest.mark.distributed,) * several
+    # Each really starts train.py, for ten seconds; tests/stages/test_launch.py guards what the checks say of a start.
+    ring = pytest.mark.nightly if mutant.check.startswith("launch::") else pytest.mark.slow
+    return (ring,) * slow + (pytest.mark.distributed,) * several
 
 
 each_mutant = pytest.mark.parametrize(

@@ -110,3 +110,52 @@ def test_questions_are_answered(tmp_path: Path, asks: str, kept: bool) -> None:
 )
 def test_counts_are_in_the_last_line(printed: str, counted: dict[str, float] | None) -> None:
     assert launch.counts(printed) == counted
+
+
+RIGHT = {
+    name: launch.Launched(
+        0, counted={"processes": starter.processes, "updates": 2, "lr": 0.0, "accuracy": 0.5, "f1": 0.6}
+    )
+    for name, starter in launch.STARTERS.items()
+}
+STARTS = {
+    "python-trains": "python",
+    "torchrun-trains": "torchrun",
+    "accelerate-launch-trains": "accelerate launch",
+    "accelerate-launch-distributes": "accelerate launch, two processes",
+    "notebook-launcher-trains": "notebook_launcher",
+    "notebook-launcher-trains-as-printed": "notebook_launcher, as printed",
+}
+WRONG = {
+    "fails": launch.Launched(1, "ValueError: no rows"),
+    "hangs": launch.Launched(None),
+    "says nothing": launch.Launched(0),
+    "does not finish": launch.Launched(
+        0, counted={"processes": 1, "updates": 1, "lr": 0.01, "accuracy": 0.5, "f1": 0.5}
+    ),
+    "counts in percent": launch.Launched(
+        0, counted={"processes": 1, "updates": 2, "lr": 0.0, "accuracy": 50, "f1": 60}
+    ),
+}
+
+
+def outcome(check: str, launched: dict[str, launch.Launched], configured: Path | None = Path("answers")) -> str:
+    run = Run(UNDER_ACCELERATE, installation=True)
+    run.launched, run.configured = launched, configured
+    (found,) = (each(run) for each in launch.STAGE.checks if each.id == f"launch::{check}")
+    return found.outcome
+
+
+@pytest.mark.parametrize("check", STARTS)
+def test_a_check_tells_a_start_that_failed_from_one_that_trained(check: str) -> None:
+    assert outcome(check, RIGHT) == "holds"
+    for wrong in WRONG.values():
+        assert outcome(check, RIGHT | {STARTS[check]: wrong}) == "fails"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_check_tells_whether_the_answers_were_kept_and_used() -> None:
+    check = "the-answers-are-kept-and-used"
+    assert outcome(check, RIGHT) == "holds"
+    assert outcome(check, RIGHT, configured=None) == "fails"
+    assert outcome(check, RIGHT | {"accelerate launch": launch.Launched(0, warned=True)}) == "fails"
