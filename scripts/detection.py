@@ -29,6 +29,9 @@ TABLE = ROOT / "docs" / "detection.md"
 MARGINS = ROOT / "scripts" / "records" / "margins.json"
 """What scripts.margins writes."""
 
+BROKEN = ROOT / "scripts" / "records" / "broken-checks.json"
+"""What scripts.broken_checks writes."""
+
 SHOWN = 2
 """Scripts that are named where a constant changes the verdict on more."""
 
@@ -90,9 +93,9 @@ def line_of(where: str) -> int:
     return int(where.rpartition(":")[2])
 
 
-def page(detection: dict[str, Any], margins: dict[str, Any]) -> str:
+def page(detection: dict[str, Any], margins: dict[str, Any], broken: dict[str, Any]) -> str:
     """docs/detection.md."""
-    return "\n".join([*table_lines(detection), "", *margin_lines(margins)]) + "\n"
+    return "\n".join([*table_lines(detection), "", *margin_lines(margins), "", *broken_lines(broken)]) + "\n"
 
 
 def table_lines(detection: dict[str, Any]) -> Iterator[str]:
@@ -140,6 +143,22 @@ def margin_lines(margins: dict[str, Any]) -> Iterator[str]:
         yield f"| `{name}` | {each['value']:g} | {_scripts(each['halved'])} | {_scripts(each['doubled'])} |"
 
 
+def broken_lines(broken: dict[str, Any]) -> Iterator[str]:
+    """What of a broken check nothing notices."""
+    changes = broken["broken"]
+    left = [each for each in changes if each["survives"]]
+    yield "## Checks that were broken"
+    yield ""
+    yield "Written by `python -m scripts.broken_checks`. Wherever a check reports, the report was removed,"
+    yield "and the condition that it depends on inverted. Then the check's own scripts of the first ring were watched."
+    yield f"Of {len(changes)} changes in {len({each['check'] for each in changes})} checks, {len(left)} survive."
+    if left:
+        yield ""
+        yield "| check | line | what was changed |"
+        yield "| --- | --- | --- |"
+        yield from (f"| `{each['check']}` | {each['line']} | {each['how']} |" for each in left)
+
+
 def _scripts(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
@@ -166,7 +185,8 @@ def main(names: Sequence[str]) -> None:
         if name in entries:
             detection[KINDS[case.kind]].append(entries[name])
     write_atomically(DETECTION, json.dumps(detection, indent=1) + "\n")
-    write_atomically(TABLE, page(detection, json.loads(MARGINS.read_text(encoding="utf-8"))))
+    others = (json.loads(file.read_text(encoding="utf-8")) for file in (MARGINS, BROKEN))
+    write_atomically(TABLE, page(detection, *others))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.files import write_atomically
-from scripts.detection import DETECTION, MARGINS, ROOT, TABLE, found_in, on_servers, page
+from scripts.detection import BROKEN, DETECTION, MARGINS, ROOT, TABLE, found_in, on_servers, page
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server
 
@@ -166,6 +166,11 @@ def summed(by_case: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Any]
     return {"schema": 1, "scripts": len(by_case), "constants": table}
 
 
+def _read(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
 def main(journal: Path) -> None:
     cases = {name_of(case): case for case in all_cases() if not case.needed and case.processes == 1}
     written = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
@@ -177,7 +182,7 @@ def main(journal: Path) -> None:
             print(json.dumps({"name": name_of(case), "changed": changed}), file=out, flush=True)
     margins = summed(by_case)
     write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
-    write_atomically(TABLE, page(json.loads(DETECTION.read_text(encoding="utf-8")), margins))
+    write_atomically(TABLE, page(_read(DETECTION), margins, _read(BROKEN)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -102,6 +104,7 @@ class Server:
         processes: int = 1,
         environment: Mapping[str, str] | None = None,
         constants: Sequence[tuple[str, str, float]] = (),
+        sources: Mapping[str, str] | None = None,
     ) -> Done:
         """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder.
 
@@ -111,19 +114,25 @@ class Server:
         assert self._process.stdout is not None
         job = {"folder": str(folder), "arguments": arguments, "program": program}
         job |= {"limit": limit, "processes": processes, "environment": environment or {}, "constants": constants}
+        job["sources"] = sources or {}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Done(**json.loads(self._process.stdout.readline()))
 
-    def watch(self, case: Case, constants: Sequence[tuple[str, str, float]] = ()) -> Verdict:
-        """``harness check`` of a case's script, with other values for the constants of these modules."""
+    def watch(
+        self,
+        case: Case,
+        constants: Sequence[tuple[str, str, float]] = (),
+        sources: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """``harness check`` of a case's script, with other constants in some modules, and other sources of some."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
             checkpoint = CHECKPOINT if case.pretrained else self.checkpoint
             command = ("check", "--json", "found.json", case.script, str(self.data), str(checkpoint))
             alike = {"processes": case.processes, "environment": case.environment}
-            done = self.run(folder, *command, **alike, constants=constants)
+            done = self.run(folder, *command, **alike, constants=constants, sources=sources)
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
@@ -203,9 +212,17 @@ def make_checkpoint(folder: Path) -> None:
     BertForPreTraining(BertConfig.from_pretrained(folder, **NARROW)).save_pretrained(folder)
 
 
-def _command(program: str, folder: str, arguments: Sequence[str], constants: Sequence[tuple[str, str, float]]) -> None:
+def _command(
+    program: str,
+    folder: str,
+    arguments: Sequence[str],
+    constants: Sequence[tuple[str, str, float]],
+    sources: Mapping[str, str],
+) -> None:
     for module, name, value in constants:
         setattr(importlib.import_module(module), name, value)
+    for module, source in sources.items():
+        _take(module, source)
     main = importlib.import_module(program).main
     warnings.simplefilter("ignore")
     os.chdir(folder)
@@ -262,6 +279,20 @@ def serve_reloads(address: str) -> None:
                     order = json.loads(lines.readline())
                     fork = forks.fork(partial(_reload, **order), streams=(silence.fileno(),) * 2, limit=PATIENCE)
                     asked.sendall(str(fork.wait()).encode())
+
+
+def _take(module: str, source: str) -> None:
+    """What the functions of a module do from now on, those of its classes too; the classes stay what they are."""
+    there = vars(importlib.import_module(module))
+    new = dict(there)
+    exec(compile(source, there["__file__"], "exec"), new)
+    for name, value in new.items():
+        if inspect.isfunction(value) and value.__module__ == module:
+            there[name] = FunctionType(value.__code__, there, name, value.__defaults__, value.__closure__)
+        elif inspect.isclass(value) and value.__module__ == module and name in there:
+            for inner, function in vars(value).items():
+                if inspect.isfunction(function):
+                    setattr(there[name], inner, function)
 
 
 def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:

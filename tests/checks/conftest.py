@@ -1,6 +1,7 @@
 """One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``.
 
-Its two examples guard every change; what else is in the folder is nightly.
+Its two examples guard every change, and so do edits with ``guards = true``, where the examples do not notice each way
+to break the check (scripts/broken_checks.py); what else is in the folder is nightly.
 """
 
 from __future__ import annotations
@@ -39,13 +40,18 @@ class CheckFolder(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         for case in cases_of(self.path.parent):
             item = CaseItem.from_parent(self, name=case.name, case=case)
-            if case.name not in ("bad.py", "good.py"):
+            if not guards(case):
                 item.add_marker("nightly")
             elif case.processes > 1 or case.environment:
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")
             yield item
+
+
+def guards(case: Case) -> bool:
+    """Whether it guards every change."""
+    return case.guards or case.name in ("bad.py", "good.py")
 
 
 class CaseItem(pytest.Item):

@@ -11,6 +11,8 @@ they need (``# needs peft>=0.10``, which examples may say too);
   it may get, because what it does is right only if it is meant;
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
 
+each with ``guards = true`` where the examples do not notice each way to break the check,
+
 each with ``pretrained = true`` where it takes a model that learns the task within its few updates (all start from a
 narrow one that has learnt nothing otherwise),
 
@@ -60,6 +62,8 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     pretrained: bool = False
     """Whether it starts from the built-in checkpoint; the others do from a narrower one that has learnt nothing."""
+    guards: bool = False
+    """Whether an edit is watched at every change, as the examples are."""
     marked: tuple[int, ...] = ()
     """Of an example, the lines that findings must name."""
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from harness import catalogue
-from scripts.detection import DETECTION, KINDS, MARGINS, TABLE, page
+from scripts.detection import BROKEN, DETECTION, KINDS, MARGINS, TABLE, page
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, all_cases
 from tests.server import server_of
@@ -81,4 +81,6 @@ def test_the_record_is_of_this_corpus() -> None:
 
 
 def test_the_table_shows_the_record() -> None:
-    assert TABLE.read_text(encoding="utf-8") == page(*(json.loads(file.read_text()) for file in (DETECTION, MARGINS)))
+    assert TABLE.read_text(encoding="utf-8") == page(
+        *(json.loads(file.read_text()) for file in (DETECTION, MARGINS, BROKEN))
+    )

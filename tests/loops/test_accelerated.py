@@ -32,6 +32,7 @@ def same_training(plain: RunRecord, accelerate: RunRecord) -> None:
     assert (plain.epochs, plain.metrics, plain.weights) == (accelerate.epochs, accelerate.metrics, accelerate.weights)
 
 
+@pytest.mark.slow
 @on_the_cpu
 def test_equals_the_plain_loop(small: Recipe) -> None:
     same_training(run_recipe(small), run_recipe(small.with_(loop="accelerate")))
@@ -55,7 +56,7 @@ def test_four_processes(small: Recipe) -> None:
     every_check_holds(run_recipe(small.with_(loop="accelerate", processes=4), timeout=120), updates=2 * 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_two_processes_that_share_each_batch_started_by_torchrun(small: Recipe, tmp_path: Path) -> None:
     recipe = tmp_path / "mine.py"
@@ -112,7 +113,7 @@ def test_a_run_leaves_accelerates_state_as_it_was(small: Recipe, loop: str) -> N
     assert before == AcceleratorState._shared_state
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "changes",
     [

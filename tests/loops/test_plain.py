@@ -61,7 +61,7 @@ def test_same_seed_twice(small: Recipe) -> None:
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_another_seed_is_another_run(small: Recipe) -> None:
     assert watched(small)[0] != watched(small.with_(seed=43))[0]
 

@@ -21,7 +21,7 @@ def record(small: Recipe) -> RunRecord:
     return run_recipe(small.with_(loop="trainer"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_check_holds(record: RunRecord) -> None:
     assert not record.failed, record.findings
     assert record.updates == record.updates_planned == 16
@@ -30,7 +30,7 @@ def test_every_check_holds(record: RunRecord) -> None:
     assert record.check("equivalence::trainer-without-its-differences-is-the-plain-loop").outcome == "holds"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_differences_are_stated_and_measured(record: RunRecord) -> None:
     clipping, *adamw, groups, order, then = record.differences
     assert (clipping.what, clipping.there, clipping.by_hand) == ("gradient clipping (max_grad_norm)", "1.0", "none")
@@ -60,7 +60,7 @@ def test_no_setting_of_adamw_is_left_out(small: Recipe) -> None:
     assert listed["AdamW's betas"] == ("(0.5, 0.5)", "(0.9, 0.999)")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_differences_are_printed(record: RunRecord) -> None:
     lines = list(outcome_lines(record, None))
     start = lines.index('Trainer is not the loop by hand, which has "the same defaults"; each difference alone:') + 2
@@ -71,7 +71,7 @@ def test_differences_are_printed(record: RunRecord) -> None:
     assert table[-1][0] == "the documents' transformers.AdamW"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: RunRecord) -> None:
     short = run_recipe(small.with_(loop="trainer"), updates=3)
     assert not short.failed, short.findings
@@ -82,7 +82,7 @@ def test_stopped_early_is_the_beginning_of_the_same_run(small: Recipe, record: R
         assert short.curves.grad_norm == record.curves.grad_norm[:3]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_label_of_another_name(small: Recipe, tmp_path: Path) -> None:
     from datasets import load_from_disk
 

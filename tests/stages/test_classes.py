@@ -29,7 +29,7 @@ def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return recipe.with_(name="small-classes", data=folder / "data", epochs=2, metrics=metrics)
 
 
-@pytest.mark.parametrize("loop", ["plain", *(pytest.param(each, marks=pytest.mark.slow) for each in LOOPS[1:])])
+@pytest.mark.parametrize("loop", ["plain", *(pytest.param(each, marks=pytest.mark.nightly) for each in LOOPS[1:])])
 def test_every_stage_in_every_loop(classes: Recipe, loop: str) -> None:
     record = run_recipe(classes.with_(loop=loop))
     assert [finding for finding in record.findings if finding.severity == "error"] == []

@@ -43,7 +43,7 @@ def reason(record: RunRecord, check: str) -> str:
     return record.check(check).reason or ""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "changes",
     [
@@ -119,12 +119,12 @@ def test_an_older_run_hides_nothing(small: Recipe, monkeypatch: pytest.MonkeyPat
     assert "tokenize::pairs-carry-token-type-ids" in found
 
 
-@pytest.mark.parametrize("updates", [1, 9, *(pytest.param(each, marks=pytest.mark.slow) for each in (7, 8, 16))])
+@pytest.mark.parametrize("updates", [1, 9, *(pytest.param(each, marks=pytest.mark.nightly) for each in (7, 8, 16))])
 def test_stopped_early(small: Recipe, updates: int) -> None:
     assert no_error(small, updates=updates).updates == updates
 
 
-@pytest.mark.parametrize("loop", ["plain", *(pytest.param(each, marks=pytest.mark.slow) for each in LOOPS[1:])])
+@pytest.mark.parametrize("loop", ["plain", *(pytest.param(each, marks=pytest.mark.nightly) for each in LOOPS[1:])])
 def test_one_sentence(small: Recipe, loop: str, tmp_path: Path) -> None:
     """SST-2, the documents' exercise: every check holds, and those about pairs say nothing."""
     corpus = load_from_disk(small.data)
@@ -140,7 +140,7 @@ def test_one_sentence(small: Recipe, loop: str, tmp_path: Path) -> None:
     assert "text_columns" in reason(record, "tokenize::pairs-carry-token-type-ids")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_of_sst2(tmp_path: Path) -> None:
     """Rows in SST-2's numbers and layout: 8419 batches an epoch, 25257 updates."""
     sizes = CLAIMS["split-sizes"].expected["glue/sst2"]
@@ -155,7 +155,7 @@ def test_all_of_sst2(tmp_path: Path) -> None:
     assert recipe.epochs * 8419 == CLAIMS["num-training-steps"].expected["glue/sst2"] == 25257
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_rows_that_are_there_twice(small: Recipe, tmp_path: Path) -> None:
     rows = load_from_disk(small.data)
     for split in rows:
@@ -217,7 +217,7 @@ def _masked_words_only(folder: Path) -> None:
     _save_tokenizer(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("save", [_distilbert, _electra, _sharded, _pickled, _old_names, _masked_words_only])
 def test_other_checkpoints(small: Recipe, tmp_path: Path, save: Callable[[Path], None]) -> None:
     save(tmp_path)

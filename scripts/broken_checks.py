@@ -1,0 +1,122 @@
+"""Break each check in each place in which it reports, and see whether the first ring's scripts of that check notice.
+
+    python -m scripts.broken_checks [ID]...
+
+Of each ``self.found(…)`` the statement is removed once, and once the condition that it depends on is inverted. A broken
+check that its own scripts of the first ring judge as before survives, and needs one more that does not. Writes
+``scripts/records/broken-checks.json`` and the table in ``docs/detection.md``; it takes ten minutes on two cores. With
+names only those checks are broken, and what is written of the others stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import catalogue
+from harness.files import write_atomically
+from scripts.detection import BROKEN, DETECTION, MARGINS, TABLE, on_servers, page
+from tests.checks.conftest import guards, must_be_as_said
+from tests.checks.corpus import FOLDER, Case, cases_of
+from tests.server import Server
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A check with one thing changed in it."""
+
+    check: str
+    module: str
+    line: int
+    how: str
+    source: str
+
+
+def broken(check: str) -> Iterator[Broken]:
+    """Each way to break a check."""
+    module = inspect.getmodule(catalogue.checks()[check])
+    assert module is not None
+    text = inspect.getsource(module)
+    for number, line in enumerate(_reports(ast.parse(text))):
+        for how, change in (("its report is removed", _removed), ("its condition is inverted", _inverted)):
+            tree = ast.parse(text)
+            if change(tree, list(_reports(tree))[number]):
+                yield Broken(check, module.__name__, line.lineno, how, ast.unparse(tree))
+
+
+def _reports(tree: ast.AST) -> Iterator[ast.Expr]:
+    """The statements that report a finding, in order."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            if isinstance(called, ast.Attribute) and called.attr == "found" and ast.unparse(called.value) == "self":
+                yield node
+
+
+def _removed(tree: ast.AST, report: ast.Expr) -> bool:
+    report.value = ast.Constant(None)
+    return True
+
+
+def _inverted(tree: ast.AST, report: ast.Expr) -> bool:
+    """The innermost ``if`` that the report stands in, or else the last one before it that returns."""
+    before: list[ast.If] = []
+    inside: list[ast.If] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If):
+            if any(each is report for each in ast.walk(node)):
+                inside.append(node)
+            elif node.lineno < report.lineno and isinstance(node.body[-1], ast.Return | ast.Continue | ast.Break):
+                before.append(node)
+    of_function = [each for each in before if _function_of(tree, each) is _function_of(tree, report)]
+    chosen = max(inside or of_function, key=lambda each: each.lineno, default=None)
+    if chosen is None:
+        return False
+    chosen.test = ast.UnaryOp(ast.Not(), chosen.test)
+    ast.fix_missing_locations(tree)
+    return True
+
+
+def _function_of(tree: ast.AST, node: ast.AST) -> ast.AST | None:
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    around = [each for each in functions if any(inner is node for inner in ast.walk(each))]
+    return max(around, key=lambda each: each.lineno, default=None)
+
+
+def survives(server: Server, change: Broken) -> bool:
+    """Whether every guard of the check passes all the same."""
+    family, _, name = change.check.partition("::")
+    return all(_passes(server, case, change) for case in cases_of(FOLDER / family / name) if guards(case))
+
+
+def _passes(server: Server, case: Case, change: Broken) -> bool:
+    if case.needed:
+        return True
+    try:
+        must_be_as_said(case, server.watch(case, sources={change.module: change.source}))
+    except AssertionError:
+        return False
+    return True
+
+
+def main(names: Sequence[str]) -> None:
+    changes = [each for check in names or catalogue.checks() for each in broken(check)]
+    kept: list[dict[str, Any]] = json.loads(BROKEN.read_text())["broken"] if names and BROKEN.exists() else []
+    entries = [each for each in kept if each["check"] not in names]
+    for change, lives in on_servers(survives, changes):
+        entries.append({"check": change.check, "line": change.line, "how": change.how, "survives": lives})
+        if lives:
+            print(f"{change.check}, line {change.line}: {change.how}, and nothing notices", file=sys.stderr)
+    entries.sort(key=lambda each: (each["check"], each["line"], each["how"]))
+    write_atomically(BROKEN, json.dumps({"schema": 1, "broken": entries}, indent=1) + "\n")
+    write_atomically(TABLE, page(*(json.loads(Path(file).read_text()) for file in (DETECTION, MARGINS, BROKEN))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
