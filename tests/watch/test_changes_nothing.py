@@ -1,0 +1,67 @@
+"""A script that is watched prints, writes and draws what it does alone.
+
+The watch never gives a script's own object to a second call, and never draws from its data or its random states. Each
+script runs twice alone, which tells what of it is the same in two runs, and once watched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checks.corpus import needs_of
+from tests.server import server_of
+from tests.versions import installed
+from tests.watch.outcome import DRAWS
+from tests.written_apart import NEEDS, scripts_in
+
+TESTS = Path(__file__).parents[1]
+CORPORA = Path(os.environ.get("HARNESS_CORPORA") or "absent")
+LIMIT = 240
+GUARDS = ("annealed_vae", "moco_spectra", "claims_save_state")
+
+
+def scripts() -> Iterator[Any]:
+    """The right scripts of one process: ours, and those of the corpora where they are there."""
+    for name in ("kinds", "saved"):
+        for each in scripts_in(TESTS / name):
+            script = TESTS / name / each["file"]
+            if "bug" not in each and each.get("processes", 1) == 1:
+                mark = pytest.mark.slow if script.stem in GUARDS else pytest.mark.nightly
+                yield pytest.param(script, NEEDS.get(each["style"], ()), id=script.stem, marks=mark)
+    for pattern in ("forum/fixed/*.py", "forum/clean/*.py", "llm/right/*.py", "probes/*.py"):
+        for script in sorted(CORPORA.glob(pattern)):
+            yield pytest.param(script, (), id=f"{pattern.partition('/')[0]}-{script.stem}", marks=pytest.mark.nightly)
+
+
+def outcome(script: Path, folder: Path, how: str, config: pytest.Config) -> dict[str, str]:
+    """What it prints, line by line, its files as digests, and its random states."""
+    folder.mkdir()
+    (folder / script.name).write_text(script.read_text(encoding="utf-8"), encoding="utf-8")
+    done = server_of(config).run(folder, how, script.name, program="tests.watch.outcome", limit=LIMIT)
+    found = {f"line {number}": line for number, line in enumerate(done.stdout.splitlines())}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            found[str(file.relative_to(folder))] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return found | {"status": str(done.status)}
+
+
+@pytest.mark.parametrize(("script", "needs"), list(scripts()))
+def test_a_watched_script_does_what_it_does_alone(
+    script: Path, needs: tuple[str, ...], tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    for needed in (*needs, *needs_of(script.read_text(encoding="utf-8"))):
+        if not installed(needed):
+            pytest.skip(f"needs {needed}, of the extra styles")
+    alone, again = (outcome(script, tmp_path / each, "plain", pytestconfig) for each in ("alone", "again"))
+    watched = outcome(script, tmp_path / "watched", "watched", pytestconfig)
+    assert (alone["status"], again["status"]) == ("0", "0")
+    assert DRAWS in alone
+    assert watched.keys() == alone.keys()
+    same = {name for name in alone if again.get(name) == alone[name]}
+    assert {name: (watched[name], alone[name]) for name in same if watched[name] != alone[name]} == {}
