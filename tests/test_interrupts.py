@@ -108,7 +108,7 @@ def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, n
     assert 0 < record.updates == len(record.curves.loss) < 4000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: signal.Signals) -> None:

@@ -1,7 +1,6 @@
 """One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``.
 
-Its two examples guard every change, and so do edits with ``guards = true``, where the examples do not notice each way
-to break the check (scripts/broken_checks.py); what else is in the folder is nightly.
+Its two examples guard every change, and what the folder's ``guards`` names; what else is in it is nightly.
 """
 
 from __future__ import annotations

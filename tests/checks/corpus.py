@@ -11,12 +11,12 @@ they need (``# needs peft>=0.10``, which examples may say too);
   it may get, because what it does is right only if it is meant;
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
 
-each with ``guards = true`` where the examples do not notice each way to break the check,
-
 each with ``pretrained = true`` where it takes a model that learns the task within its few updates (all start from a
 narrow one that has learnt nothing otherwise),
 
-each with ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
+``guards``, at the top, names what of these and of the ``right_….py`` is watched at every change, as the examples are:
+where those do not notice each way to break the check (scripts/broken_checks.py). Each entry has
+``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
 how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]`` and
 ``[example.good]`` where the two differ in that.
 """
@@ -63,7 +63,7 @@ class Case:
     pretrained: bool = False
     """Whether it starts from the built-in checkpoint; the others do from a narrower one that has learnt nothing."""
     guards: bool = False
-    """Whether an edit is watched at every change, as the examples are."""
+    """Whether it is watched at every change, as the examples are."""
     marked: tuple[int, ...] = ()
     """Of an example, the lines that findings must name."""
 
@@ -83,7 +83,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
     """The examples and edits of one check's folder."""
     check = f"{folder.parent.name}::{folder.name}"
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
-    example = table.pop("example", {})
+    example, guards = table.pop("example", {}), table.pop("guards", ())
     own = {kind: example.pop(kind, {}) for kind in ("bad", "good")}
     for kind in ("bad", "good"):
         file = folder / f"{kind}.py"
@@ -95,12 +95,13 @@ def cases_of(folder: Path) -> Iterator[Case]:
             yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
-        yield Case("good", file.name, file.name, check, text, on=needs_of(text))
+        yield Case("good", file.name, file.name, check, text, on=needs_of(text), guards=file.name in guards)
     for kind, entries in table.items():
         for entry in entries:
             about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
             edits = about.pop("edit", ())
-            yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
+            text, guard = edited(SCRIPTS / about["script"], edits), entry["name"] in guards
+            yield Case(kind, check=check, text=text, guards=guard, **about)
 
 
 def needs_of(text: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def compare(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["compare", *arguments])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_release_is_found(released: Path) -> None:
     result = compare("train.py", "--bisect", "scales-losses=1.0..2.1", "--json", "found.json")
     assert result.exit_code == 1, result.output

@@ -112,7 +112,7 @@ def test_a_bug_of_several_processes(
     assert found["findings"][0]["where"].startswith("train.py:")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fewer_processes_than_asked_for(tmp_path: Path) -> None:
     launcher = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
     launcher = (*launcher, "--mixed_precision", "no")

@@ -91,7 +91,7 @@ def test_without_scripts_it_says_so(
     assert message in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stdout_has_what_a_program_reads_and_nothing_else(project: Path) -> None:
     """What the script and its child print goes to stderr."""
     script = "import os, subprocess\nprint('mine')\nsubprocess.run(['echo', 'the child'])\n" + SEES

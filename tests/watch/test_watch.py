@@ -135,7 +135,7 @@ def test_watching_changes_no_bit() -> None:
         assert torch.equal(mine, theirs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_watching_changes_no_bit_of_the_scripts() -> None:
     """Each script of the corpus, watched, watched in windows and unwatched: all parameters after each update."""
     command = [sys.executable, "-m", "tests.checks.same_bits"]

@@ -373,7 +373,7 @@ def test_an_update_with_an_evaluation_in_it_is_not_compared(monkeypatch: pytest.
     assert [update for update, mixed in enumerate(seen[0]) if mixed] == [0, 8]  # the first has the epoch's beginning
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_grows_with_the_updates() -> None:
     counts: list[int] = []
 
