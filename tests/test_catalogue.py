@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from harness import catalogue
@@ -151,3 +154,10 @@ def test_explain_has_the_keys_of_the_contract() -> None:
 )
 def test_what_is_new_is_reported_as_a_warning(about: dict[str, object], severity: str) -> None:
     assert made(**about).finding("this", "that").severity == severity
+
+
+def test_python_without_docstrings_is_named() -> None:
+    code = "from harness.cli import main; main(['explain', 'gradients'])"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("harness: Python runs with -OO (PYTHONOPTIMIZE=2)")

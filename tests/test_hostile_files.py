@@ -180,3 +180,29 @@ def test_what_is_missing_in_a_record_is_named(home: Path) -> None:
     (home / "run" / "run.json").write_text(json.dumps(record))
     result = harness("baseline", "compare", "run", "--baselines", "baselines")
     assert "harness: the run record lacks recipe.seed, fingerprint.device; make the run again" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["tiny", "mine"])
+@pytest.mark.parametrize("key", ["num_labels", "processes"])
+def test_a_number_of_the_recipe_that_is_none_is_named(home: Path, name: str, key: str) -> None:
+    path = home / "baselines" / "tiny-plain-cpu.json"
+    content = json.loads(path.read_text())
+    content["recipe"] |= {"name": name, key: "two"}
+    path.write_text(json.dumps(content))
+    result = harness("baseline", "show", "--baselines", "baselines")
+    no_traceback(result, key)
+    assert f"recipe.{key} is 'two'; expected a whole number from {2 if key == 'num_labels' else 1} on" in result.output
+
+
+def test_a_message_leaves_out_the_middle_of_what_it_quotes(home: Path) -> None:
+    path = home / "baselines" / "tiny-plain-cpu.json"
+    path.write_text(
+        json.dumps(
+            json.loads(path.read_text()) | {"recipe": {"name": "tiny", "loop": "plain", "num_labels": "x" * 50_000}}
+        )
+    )
+    result = harness("baseline", "show", "--baselines", "baselines")
+    assert result.stdout.startswith(f"baseline baselines/{path.name}: ")
+    assert "[...]" in result.stdout
+    assert "record one with harness baseline record" in result.stdout
+    assert len(result.stdout) < 3000
