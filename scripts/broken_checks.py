@@ -22,7 +22,7 @@ from typing import Any
 from harness import catalogue
 from harness.files import write_atomically
 from scripts.detection import BROKEN, DETECTION, MARGINS, TABLE, on_servers, page
-from tests.checks.conftest import guards, must_be_as_said
+from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, cases_of
 from tests.server import Server
 
@@ -92,7 +92,7 @@ def _function_of(tree: ast.AST, node: ast.AST) -> ast.AST | None:
 def survives(server: Server, change: Broken) -> bool:
     """Whether every guard of the check passes all the same."""
     family, _, name = change.check.partition("::")
-    return all(_passes(server, case, change) for case in cases_of(FOLDER / family / name) if guards(case))
+    return all(_passes(server, case, change) for case in cases_of(FOLDER / family / name) if case.guards)
 
 
 def _passes(server: Server, case: Case, change: Broken) -> bool:

@@ -39,18 +39,13 @@ class CheckFolder(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         for case in cases_of(self.path.parent):
             item = CaseItem.from_parent(self, name=case.name, case=case)
-            if not guards(case):
+            if not case.guards:
                 item.add_marker("nightly")
             elif case.processes > 1 or case.environment:
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")
             yield item
-
-
-def guards(case: Case) -> bool:
-    """Whether it guards every change."""
-    return case.guards or case.name in ("bad.py", "good.py")
 
 
 class CaseItem(pytest.Item):

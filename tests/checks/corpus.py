@@ -1,8 +1,9 @@
 """The corpus of ``harness check``: a folder for each check, with its examples and edits of training scripts.
 
 ``<family>/<id>/bad.py`` and ``good.py`` are the examples of the check's page, and ``# found`` marks the line that is to
-be named; ``right_….py`` are further right scripts, in which nothing may be found, and whose first line may say what
-they need (``# needs peft>=0.10``, which examples may say too);
+be named; ``bad_….py`` have the bug in another way, for another place in which the check reports; ``right_….py`` are
+further right scripts, in which nothing may be found. The first line of each may say what it needs
+(``# needs peft>=0.10``);
 ``corpus.toml`` lists edits of the scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
@@ -48,7 +49,7 @@ micro-batch (tests/faults/prepared_scheduler.py)."""
 class Case:
     """One script to watch, and what must be found in it."""
 
-    kind: Literal["bug", "right", "unseen", "as it is", "bad", "good"]
+    kind: Literal["bug", "right", "unseen", "as it is", "bad", "good", "further"]
     name: str
     script: str
     check: str | None
@@ -76,7 +77,7 @@ class Case:
     @property
     def is_bug(self) -> bool:
         """Whether something must be found in it, on the installed versions."""
-        return self.kind in ("bug", "bad") and installed(*self.on)
+        return self.kind in ("bug", "bad", "further") and installed(*self.on)
 
 
 def cases_of(folder: Path) -> Iterator[Case]:
@@ -85,14 +86,14 @@ def cases_of(folder: Path) -> Iterator[Case]:
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
     example, guards = table.pop("example", {}), table.pop("guards", ())
     own = {kind: example.pop(kind, {}) for kind in ("bad", "good")}
-    for kind in ("bad", "good"):
-        file = folder / f"{kind}.py"
+    for file in (folder / "bad.py", folder / "good.py", *sorted(folder.glob("bad_*.py"))):
+        kind = file.stem if file.stem in own else "further"
         if file.exists():
             about: dict[str, Any]
             text = file.read_text(encoding="utf-8")
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
-            about = {"on": needs_of(text), **example, **own[kind], "marked": marked}
-            yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)
+            about = {"on": needs_of(text), **example, **own.get(kind, {}), "marked": marked, "guards": True}
+            yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)  # type: ignore[arg-type]
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
         yield Case("good", file.name, file.name, check, text, on=needs_of(text), guards=file.name in guards)
