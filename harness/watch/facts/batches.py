@@ -19,7 +19,7 @@ def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if torch.is_tensor(data):
         if is_dense(data):
             yield "", data
-    elif isinstance(data, Mapping) or hasattr(data, "items"):
+    elif isinstance(data, Mapping):
         for name, value in data.items():
             yield from ((f"{name}.{inner}" if inner else str(name), each) for inner, each in tensors_in(value))
     elif isinstance(data, (list, tuple)):
@@ -28,7 +28,7 @@ def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def labels_of(data: Any) -> list[int] | None:
-    if isinstance(data, Mapping) or hasattr(data, "items"):
+    if isinstance(data, Mapping):
         found = next((data[name] for name in LABELS if name in data and torch.is_tensor(data[name])), None)
     elif isinstance(data, (list, tuple)) and len(data) >= 2 and torch.is_tensor(data[-1]):
         found = data[-1]

@@ -109,7 +109,7 @@ def _hash(text: str) -> int:
 
 
 def _row(row: Any) -> Any:
-    if isinstance(row, Mapping) or hasattr(row, "items"):
+    if isinstance(row, Mapping):
         return sorted((str(name), repr(plain(value))) for name, value in row.items() if name not in NOT_CONTENT)
     if isinstance(row, (list, tuple)):
         return [plain(value) for value in row]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from enum import Enum
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -28,6 +32,9 @@ it changes a verdict of the corpus."""
 LARGEST = 2**31
 """Bytes up to which a model is copied: what fits beside it. Neither half nor double of it changes a verdict of the
 corpus."""
+
+CONSTANTS = (Number, str, bytes, Enum, slice, range, torch.Size, torch.dtype, torch.device, torch.layout, np.generic)
+"""What no call can change."""
 
 
 class Refused(Exception):
@@ -156,14 +163,22 @@ def with_another(forward: Forward, tensor: torch.Tensor, other: torch.Tensor) ->
 
 
 def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """What a model is given, with other tensors."""
+    """What a model is given, with other tensors.
+
+    Raises:
+        Refused: it is given an object that is no data, such as a cache: a second call would change the script's own.
+    """
     if torch.is_tensor(value):
         return new(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, UserDict)):
         return {name: mapped(each, new) for name, each in value.items()}
     if type(value) in (list, tuple):
         return type(value)(mapped(each, new) for each in value)
-    return value
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(mapped(each, new) for each in value)
+    if value is None or isinstance(value, CONSTANTS):
+        return value
+    raise Refused(f"it is given an object that its call may change: {type(value).__name__}")
 
 
 def _in_float32(tensor: torch.Tensor) -> torch.Tensor:
