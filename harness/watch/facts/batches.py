@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from numbers import Number
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,21 @@ from harness.torch_objects import is_dense
 
 LABELS = ("labels", "label", "target", "targets", "y")
 NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")
+
+CONSTANTS = (
+    *(NoneType, Number, str, bytes, Enum, slice, range),
+    *(torch.Size, torch.dtype, torch.device, torch.layout, np.generic),
+)
+"""What no call can change."""
+
+
+def is_data(value: Any) -> bool:
+    """Whether all that is in it can be seen: tensors and constants, in mappings and sequences."""
+    if isinstance(value, Mapping):
+        return all(map(is_data, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(is_data, value))
+    return is_dense(value) or isinstance(value, CONSTANTS)
 
 
 def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -6,16 +6,14 @@ import copy
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from enum import Enum
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from harness.torch_objects import unchanged_random_state
 from harness.watch.events import Forward
+from harness.watch.facts.batches import CONSTANTS
 from harness.watch.locate import LIBRARIES, from_signal_handler
 
 if TYPE_CHECKING:
@@ -32,9 +30,6 @@ it changes a verdict of the corpus."""
 LARGEST = 2**31
 """Bytes up to which a model is copied: what fits beside it. Neither half nor double of it changes a verdict of the
 corpus."""
-
-CONSTANTS = (Number, str, bytes, Enum, slice, range, torch.Size, torch.dtype, torch.device, torch.layout, np.generic)
-"""What no call can change."""
 
 
 class Refused(Exception):
@@ -176,7 +171,7 @@ def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return type(value)(mapped(each, new) for each in value)
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(mapped(each, new) for each in value)
-    if value is None or isinstance(value, CONSTANTS):
+    if isinstance(value, CONSTANTS):
         return value
     raise Refused(f"it is given an object that its call may change: {type(value).__name__}")
 
