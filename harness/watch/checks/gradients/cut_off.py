@@ -29,7 +29,8 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0.
+    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0, or a layer that is kept
+    beside the `nn.TransformerEncoder` that was made of copies of it.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381
@@ -65,7 +66,7 @@ class CutOff(Check):
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                f"module is called: {self.parameters.shown(held.cut_off)}"
+                f"model is called: {self.parameters.shown(held.cut_off)}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=self._where(held) if end is None else self.parameters.ends_at,
                 update=1,
