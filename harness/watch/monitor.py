@@ -351,7 +351,7 @@ class Monitor:
         number = self._next_number("forward")
         where = self.locator.where()
         called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked)
-        differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
+        differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
             handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
             if tensor.is_leaf:  # it lives on with its hooks: a parameter that the model gives as it is
