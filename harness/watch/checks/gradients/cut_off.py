@@ -51,11 +51,15 @@ class CutOff(Check):
         self.weighed |= event.sign == "*" and any(type(part) in (int, float) and part == 0 for part in event.parts)
 
     def on_end(self, event: End) -> None:
-        for held in self.parameters.optimizers:
-            if held.stepped and held.all:
-                self.looked = True
-                self._without_gradient(held)
-                self._with_gradients_of_zero(held)
+        judged = [held for held in self.parameters.optimizers if held.stepped and held.all]
+        self.looked = bool(judged) and not any(held.cut_off for held in judged)
+        for held in judged:
+            self._without_gradient(held)
+            self._with_gradients_of_zero(held)
+
+    def lacks(self) -> str:
+        silent = any(held.stepped and held.cut_off for held in self.parameters.optimizers)
+        return "too small a part without gradients to be told from one that is not used" if silent else super().lacks()
 
     def _without_gradient(self, held: OptimizerTensors) -> None:
         without = len(held.cut_off)
