@@ -37,7 +37,7 @@ class WarmupNeverEnds(Check):
     """
 
     id = "schedule::warmup-never-ends"
-    needs = "schedule that can be computed ahead"
+    needs = "schedule of eight steps or more that can be computed ahead"
     formerly = ("schedule::warmup-ends",)
     explains = (
         "schedule::lr-zero",
