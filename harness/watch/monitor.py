@@ -252,6 +252,21 @@ class Monitor:
                         raise
                     self._leave_out(listener, error)
 
+    def guarded(self, listener: object, handle: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A hook that a listener puts on something of the script's: what it raises is not the script's."""
+
+        def guarded(told: Any) -> None:
+            try:
+                with self.suspended:
+                    if listener not in self._left_out:
+                        handle(told)
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                self._leave_out(listener, error)
+
+        return guarded
+
     def _leave_out(self, failed: object, error: Exception) -> None:
         """A check that fails itself leaves out only itself; a fact that does, the checks that need it."""
         if os.environ.get("HARNESS_DEBUG"):
