@@ -235,7 +235,7 @@ def _plain(value: Any) -> Any:
     """As torch loads it again with ``weights_only``; None where something is in it that it does not."""
     if torch.is_tensor(value):
         return value.detach().clone() if is_dense(value) else None
-    if isinstance(value, Mapping) or hasattr(value, "items"):
+    if isinstance(value, Mapping):
         found = {str(name): _plain(each) for name, each in value.items()}
         return None if any(each is None and value[name] is not None for name, each in found.items()) else found
     if isinstance(value, (list, tuple)):

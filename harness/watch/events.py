@@ -7,7 +7,7 @@ something later keeps that, and not the event, which may hold a whole batch and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -147,6 +147,15 @@ class Forward(Event):
         """The loss that the model itself computed."""
         found = self.output.get("loss") if isinstance(self.output, Mapping) else getattr(self.output, "loss", None)
         return found if torch.is_tensor(found) else None
+
+    @property
+    def outputs(self) -> list[torch.Tensor]:
+        """The tensors that it gave, each once: the logits, the loss, and others beside them."""
+        output = self.output
+        others = output.values() if isinstance(output, Mapping) else output
+        others = others if isinstance(others, (list, tuple, ValuesView)) else getattr(output, "__dict__", {}).values()
+        found = (self.logits, self.loss, output, *others)
+        return list({id(each): each for each in found if torch.is_tensor(each)}.values())
 
     @cached_property
     def tensors(self) -> dict[str, torch.Tensor]:

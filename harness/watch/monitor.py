@@ -252,6 +252,21 @@ class Monitor:
                         raise
                     self._leave_out(listener, error)
 
+    def guarded(self, listener: object, handle: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A hook that a listener puts on something of the script's: what it raises is not the script's."""
+
+        def guarded(told: Any) -> None:
+            try:
+                with self.suspended:
+                    if listener not in self._left_out:
+                        handle(told)
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                self._leave_out(listener, error)
+
+        return guarded
+
     def _leave_out(self, failed: object, error: Exception) -> None:
         """A check that fails itself leaves out only itself; a fact that does, the checks that need it."""
         if os.environ.get("HARNESS_DEBUG"):
@@ -351,7 +366,7 @@ class Monitor:
         number = self._next_number("forward")
         where = self.locator.where()
         called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked)
-        differentiable = [each for each in (called.logits, called.loss) if each is not None and each.requires_grad]
+        differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
             handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
             if tensor.is_leaf:  # it lives on with its hooks: a parameter that the model gives as it is

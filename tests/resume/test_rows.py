@@ -152,6 +152,19 @@ def test_what_is_lost_at_once(changes: dict[str, Any], loss: str, says: str) -> 
     assert (found.update, found.where) == (4, "train.py:4")
 
 
+@pytest.mark.parametrize(("rows", "loss"), [((3, 2), "data-order-lost"), ((3, 0), "weights-lost")])
+def test_running_statistics_are_compared_where_the_rows_are_the_same(rows: tuple[int, int], loss: str) -> None:
+    """They move in the forward pass, before the step at which weights are compared."""
+    lost = attempt([(1, rows), *rest(4)], origin=3)
+    for each in (lost.whole, lost.again, lost.resumed):
+        for update in each.updates:
+            mean = f"of {update.batches[0].rows} at {update.losses}"
+            update.weights["running_mean"] = mean if each is not lost.resumed else f"{mean}, from 0"
+    if loss == "data-order-lost":
+        lost.resumed.updates[0] = Update(**(vars(lost.resumed.updates[0]) | {"losses": ("of other rows",)}))
+    assert set(shown_by(lost)) == {f"resume::{loss}"}
+
+
 def test_what_was_not_saved_is_said_at_the_line_that_saves() -> None:
     lost = attempt(rest(3), origin=3, state={})
     lost.killed.saves[-1] = saved(3, values={"weight": "after 3"})

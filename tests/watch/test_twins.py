@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from harness.watch import watch
 from harness.watch.events import Forward
 from harness.watch.facts import twins
-from harness.watch.facts.twins import LanguageTwin, Refused, Twin, asking, with_another
+from harness.watch.facts.twins import LanguageTwin, Refused, Twin, asking, detached, with_another
 
 
 class Plain(nn.Module):
@@ -144,6 +145,55 @@ def test_one_tensor_is_given_in_the_place_of_another() -> None:
         [1.0, 1.0],
     ]
     assert args[1][0] is not kept
+
+
+class Memory:
+    """A script's own object, with an attribute that is called as a mapping's method is."""
+
+    def __init__(self) -> None:
+        self.items: list[torch.Tensor] = []
+
+
+class Remembers(nn.Module):
+    """Grows what it is given with each of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, rows: torch.Tensor, memory: Memory | None = None) -> torch.Tensor:
+        if memory is not None:
+            memory.items.append(rows)
+        logits: torch.Tensor = self.layer(rows if memory is None else torch.stack(memory.items).mean(0))
+        return logits
+
+
+def test_a_script_s_own_object_is_given_to_no_second_call() -> None:
+    model, memory = Remembers(), Memory()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,))).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for _ in range(3):
+                model(torch.randn(8, 4), memory=memory)
+    assert len(memory.items) == 3
+    why = "it is given an object that its call may change: Memory"
+    assert watched.notes == [f"whether Remembers gives the same logits again is not known ({why})"]
+    assert not watched.crashed
+    assert not watched.findings
+
+
+def test_what_is_data_is_copied() -> None:
+    given = PackedSequence(torch.ones(3), torch.ones(2)), {"of": [None, 1.5, "mean"]}
+    packed, named = detached(given)
+    assert isinstance(packed, PackedSequence)
+    assert torch.equal(packed.data, given[0].data)
+    assert packed.data is not given[0].data
+    assert named == given[1]
 
 
 def test_a_model_without_logits_for_each_token_is_refused() -> None:

@@ -16,7 +16,8 @@ class WeightsLost(Loss):
     trained in, and all from one moment.
 
     ## When it is right
-    Never within one run: a new run that starts from old weights is not a resume.
+    Never within one run: a new run that starts from old weights is not a resume. Running statistics are compared where
+    the first update's loss is the same as without the kill; other rows make others.
     """
 
     id = "resume::weights-lost"
@@ -29,7 +30,20 @@ class WeightsLost(Loss):
         names = parting.weights
         if parting.whole.modes != parting.resumed.modes and not parting.whole.gradients.keys() & set(names):
             return None  # buffers, which the forward pass before the step moves in training mode alone
+        if parting.whole.losses != parting.resumed.losses:  # it was given something else
+            names = [name for name in names if name not in _moved_by_forward(attempt, parting.update)]
+            if not names:
+                return None
         of = "all tensors" if len(names) == len(parting.whole.weights) else several(names)
         where, how = attempt.line_of({name: parting.whole.weights[name] for name in names})
         expected = f"the weights that update {parting.update} began with"
         return Evidence(expected, f"others in {of}; {how}", where, parting.update)
+
+
+def _moved_by_forward(attempt: Attempt, update: int) -> set[str]:
+    """Tensors without a gradient that change from update to update, as running statistics do: what they are before a
+    step depends on the rows that came for it, too."""
+    beside = attempt.whole.updates[max(0, update - 2) : update + 1]
+    whole = beside[min(1, update - 1)]
+    without = whole.weights.keys() - whole.gradients.keys()
+    return {name for name in without if len({each.weights.get(name) for each in beside}) > 1}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from numbers import Number
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,27 @@ from harness.torch_objects import is_dense
 LABELS = ("labels", "label", "target", "targets", "y")
 NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")
 
+CONSTANTS = (
+    *(NoneType, Number, str, bytes, Enum, slice, range),
+    *(torch.Size, torch.dtype, torch.device, torch.layout, np.generic),
+)
+"""What no call can change."""
+
+
+def is_data(value: Any) -> bool:
+    """Whether all that is in it can be seen: tensors and constants, in mappings and sequences."""
+    if isinstance(value, Mapping):
+        return all(map(is_data, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(is_data, value))
+    return is_dense(value) or isinstance(value, CONSTANTS)
+
 
 def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if torch.is_tensor(data):
         if is_dense(data):
             yield "", data
-    elif isinstance(data, Mapping) or hasattr(data, "items"):
+    elif isinstance(data, Mapping):
         for name, value in data.items():
             yield from ((f"{name}.{inner}" if inner else str(name), each) for inner, each in tensors_in(value))
     elif isinstance(data, (list, tuple)):
@@ -28,7 +46,7 @@ def tensors_in(data: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def labels_of(data: Any) -> list[int] | None:
-    if isinstance(data, Mapping) or hasattr(data, "items"):
+    if isinstance(data, Mapping):
         found = next((data[name] for name in LABELS if name in data and torch.is_tensor(data[name])), None)
     elif isinstance(data, (list, tuple)) and len(data) >= 2 and torch.is_tensor(data[-1]):
         found = data[-1]

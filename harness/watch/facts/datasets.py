@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import Subset, TensorDataset
 
 from harness.watch.facts.batches import NOT_CONTENT
@@ -74,7 +76,9 @@ def _kept(dataset: Any) -> Iterator[Any]:
             values += value.values()
         elif hasattr(value, "iloc"):
             yield value.to_numpy()
-        elif isinstance(value, (list, tuple, TensorDataset)) or hasattr(value, "tolist") or is_table(value):
+        elif is_table(value):
+            yield value.with_format(None)  # without the script's own transform
+        elif type(value) in (list, tuple, TensorDataset, np.ndarray) or torch.is_tensor(value):
             yield value
 
 
@@ -98,9 +102,21 @@ def row_hashes(dataset: Any) -> list[int] | None:
         rows = dataset.with_format(None)[:]
         names = sorted(name for name in rows if name.lower() not in NOT_CONTENT)
         return [_hash(repr(row)) for row in zip(*(rows[name] for name in names), strict=True)] if names else None
-    if isinstance(dataset, (list, tuple)):
+    if type(dataset) in (list, tuple):
         return [_hash(repr(_row(row))) for row in dataset]
     return None
+
+
+def stored_columns(dataset: Any, wanted: Callable[[str], bool], most: int) -> dict[str, list[Any]]:
+    """The first values of columns whose names are wanted; none where reading them calls the script's own code."""
+    if is_table(dataset):
+        names = list(filter(wanted, dataset.column_names))
+        return dict(dataset.with_format(None).select_columns(names)[:most]) if names else {}
+    rows = dataset[:most] if type(dataset) in (list, tuple) else ()
+    if not all(type(row) is dict for row in rows):
+        return {}
+    names = [name for name in (rows[0] if rows else ()) if isinstance(name, str) and wanted(name)]
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _hash(text: str) -> int:
@@ -109,7 +125,7 @@ def _hash(text: str) -> int:
 
 
 def _row(row: Any) -> Any:
-    if isinstance(row, Mapping) or hasattr(row, "items"):
+    if isinstance(row, Mapping):
         return sorted((str(name), repr(plain(value))) for name, value in row.items() if name not in NOT_CONTENT)
     if isinstance(row, (list, tuple)):
         return [plain(value) for value in row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -208,6 +208,8 @@ class Parameters(Fact):
         """The modules that were called, in the order of their first calls."""
         self.names: dict[int, tuple[str, str]] = {}
         """Of the tensors of the modules that were called, by their ids: the model's class, and the name in it."""
+        self._templates: set[int] = set()
+        """The ids of tensors of layers that a stack was made of copies of."""
         self.loose: LooseParameters | None = None
         self.ends_in: tuple[int, ...] | None = None
         """The shape of a tensor in which a loss's graph ended that reached nothing that is trained."""
@@ -276,6 +278,7 @@ class Parameters(Fact):
             self.called[event.model] = None
             if len(self.called) <= KEPT:
                 self._learn_names(event.model)
+                self._templates |= {id(p) for p in _templates(event.model)}
 
     def _learn_names(self, model: nn.Module) -> None:
         self.names |= {id(p): (type(model).__name__, name) for name, p in model.named_parameters()}
@@ -315,6 +318,7 @@ class Parameters(Fact):
         for optimizer in list(self.monitor.optimizers):
             held = self._optimizer(optimizer)
             held.look(optimizer, of_single_tokens=single)
+            held.all -= self._templates & held.without_gradient
             ids = {id(p) for p in held_by(optimizer)}
             in_optimizers.append((held, ids))
             if loose := ids - self.names.keys() - held.inputs:
@@ -368,6 +372,20 @@ class Parameters(Fact):
             if len(self.models) < KEPT:
                 self.models.append(seen)
         return self._of_model[model]
+
+
+def _templates(model: nn.Module) -> Iterator[nn.Parameter]:
+    """The parameters of layers beside a stack of torch's that has copies of them: the layer it was made with, kept."""
+    stacks = [each for each in model.modules() if isinstance(each, (nn.TransformerEncoder, nn.TransformerDecoder))]
+    copies = [layer for stack in stacks for layer in stack.layers]
+    builds = {_build(layer) for layer in copies}
+    for module in model.modules() if copies else ():
+        if _build(module) in builds and not any(module is copy for copy in copies):
+            yield from module.parameters()
+
+
+def _build(module: nn.Module) -> tuple[type, tuple[torch.Size, ...]]:
+    return type(module), tuple(p.shape for p in module.parameters())
 
 
 def _is_of_single_tokens(forward: Forward) -> bool:

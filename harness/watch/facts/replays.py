@@ -106,6 +106,8 @@ class Replays(Fact):
             return
         if event.logits is None or any(module.training for module in model.modules()):
             return  # no evaluation, or one with dropout on purpose
+        if event.kwargs.get("past_key_values") is not None:
+            return  # it goes on with a text, and changes what it keeps of it
         if any(torch.is_tensor(each) and not is_dense(each) for each in (*event.args, *event.kwargs.values())):
             return  # its rows cannot be told apart
         rows = self._rows.count(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from torch import nn
 
 from harness.torch_objects import unchanged_random_state
 from harness.watch.events import Forward
+from harness.watch.facts.batches import CONSTANTS
 from harness.watch.locate import LIBRARIES, from_signal_handler
 
 if TYPE_CHECKING:
@@ -156,14 +158,22 @@ def with_another(forward: Forward, tensor: torch.Tensor, other: torch.Tensor) ->
 
 
 def mapped(value: Any, new: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """What a model is given, with other tensors."""
+    """What a model is given, with other tensors.
+
+    Raises:
+        Refused: it is given an object that is no data, such as a cache: a second call would change the script's own.
+    """
     if torch.is_tensor(value):
         return new(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, UserDict)):
         return {name: mapped(each, new) for name, each in value.items()}
     if type(value) in (list, tuple):
         return type(value)(mapped(each, new) for each in value)
-    return value
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(mapped(each, new) for each in value)
+    if isinstance(value, CONSTANTS):
+        return value
+    raise Refused(f"it is given an object that its call may change: {type(value).__name__}")
 
 
 def _in_float32(tensor: torch.Tensor) -> torch.Tensor:

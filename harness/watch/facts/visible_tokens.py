@@ -69,7 +69,9 @@ def _sees_next(taught: Taught) -> bool | None:
     if asked is None:
         return None
     sees = asked.sees(1)
-    return None if asked.codes_changed else sees  # an autoencoder's decoder is told of the token by the code
+    if asked.codes_changed or not (sees or asked.sees(0)):
+        return None  # an autoencoder's decoder is told of the token by the code; a head of zeros says nothing yet
+    return sees
 
 
 def _repeats(taught: Taught) -> bool | None:
@@ -82,8 +84,10 @@ def _repeats(taught: Taught) -> bool | None:
     if asked is None:
         return None
     own, before, behind = (asked.sees(offset) for offset in (0, -1, 1))
-    if behind is None or not (own and before and not behind):
-        return None if behind is None else False
+    if behind is None or not (own or before or behind):
+        return None  # a head that begins at 0 says nothing yet
+    if behind or not (own and before):
+        return False
     in_training = _asked(taught, training=True)
     return None if in_training is None else in_training.sees_everywhere()
 

@@ -120,7 +120,9 @@ class _Passes:
                 monitor.end_pass(begun)
             raise
         queue = getattr(iterator._sampler_iter, "queue", None)
-        given = begun, queue.pop(0) if queue else None, begun.samples, data
+        index = queue.pop(0) if queue else None
+        # Where workers may overtake each other, nobody says of which rows a batch is.
+        given = begun, index if getattr(iterator, "_in_order", True) else None, begun.samples, data
         begun.samples = None
         if monitor.fetching:
             monitor.fetching[-1].append(given)

@@ -94,8 +94,8 @@ class AccumulationUnscaled(Check):
         window = self.gradients.window
         if window is None or window.empty:
             return
-        self.looked |= len(window.fresh) > 1
         shares = self._shares(window, event)
+        self.looked |= bool(shares) or (self.countless is not None and len(window.fresh) == self.asked > 1)
         if self.countless is not None and self.undivided and len(window.fresh) == self.asked > 1:
             code = self.countless.__code__
             self.found(

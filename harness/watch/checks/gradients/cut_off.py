@@ -29,7 +29,8 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0.
+    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0, or a layer that is kept
+    beside the `nn.TransformerEncoder` that was made of copies of it.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381
@@ -50,11 +51,15 @@ class CutOff(Check):
         self.weighed |= event.sign == "*" and any(type(part) in (int, float) and part == 0 for part in event.parts)
 
     def on_end(self, event: End) -> None:
-        for held in self.parameters.optimizers:
-            if held.stepped and held.all:
-                self.looked = True
-                self._without_gradient(held)
-                self._with_gradients_of_zero(held)
+        judged = [held for held in self.parameters.optimizers if held.stepped and held.all]
+        self.looked = bool(judged) and not any(held.cut_off for held in judged)
+        for held in judged:
+            self._without_gradient(held)
+            self._with_gradients_of_zero(held)
+
+    def lacks(self) -> str:
+        silent = any(held.stepped and held.cut_off for held in self.parameters.optimizers)
+        return "too small a part without gradients to be told from one that is not used" if silent else super().lacks()
 
     def _without_gradient(self, held: OptimizerTensors) -> None:
         without = len(held.cut_off)
@@ -65,7 +70,7 @@ class CutOff(Check):
             self.found(
                 expected="a gradient for every parameter that is to be trained",
                 observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                f"module is called: {self.parameters.shown(held.cut_off)}"
+                f"model is called: {self.parameters.shown(held.cut_off)}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=self._where(held) if end is None else self.parameters.ends_at,
                 update=1,

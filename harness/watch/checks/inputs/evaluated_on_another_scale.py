@@ -27,6 +27,9 @@ MIN_STANDARDISED = 256
 """Rows of training that show that their columns are standardised. Neither half nor double of it changes a verdict of
 the corpus."""
 
+MOST_ROWS = 4096
+"""Rows that tell the moments of columns. Neither half nor double of it changes a verdict of the corpus."""
+
 MIN_EVALUATED = 32
 """Rows of an evaluation that have a mean and a deviation of their own. Neither half nor double of it changes a verdict
 of the corpus."""
@@ -53,8 +56,6 @@ class _Evaluated:
     where: str | None
     update: int
     rows: int = 0
-    forward: int = 0
-    """The number of the latest."""
 
 
 @dataclass(eq=False)
@@ -66,6 +67,8 @@ class _Columns:
     squares: torch.Tensor | None = None
 
     def add(self, tensor: torch.Tensor) -> None:
+        if self.rows >= MOST_ROWS:
+            return
         values = tensor.detach().double().cpu()
         if self.total is None or self.squares is None:
             self.total, self.squares = torch.zeros(values.shape[1]), torch.zeros(values.shape[1])
@@ -136,6 +139,8 @@ class EvaluatedOnAnotherScale(Check):
         self.trained: dict[Input, tuple[float, float]] = {}
         """The smallest and the largest root mean square of a row."""
         self.evaluated: dict[Input, _Evaluated] = {}
+        self.forwards: dict[Input, int] = {}
+        """The number of the latest that was scored."""
         self.alike: set[Input] = set()
         """Inputs that were of the scale of training in some evaluation."""
 
@@ -148,7 +153,8 @@ class EvaluatedOnAnotherScale(Check):
             for key, tensor in self._inputs(forward):
                 if tensor.dim() == 2 and (key in self.columns or len(self.columns) < MOST_INPUTS):
                     self.columns.setdefault(key, _Columns()).add(tensor)
-                scales = _scales(tensor) if key in self.trained or len(self.trained) < MOST_INPUTS else None
+                known = key in self.trained or len(self.trained) < MOST_INPUTS
+                scales = _scales(tensor) if known and key not in self.alike else None
                 if scales is not None:
                     low, high = self.trained.get(key, (math.inf, 0.0))
                     self.trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))
@@ -169,13 +175,16 @@ class EvaluatedOnAnotherScale(Check):
         if scored.gradients or not self.trained:
             return
         for key, tensor in self._inputs(scored):
-            scales, seen = _scales(tensor), self.evaluated.get(key)
-            if key not in self.trained or scales is None or (seen is not None and seen.forward == scored.number):
+            if key not in self.trained or self.forwards.get(key) == scored.number:
                 continue
-            self.looked = True
+            self.forwards[key] = scored.number
             if tensor.dim() == 2:
                 columns, _, _ = self.apart.setdefault(key, (_Columns(), scored.where, self.monitor.updates_made))
                 columns.add(tensor)
+            scales, seen = None if key in self.alike else _scales(tensor), self.evaluated.get(key)
+            if scales is None:
+                continue
+            self.looked = True
             if not self._is_outside(key, scales) or self._was_inside(key):
                 self.alike.add(key)
                 self.evaluated.pop(key, None)
@@ -184,7 +193,7 @@ class EvaluatedOnAnotherScale(Check):
             if seen is None:
                 seen = self.evaluated[key] = _Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
             seen.smallest, seen.largest = min(seen.smallest, smallest), max(seen.largest, largest)
-            seen.rows, seen.forward = seen.rows + len(scales), scored.number
+            seen.rows += len(scales)
 
     def _is_outside(self, key: Input, scales: torch.Tensor) -> bool:
         """Whether most rows are."""
@@ -207,7 +216,7 @@ class EvaluatedOnAnotherScale(Check):
         switches = tuple(f"{name}={value}" for name, value in given if isinstance(value, (bool, str)))
         for name, tensor in forward.tensors.items():
             key = model, name, switches
-            if key in self.alike or not tensor.is_floating_point() or tensor.dim() < 2 or "mask" in name:
+            if not tensor.is_floating_point() or tensor.dim() < 2 or "mask" in name:
                 continue
             if len(tensor) and not tensor.is_meta:
                 yield key, tensor

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
 from numbers import Real
 from typing import Any
 
 from harness.watch.check import Check
 from harness.watch.events import TrainerMade
+from harness.watch.facts.datasets import stored_columns
 
 MOST_ROWS = 512
 """Rows whose scores are read, the first ones."""
@@ -27,7 +26,8 @@ class PreferenceSwapped(Check):
 
     ## When it is right
     Scores for which lower is better (a loss, a distance, a rank). Rows cannot be judged without numeric columns whose
-    names differ only in `chosen` and `rejected` (`score_chosen`, `score_rejected`).
+    names differ only in `chosen` and `rejected` (`score_chosen`, `score_rejected`), nor where the dataset is of a class
+    of your own: reading it would call your code.
 
     ## References
     - https://huggingface.co/docs/trl/dataset_formats
@@ -40,33 +40,24 @@ class PreferenceSwapped(Check):
     in_windows = "first"
 
     def on_trainer_made(self, event: TrainerMade) -> None:
-        dataset: Any = getattr(event.trainer, "train_dataset", None)
-        for chosen, rejected in _scores(dataset):
-            rows = islice(dataset, MOST_ROWS)
-            pairs = [(row[chosen], row[rejected]) for row in rows if chosen in row and rejected in row]
-            differ = [(one, other) for one, other in pairs if isinstance(one, Real) and one != other]
+        dataset = getattr(event.trainer, "train_dataset", None)
+        columns = stored_columns(dataset, lambda name: "chosen" in name or "rejected" in name, MOST_ROWS)
+        for name, values in columns.items():
+            other = name.replace("chosen", "rejected")
+            pairs = zip(values, columns.get(other, ()), strict=False)
+            differ = [(one, two) for one, two in pairs if _are_scores(one, two) and one != two]
             if len(differ) < MIN_ROWS:
                 continue
             self.looked = True
-            lower = sum(one < other for one, other in differ)
+            lower = sum(one < two for one, two in differ)
             if 2 * lower > len(differ):
                 self.found(
-                    expected=f"{chosen} above {rejected}",
+                    expected=f"{name} above {other}",
                     observed=f"it is below in {lower} of {len(differ)} rows",
                     where=event.where,
                 )
                 return
 
 
-def _scores(dataset: Any) -> Iterator[tuple[str, str]]:
-    """Columns of numbers of the chosen answer, each with that of the rejected one."""
-    try:
-        first = dataset[0]
-    except Exception:  # noqa: BLE001, a stream, or a dataset of the user's own: there is nothing to look at
-        return
-    if not isinstance(first, Mapping):
-        return
-    for name, value in first.items():
-        other = first.get(name.replace("chosen", "rejected")) if isinstance(name, str) and "chosen" in name else None
-        if all(isinstance(each, Real) and not isinstance(each, bool) for each in (value, other)):
-            yield name, name.replace("chosen", "rejected")
+def _are_scores(*values: Any) -> bool:
+    return all(isinstance(each, Real) and not isinstance(each, bool) for each in values)

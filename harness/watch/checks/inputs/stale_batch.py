@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import BackwardBegins, Batch, End
-from harness.watch.facts.batches import content_digest
+from harness.watch.facts.batches import content_digest, is_data
 from harness.watch.monitor import Monitor
 
 MIN_BATCHES = 5
@@ -51,12 +51,14 @@ class StaleBatch(Check):
         if event.batch is not self.batch:
             self._judge()
             self.batch = event.batch if self.monitor.is_sampled() else None
-        if self.batch is None:
+        given = [[each.args, each.kwargs] for each in event.forwards]
+        if self.batch is None or not is_data(given):
+            self.batch = None  # what is in an object of the script's own is not known
             return
         targets = [call.target for call in event.losses]
         self.labelled |= bool(targets) or "labels" in event.forwards[-1].tensors
         self.where = event.forwards[-1].where
-        self.now.add(content_digest([[each.tensors for each in event.forwards], targets]))
+        self.now.add(content_digest([given, targets]))
 
     def on_end(self, event: End) -> None:
         self._judge()

@@ -61,8 +61,10 @@ class StandardisedApart(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.trained: set[bytes] = set()
-        self.evaluated: dict[tuple[int, int, int], _Moments] = {}
-        """By the model, the updates made, and the pass or the tensor that the rows are of."""
+        self.evaluated: dict[tuple[int, int], _Moments] = {}
+        """By the model, and the pass or the tensor that the rows are of; since the latest update."""
+        self.update = 0
+        """The updates made by then."""
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step or not self.monitor.is_sampled() or len(self.trained) >= MOST_ROWS:
@@ -78,23 +80,31 @@ class StandardisedApart(Check):
             return
         of = columns if columns._base is None else columns._base
         rows_of = id(of) if scored.batch is None else id(scored.batch.of)
-        key = self.monitor.number_of(scored.model), self.monitor.updates_made, rows_of
+        if self.monitor.updates_made > self.update:
+            self._judge()
+            self.update = self.monitor.updates_made
+        key = self.monitor.number_of(scored.model), rows_of
         zeros = torch.zeros(columns.shape[1], dtype=torch.float64)
         moments = self.evaluated.setdefault(key, _Moments(scored.where, zeros, zeros))
         if scored.number == moments.latest or moments.trained or moments.total.shape != zeros.shape:
             return
         moments.latest = scored.number
         moments.trained = not self.trained.isdisjoint(row_bytes(columns, MOST_ROWS))
-        self.looked = True
         values = columns.detach().double().cpu()
         moments.total = moments.total + values.sum(0)
         moments.squares = moments.squares + values.square().sum(0)
         moments.rows += len(values)
 
     def on_end(self, event: End) -> None:
-        for (_, update, _), each in self.evaluated.items():
+        self._judge()
+
+    def _judge(self) -> None:
+        """Of what was evaluated after one update, and let it go."""
+        evaluated, self.evaluated = self.evaluated, {}
+        for each in evaluated.values():
             if each.rows < MIN_ROWS or each.trained:
                 continue
+            self.looked = True
             mean = each.total / each.rows
             variance = each.squares / each.rows - mean.square()
             ones = [variance, variance * each.rows / (each.rows - 1)]
@@ -107,7 +117,7 @@ class StandardisedApart(Check):
                     observed=f"each of {len(mean)} columns has mean 0 and deviation 1 over the {each.rows} rows of the "
                     "evaluation: they were standardised by their own moments",
                     where=each.where,
-                    update=update,
+                    update=self.update,
                 )
                 return
 

@@ -12,8 +12,9 @@ ALIVE = 7
 """Graphs of the latest backward passes that must all be alive: by reasoning, a loop holds up to two of them in its
 variables, and one that keeps a window of losses a few more."""
 
-DEPTH = 2
-"""Operations to go back from the differentiated tensor, to the loss before it was scaled and divided."""
+DEPTH = 32
+"""Operations to go back from the differentiated tensor, past what may be kept: the loss that was divided, one of its
+terms, the logits. By reasoning: what lies further back is in the model."""
 
 
 class _Sentinel:

@@ -39,7 +39,8 @@ class Broadcast(Check):
         self.looks = 0
 
     def on_scored(self, event: Scored) -> None:
-        self.looked = True
+        said = event.forward.logits
+        self.looked |= said is not None and len(said) >= MIN_ROWS
 
     def on_pairing(self, event: Pairing) -> None:
         if event.column is None or len(event.column[1]) < MIN_ROWS or self.looks == MOST_LOOKS:

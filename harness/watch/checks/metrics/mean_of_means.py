@@ -107,7 +107,7 @@ class MeanOfMeans(Check):
         if (of := self._of(forward)) is None or forward.batch is None:
             return
         parts = self.parts.setdefault(of, {})
-        rows = len(next(iter(forward.tensors.values()), ()))
+        rows = max((len(tensor) for tensor in forward.tensors.values() if tensor.dim()), default=0)
         if forward.batch.number not in parts and len(parts) < MOST_BATCHES:
             parts[forward.batch.number] = Part(loss.detach(), targets, rows, where)
 
@@ -120,12 +120,12 @@ class MeanOfMeans(Check):
             return  # each text counts the same, which may be meant
         if not all(targets) or max(targets[:-1]) < MIN_SPREAD * min(targets[:-1]):
             return
-        self.looked, self.judged = True, self.judged + 1
         weighted = sum(mean * n for mean, n in zip(means, targets, strict=True)) / sum(targets)
         plain = sum(means) / len(means)
         by_rows = [mean * part.rows for mean, part in zip(means, parts, strict=True)]
         if abs(plain - weighted) <= MIN_DIFFERENCE * abs(weighted):
-            return
+            return  # nobody can tell by which of the two the script reports
+        self.looked, self.judged = True, self.judged + 1
         numbers = list(self._numbers())
         right = weighted, weighted * sum(targets), math.exp(min(weighted, 500))
         wrong = plain, sum(means), math.exp(min(plain, 500)), sum(by_rows)

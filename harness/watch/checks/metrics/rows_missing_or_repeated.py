@@ -123,5 +123,7 @@ class RowsMissingOrRepeated(Check):
 
 def _is_stretch(part: list[int], whole: list[int]) -> bool:
     """Whether ``part`` is a stretch of ``whole``."""
-    width = len(part)
-    return width > 0 and any(whole[start : start + width] == part for start in range(len(whole) - width + 1))
+    letters = {label: chr(number) for number, label in enumerate(set(whole))}  # to search a text takes no time
+    if not part or not letters.keys() >= set(part):
+        return False
+    return "".join(map(letters.__getitem__, part)) in "".join(map(letters.__getitem__, whole))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -110,7 +111,8 @@ class ChangedInPlace(Check):
 
 def _row(sample: Any) -> torch.Tensor | None:
     """The first tensor of floating-point numbers that a dataset gave for a row; an array as one that shares it."""
-    parts = sample.values() if hasattr(sample, "items") else sample if isinstance(sample, (list, tuple)) else (sample,)
+    parts = list(sample.values()) if isinstance(sample, Mapping) else sample
+    parts = parts if isinstance(parts, (list, tuple)) else (parts,)
     for part in parts:
         is_array = type(part).__module__ == "numpy" and getattr(part, "ndim", None) and part.flags.writeable
         tensor = torch.from_numpy(part) if is_array else next((each for _, each in tensors_in(part)), None)

@@ -46,7 +46,7 @@ class EvaluationAugmented(Check):
         self.first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
         """By loader, the first batch: its indices, the rows that the dataset gave, and their classes."""
         self.changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        """Loaders in whose second pass all of these rows had changed, and none of the classes; how many."""
+        """Loaders whose second pass began with the same rows, of the same classes: how many, if all had changed."""
 
     def on_batch(self, event: Batch) -> None:
         if event.of.batches > 1 or event.of.number > 2 or not isinstance(event.samples, list):
@@ -57,10 +57,8 @@ class EvaluationAugmented(Check):
             return
         rows = [sample_digest(sample) for sample in event.samples]
         indices, before, their_classes = self.first.setdefault(event.of.loader, (event.indices, rows, known))
-        same = event.of.number == 2 and indices == event.indices and their_classes == known
-        self.looked |= same
-        if same and not set(rows) & set(before):
-            self.changed[event.of.loader] = len(rows)
+        if event.of.number == 2 and indices == event.indices and their_classes == known:
+            self.changed[event.of.loader] = 0 if set(rows) & set(before) else len(rows)
 
     def on_end(self, event: End) -> None:
         training = self.passes.training()
@@ -68,10 +66,14 @@ class EvaluationAugmented(Check):
         datasets = {base(each.first.dataset)[0] for each in training}
         for each in self.passes.evaluating():
             loader = each.first.loader
-            if loader in self.changed and id(loader) not in loaders and base(loader.dataset)[0] in datasets:
+            changed = self.changed.get(loader)
+            if changed is None or id(loader) in loaders:
+                continue
+            self.looked |= not changed
+            if changed and base(loader.dataset)[0] in datasets:
                 self.found(
                     expected="the same rows in each evaluation",
-                    observed=f"all {self.changed[loader]} rows of its first batch are others the next time, of the "
+                    observed=f"all {changed} rows of its first batch are others the next time, of the "
                     "same classes; training and evaluation share one dataset",
                     where=each.first.where,
                 )

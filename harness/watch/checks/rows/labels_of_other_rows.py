@@ -138,8 +138,8 @@ def _tokens(data: Any) -> list[tuple[int, ...]] | None:
 
 def _content(data: Any) -> list[bytes] | None:
     """The rows of a batch, as :func:`_pairs` names those of the samples."""
-    if isinstance(data, Mapping) or hasattr(data, "items"):
-        ids = data.get("input_ids")
+    if isinstance(data, Mapping):
+        ids: Any = data.get("input_ids")
     else:
         ids = data[0] if isinstance(data, (list, tuple)) and torch.is_tensor(data[0]) else None
     if not is_dense(ids) or ids.dim() < 2:
@@ -151,7 +151,7 @@ def _pairs(samples: Any) -> list[tuple[bytes, int]] | None:
     """Content and label of the rows that the dataset gave."""
     found = []
     for sample in samples if isinstance(samples, (list, tuple)) else ():
-        if isinstance(sample, Mapping) or hasattr(sample, "items"):
+        if isinstance(sample, Mapping):
             ids = sample.get("input_ids", None)
             label = next((sample[name] for name in LABELS if name in sample), None)
         elif isinstance(sample, (list, tuple)) and len(sample) >= 2:

@@ -59,7 +59,8 @@ class TestRowsInLoss(Check):
         masks = {name: each for name, each in self.rows.held_out() if _is_mask(each, len(said[0]))}
         if masks:
             self.looked = True
-            said[0].register_hook(self._judging(masks, event.where))  # type: ignore[no-untyped-call]
+            judge = self.monitor.guarded(self, self._judging(masks, event.where))
+            said[0].register_hook(judge)  # type: ignore[no-untyped-call]
 
     def _judging(self, masks: dict[str, torch.Tensor], where: str | None) -> Callable[[torch.Tensor], None]:
         """Told of the gradient of what was said of all rows: the rows in the loss are those that have one."""

@@ -43,6 +43,8 @@ class BeforeTraining(Check):
         """Where the first of them was saved that is trained in the first update; empty if none was."""
         self.late = False
         """Whether anything was saved after that."""
+        self.knows_trained = False
+        """Whether it is known which models are trained in the first update."""
         self.loaded_any = False
         """Whether a state was loaded into a module."""
 
@@ -58,17 +60,17 @@ class BeforeTraining(Check):
             self.asked.add(event.module)
 
     def on_backward(self, event: Backward) -> None:
-        for model in reached(event):
-            if not self.monitor.stepped and not self.early_trained:
+        for model in reached(event) if not self.monitor.stepped else ():
+            self.knows_trained = True
+            if not self.early_trained:
                 self.early_trained += [where for saved, where in self.early.items() if share_parameters(saved, model)]
 
     def on_save(self, event: Save) -> None:
         states = states_in(event.what)
         if not states:
             return
-        self.looked = True
         if self.monitor.stepped:
-            self.late = True
+            self.looked = self.late = True
             return
         modules: list[Any] = [state for state in states if isinstance(state, nn.Module)]
         modules += [module for module in self.asked if any(is_state_of(state, module) for state in states)]
@@ -76,6 +78,7 @@ class BeforeTraining(Check):
             self.early.setdefault(module, event.where)
 
     def on_end(self, event: End) -> None:
+        self.looked |= bool(self.early) and self.knows_trained
         if not self.monitor.complete or self.late or self.loaded_any or self.monitor.update <= 2:
             return
         if self.early_trained:

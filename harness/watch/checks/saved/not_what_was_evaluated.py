@@ -6,7 +6,7 @@ import torch
 
 from harness import launch
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, Load
+from harness.watch.events import Backward, End, Forward, Load, Save
 from harness.watch.facts.saved_states import SavedState, SavedStates, Values, are_the_same
 from harness.watch.facts.trained_models import are_alike
 from harness.watch.monitor import Monitor
@@ -47,6 +47,8 @@ class NotWhatWasEvaluated(Check):
         one that is trained with such weights."""
         self.followed: Counter[int] = Counter()
         """How often a backward pass came after that."""
+        self.saved: list[SavedState] = []
+        """What was saved since then."""
         self.suspect: SavedState | None = None
         """The first that is not among those."""
 
@@ -55,6 +57,10 @@ class NotWhatWasEvaluated(Check):
         for number in self.evaluated:
             self.followed[number] += 1
         self.evaluated.clear()
+        self.saved.clear()
+
+    def on_save(self, event: Save) -> None:
+        self.saved += [each for each in self.states.latest if each.values]
 
     def on_load(self, event: Load) -> None:
         """What is evaluated from now on are other weights."""
@@ -69,9 +75,8 @@ class NotWhatWasEvaluated(Check):
                 self.evaluated[number] = of, values
 
     def _judge(self) -> None:
-        """Compare what was evaluated since the latest update with what was saved since."""
-        made = self.monitor.updates_made
-        latest = [each for each in self.states.saves if each.updates_made == made and each.values]
+        """Compare what was evaluated since the latest backward pass with what was saved since."""
+        latest = [each for each in self.saved if each.updates_made == self.monitor.updates_made]
         if not (latest and self.evaluated):
             return
         self.looked = True

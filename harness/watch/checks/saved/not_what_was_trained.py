@@ -66,6 +66,9 @@ class NotWhatWasTrained(Check):
             self.saved_fresh = self.saved_fresh or Saved(names[0], event.where, self.monitor.updates_made)
 
     def on_end(self, event: End) -> None:
+        latest = max((each.updates_made for each in self.states.saves), default=None)
+        if latest is not None and latest == self.monitor.updates_made - 1:
+            self.looked = False  # what is saved may be meant to have the one update that came after it
         if self.monitor.complete:
             self._report_another()
             self._report_as_it_was()

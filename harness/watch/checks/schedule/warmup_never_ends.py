@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 from harness.watch.check import Check
 from harness.watch.events import End, TrainerMade
 from harness.watch.facts.scheduler_ledger import FEWEST_STEPS, NO_SCHEDULER, SchedulerLedger, SchedulerSeen
+from harness.watch.facts.schedules import NotComputable
 from harness.watch.monitor import Monitor
 
 MOMENTS = 11
 """Moments of the training, evenly over it, at each of which the learning rate must be higher than before."""
 
-LATER = (1.5, 2, 4, 8, 16)
+LATER = (1.5, 2, 4, 8, 16, 64, 256, 1024)
 """Times the training at which a schedule whose warmup it did not finish is at its peak, or past it, at the latest."""
+
+FAR = 40_000
+"""Steps after which a warmup is over at the latest, or after 16 times the training. By reasoning: none takes more."""
 
 
 class WarmupNeverEnds(Check):
@@ -32,7 +37,7 @@ class WarmupNeverEnds(Check):
     """
 
     id = "schedule::warmup-never-ends"
-    needs = "schedule that can be computed ahead"
+    needs = "schedule of eight steps or more that can be computed ahead"
     formerly = ("schedule::warmup-ends",)
     explains = (
         "schedule::lr-zero",
@@ -56,7 +61,6 @@ class WarmupNeverEnds(Check):
         return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
 
     def on_end(self, event: End) -> None:
-        self.looked = self.schedulers.any_with_rates
         for seen, rises in self.schedulers.where_observed(self._observed):
             observed, where, hint = f"{seen.name}: {rises}", seen.made, None
             if self.asked is not None:
@@ -81,10 +85,38 @@ class WarmupNeverEnds(Check):
         planned = round(seen.planned)
         marks = [seen.rate(round((planned - 1) * part / (MOMENTS - 1))) for part in range(MOMENTS)]
         if not all(one < other for one, other in itertools.pairwise(marks)):
+            self.looked |= seen.steps > 0
             return None
-        later = [seen.rate(round(planned * times)) for times in LATER]
-        has_peak = math.isfinite(later[-1]) and later[-1] <= max(later[:-1])
-        if not has_peak or self.monitor.updates_made > seen.latest + FEWEST_STEPS:
-            return None  # as in a test of rates, or in a stage before the training
-        gets_to = f"; it gets to {marks[-1] / max(later):.0%} of its peak" if max(later) > marks[-1] else ""
+        peak = _peak(seen.rate, planned)
+        if peak is None:
+            return None  # as in a test of rates
+        self.looked = True
+        if self.monitor.updates_made > seen.latest + FEWEST_STEPS:
+            return None  # as in a stage before the training
+        gets_to = f"; it gets to {marks[-1] / peak:.0%} of its peak" if peak > marks[-1] else ""
         return f"after all {seen.planned_steps} steps the learning rate still rises{gets_to}"
+
+
+def _peak(rate: Callable[[int], float], planned: int) -> float | None:
+    """The highest rate of a schedule that rises up to the planned step; None where it never stops."""
+    before = planned
+    for step in (round(planned * times) for times in LATER):
+        if step > max(FAR, 16 * planned):
+            break
+        try:
+            now = rate(step)
+        except NotComputable:  # a rate that grows without end is too large at some step
+            break
+        if not math.isfinite(now):
+            break
+        if now <= rate(before):
+            return rate(_last_rise(rate, before, step))
+        before = step
+    return None
+
+
+def _last_rise(rate: Callable[[int], float], low: int, high: int) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if rate(middle) > rate(middle - 1) else (low, middle)
+    return low

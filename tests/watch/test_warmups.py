@@ -1,0 +1,48 @@
+"""A warmup that outlasts the training, however far; what never stops rising is none, and is not said to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from harness.watch import watch
+from harness.watch.monitor import Threads
+
+ID = "schedule::warmup-never-ends"
+
+
+def trained(factor: Callable[[int], float], updates: int = 12) -> Threads:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        scheduler = LambdaLR(optimizer, factor)
+        for _ in range(updates):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,))).backward()
+            optimizer.step()
+            scheduler.step()
+    return watched
+
+
+@pytest.mark.parametrize("warmup", [30, 300, 1200])
+@pytest.mark.parametrize("after", [0.0, 1.0])
+def test_a_warmup_that_never_ends(warmup: int, after: float) -> None:
+    watched = trained(lambda step: step / warmup if step < warmup else after)
+    finding = watched.findings[ID]
+    assert f"gets to {11 / (warmup - 1 + after):.0%} of its peak" in finding.observed
+
+
+def test_what_rises_without_end_is_not_judged() -> None:
+    watched = trained(lambda step: 1.5**step)
+    assert ID not in watched.findings
+    assert ID not in watched.looked
+
+
+def test_a_warmup_that_ends_holds() -> None:
+    watched = trained(lambda step: min(1.0, step / 4))
+    assert ID not in watched.findings
+    assert ID in watched.looked
