@@ -18,8 +18,8 @@ narrow one that has learnt nothing otherwise),
 ``guards``, at the top, names what of these and of the ``right_….py`` is watched at every change, as the examples are:
 where those do not notice each way to break the check (scripts/broken_checks.py). Each entry has
 ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
-how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]`` and
-``[example.good]`` where the two differ in that.
+how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]``,
+``[example.good]`` and so on where they differ in that.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def cases_of(folder: Path) -> Iterator[Case]:
     check = f"{folder.parent.name}::{folder.name}"
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
     example, guards = table.pop("example", {}), table.pop("guards", ())
-    own = {kind: example.pop(kind, {}) for kind in ("bad", "good")}
+    own = {stem: example.pop(stem) for stem in [*example] if isinstance(example[stem], dict) and stem != "environment"}
     for file in (folder / "bad.py", folder / "good.py", *sorted(folder.glob("bad_*.py"))):
-        kind = file.stem if file.stem in own else "further"
+        kind = file.stem if file.stem in ("bad", "good") else "further"
         if file.exists():
             about: dict[str, Any]
             text = file.read_text(encoding="utf-8")
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
-            about = {"on": needs_of(text), **example, **own.get(kind, {}), "marked": marked, "guards": True}
+            about = {"on": needs_of(text), **example, **own.get(file.stem, {}), "marked": marked, "guards": True}
             yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)  # type: ignore[arg-type]
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
