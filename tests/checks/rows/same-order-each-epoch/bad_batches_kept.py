@@ -11,7 +11,7 @@ loader = DataLoader(TensorDataset(inputs, (inputs.sum(1) > 0).long()), batch_siz
 model = torch.nn.Linear(8, 2)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 
-for inputs, labels in islice(cycle(loader), 20):
+for inputs, labels in islice(cycle(loader), 40):
     optimizer.zero_grad()
     cross_entropy(model(inputs), labels).backward()  # found
     optimizer.step()
