@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,20 @@ import pytest
 
 from harness.watch.windows import judging
 from tests.checks.corpus import Case, all_cases
+from tests.rings import first_of_each
 from tests.server import CHECKPOINT, server_of
 
 SCRIPTS = [case for case in all_cases() if case.kind == "as it is"]
 EXAMPLES = [case for case in all_cases() if case.kind in ("bad", "good") and case.check in judging("first", "all")]
 BUGS = [case for case in EXAMPLES if case.kind == "bad"]
 RIGHT = [*SCRIPTS, *(case for case in EXAMPLES if case.kind == "good")]
+GUARDS = first_of_each((str(case.check) for case in EXAMPLES), kind=lambda check: check.partition("::")[0])
+"""A check of each family, whose examples guard every change; the others are nightly."""
+
+
+def parameters(cases: Sequence[Case]) -> list[Any]:
+    marks = {True: pytest.mark.slow, False: pytest.mark.nightly}
+    return [pytest.param(case, id=f"{case.check}-{case.name}", marks=marks[case.check in GUARDS]) for case in cases]
 
 
 def found_in(case: Case, which: str, folder: Path, config: pytest.Config) -> dict[str, Any]:
@@ -34,15 +43,13 @@ def found_in(case: Case, which: str, folder: Path, config: pytest.Config) -> dic
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("which", ["first", pytest.param("later", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case.check}-{case.name}")
+@pytest.mark.parametrize("case", parameters(RIGHT))
 def test_a_right_script_raises_no_alarm(case: Case, which: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     assert found_in(case, which, tmp_path, pytestconfig)["told"] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", BUGS, ids=lambda case: case.check)
+@pytest.mark.parametrize("case", parameters(BUGS))
 def test_a_check_that_looks_finds_its_bug(case: Case, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     found = found_in(case, "first", tmp_path, pytestconfig)
     assert [finding["check"] for finding in found["told"]] == [case.check]

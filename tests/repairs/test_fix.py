@@ -123,7 +123,7 @@ def test_what_gets_no_patch_is_said(check, tmp_path: Path, old: str, new: str, s
     assert f"  no patch: {patch['check']}: {why}\n" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_module_beside_the_script_is_repaired(check, tmp_path: Path) -> None:
     head, _, loop = NOT_CLEARED.partition("for epoch")
     body = textwrap.indent(f"for epoch{loop}", "    ")
@@ -180,7 +180,10 @@ def test_libcst_is_imported_for_repairs_only(check, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.nightly) for each in (signal.SIGINT, signal.SIGTERM))],
+)
 def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     work, scratch = tmp_path / "work", tmp_path / "tmp"
     work.mkdir(), scratch.mkdir()

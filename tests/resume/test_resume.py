@@ -136,7 +136,7 @@ def test_a_script_that_begins_anew(tmp_path: Path, pytestconfig: pytest.Config) 
     assert resume(pytestconfig, tmp_path, "--resume-args", "--resume", "train.py").status == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_script_that_hangs_after_the_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
         script(tmp_path)
@@ -154,7 +154,10 @@ def test_a_script_that_hangs_after_the_kill(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.nightly) for each in (signal.SIGINT, signal.SIGTERM))],
+)
 def test_an_end_leaves_no_process_and_no_copy(number: signal.Signals, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
