@@ -13,7 +13,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy import stats
 
 from harness.baseline.files import Finite
 from harness.baseline.statistics import ALPHA
@@ -78,6 +77,8 @@ def bounds(ratios: Any, looks: int = len(LOOKS)) -> tuple[Any, Any]:
     interval, Hesterberg 2015). The looks share the rate of errors equally (Bonferroni), which holds however they depend
     on each other; the narrowest common bound for these four looks, as Pocock's, would be 2 % narrower.
     """
+    from scipy import stats  # a second, which only who times has to wait
+
     ratios = np.asarray(ratios, float)
     blocks = ratios.shape[-1]
     tail = stats.norm.cdf(math.sqrt(blocks / (blocks - 1)) * stats.t.ppf(ALPHA / looks, blocks - 1))

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy import optimize, stats
-
 ALPHA = 0.01
 """How often a comparison may flag runs of the same quality. It is shared by the metrics that are compared."""
 
@@ -57,6 +55,8 @@ class Spread:
 
     def power(self, drop: float, runs: int, alpha: float) -> float:
         """How often ``runs`` runs that are really worse by ``drop`` fall below the interval (noncentral t)."""
+        from scipy import stats  # a second, which only who compares metrics has to wait
+
         below: float = stats.nct.cdf(-self._quantile(alpha), len(self.values) - 1, -drop / self.error(runs))
         return below
 
@@ -65,11 +65,15 @@ class Spread:
         error = self.error(runs)
         if error == 0:
             return 0.0
+        from scipy import optimize
+
         drop: float = optimize.brentq(
             lambda errors: self.power(errors * error, runs, alpha) - power, 0, 100 * self._quantile(alpha)
         )
         return drop * error
 
     def _quantile(self, alpha: float) -> float:
+        from scipy import stats
+
         quantile: float = stats.t.ppf(1 - alpha / 2, len(self.values) - 1)
         return quantile
