@@ -57,7 +57,7 @@ def write(path: Path, content: str) -> bytes:
 
 
 @removed
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> None:
     english, german, cells = (tmp_path / "docs" / name for name in ("a.md", "de/b.mdx", "c.ipynb"))
     write(english, FAILING.format("one"))
