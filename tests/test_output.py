@@ -57,10 +57,11 @@ def test_a_reader_that_goes_ends_nothing(arguments: tuple[str, ...], status: int
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_stdout_is_one_sentence() -> None:
-    with open("/dev/full", "w") as full, talk(stdout=full) as process:
+@pytest.mark.parametrize(("arguments", "status"), [((), 2), (("found",), 1)])
+def test_a_full_stdout_is_one_sentence(arguments: tuple[str, ...], status: int) -> None:
+    with open("/dev/full", "w") as full, talk(*arguments, stdout=full) as process:
         _, errors = process.communicate()
-    assert process.returncode == 2
+    assert process.returncode == status
     assert errors == (
         "the end\nharness: stdout cannot be written (No space left on device), so not everything was shown\n"
     )

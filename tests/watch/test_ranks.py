@@ -127,6 +127,9 @@ def test_the_folder_between_ranks_is_private(tmp_path: Path, monkeypatch: pytest
     folder = exchange_folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert exchange_folder() == folder, "the other ranks find it"
+    with monkeypatch.context() as again:
+        again.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+        assert exchange_folder() != folder, "what a first attempt left is not the second's"
     folder.chmod(0o777)
     with pytest.raises(CannotTry, match="is not a folder of your own that others cannot open; remove it"):
         exchange_folder()
