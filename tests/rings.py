@@ -10,6 +10,7 @@ What README's environment lacks for a test skips it there. ``--skipped-to FILE``
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -88,14 +89,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For ``-m gpu`` only files are read that use the marker, themselves or in the conftest.py beside them.
+    """For ``-m gpu`` only files are read that use the marker, or a fixture with it of the conftest.py beside them.
 
     To import all of them takes 19 CPU seconds.
     """
     if not re.match(r"gpu\b(?! or)", config.option.markexpr) or collection_path.is_dir():
         return None
-    files = (collection_path, collection_path.parent / "conftest.py")
-    return None if any(b"mark.gpu" in each.read_bytes() for each in files if each.is_file()) else True
+    text, beside = collection_path.read_text(encoding="utf-8", errors="replace"), collection_path.parent / "conftest.py"
+    marked = re.findall(r"\(.*mark\.gpu.*\)\ndef (\w+)", beside.read_text(encoding="utf-8")) if beside.is_file() else []
+    return None if uses_marker("gpu", text) or any(re.search(rf"\b{name}: ", text) for name in marked) else True
+
+
+def uses_marker(name: str, text: str) -> bool:
+    """Whether a file's code says ``mark.NAME``; what it has in strings is for inner sessions of pytest."""
+    if f"mark.{name}" not in text:
+        return False
+    used = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute) and node.attr == name)
+    return any(isinstance(value, ast.Attribute) and value.attr == "mark" for value in used)
 
 
 @pytest.hookimpl(trylast=True)  # after the marks of others have been set

@@ -89,6 +89,12 @@ def test_workers_are_started_for_many_tests_and_for_no_measurement(monkeypatch: 
     assert workers(configured("tests")) == rings.MOST_WORKERS
 
 
+def test_a_marker_in_a_text_is_not_used() -> None:
+    assert rings.uses_marker("gpu", "import pytest\n@pytest.mark.gpu\ndef test_it(): pass\n")
+    assert rings.uses_marker("gpu", "gpu = pytest.mark.gpu\n")
+    assert not rings.uses_marker("gpu", "TEXT = '@pytest.mark.gpu'\n")
+
+
 def test_a_kind_is_a_folder_or_a_file() -> None:
     assert kind_of("tests/checks/rows/shuffled/corpus.toml::bad.py") == "checks"
     assert kind_of("tests/test_rings.py::test_x[a/b]") == "test_rings"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
 from harness.baseline.contention import busy
 from harness.baseline.paired import judged
 from harness.pytest_plugin import with_options
 from harness.recipe import RECIPES
-from harness.run import quiet_libraries
-from harness.stages import Run
-from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
-from tests.benchmarks.measure import Device, SideBySide, TorchDevice, side_by_side
+
+if TYPE_CHECKING:  # what measures imports torch and transformers: seconds, which collecting need not take
+    from harness.stages import Run
+    from tests.benchmarks.benchmark_loops import Document
+    from tests.benchmarks.measure import Device, SideBySide
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Stopwatch:
         self, ours: Callable[[], Any], reference: Callable[[], Any], device: Device, **options: Any
     ) -> SideBySide | None:
         """As :func:`~tests.benchmarks.measure.side_by_side`; without a clock each side is called once."""
+        from tests.benchmarks.measure import side_by_side
 
         def until_done() -> None:
             ours()
@@ -87,6 +88,12 @@ def stopwatch(benchmark: Any, request: pytest.FixtureRequest) -> Stopwatch:
 def subject(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Subject:
+    import torch
+
+    from harness.run import quiet_libraries
+    from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
+    from tests.benchmarks.measure import TorchDevice
+
     if request.param == "cpu" and torch.cuda.is_available():
         pytest.skip("this machine has a GPU, which is what is measured here: pytest -m gpu")
     quiet_libraries()

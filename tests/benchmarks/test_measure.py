@@ -16,8 +16,7 @@ from harness.baseline import contention
 from harness.compat import fp32_precision
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
-from tests.benchmarks.benchmark_loops import UPDATES, bert_base, prepared
-from tests.benchmarks.conftest import Subject
+from tests.benchmarks.benchmark_loops import bert_base, prepared
 from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, side_by_side, timed
 from tests.benchmarks.test_precision import variant
 
@@ -175,13 +174,3 @@ def test_bf16_sees_every_update() -> None:
         with torch.no_grad():
             model.weight.add_(1)
         assert not torch.equal(called(input=batch), before)
-
-
-def test_both_sides_go_through_the_same_batches(benchmark: Any, subject: Subject) -> None:
-    first = benchmark.pedantic(lambda: list(subject.document.batches()), rounds=1)
-    second = list(subject.document.batches())
-    assert len(first) == UPDATES
-    assert all(torch.equal(a["input_ids"], b["input_ids"]) for a, b in zip(first, second, strict=True))
-    torch.manual_seed(subject.run.recipe.seed)
-    ours = next(iter(subject.run.train_dl))
-    assert torch.equal(first[0]["input_ids"].cpu(), ours["input_ids"].cpu())

@@ -8,25 +8,13 @@ machine is busy for both.
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 import pytest
-from torch.utils.data import DataLoader
 
 from harness.baseline.contention import busy
 from harness.baseline.throughput import ACHIEVED, RELATIVE
-from harness.stages import evaluate
-from tests.benchmarks.benchmark_loops import (
-    EVAL_ROWS,
-    UPDATES,
-    name_of,
-    spin,
-    tokenized,
-    tokenized_bare,
-    update_seconds,
-    watched_training,
-)
 from tests.benchmarks.conftest import Stopwatch, Subject
-from tests.benchmarks.measure import content, flops, matmul_peak, peak_memory, split
 from tests.benchmarks.throughput_fixture import Keeper
 
 FEW_LOOKS = (12, 24)
@@ -34,6 +22,9 @@ FEW_LOOKS = (12, 24)
 
 
 def test_training(stopwatch: Stopwatch, subject: Subject, throughput: Keeper) -> None:
+    from tests.benchmarks.benchmark_loops import UPDATES, name_of, watched_training
+    from tests.benchmarks.measure import content, flops, matmul_peak, peak_memory, split
+
     run, document = subject.run, subject.document
     name = name_of("training", run)
     peaks = [matmul_peak(run.device)]
@@ -62,6 +53,11 @@ def test_training(stopwatch: Stopwatch, subject: Subject, throughput: Keeper) ->
 def test_evaluation(
     stopwatch: Stopwatch, subject: Subject, throughput: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from torch.utils.data import DataLoader
+
+    from harness.stages import evaluate
+    from tests.benchmarks.benchmark_loops import EVAL_ROWS, name_of
+
     run, document = subject.run, subject.document
     name = name_of("evaluation", run)
     rows = document.eval_dataloader.dataset
@@ -78,6 +74,8 @@ def test_evaluation(
 
 @pytest.mark.nightly
 def test_tokenization(stopwatch: Stopwatch, subject: Subject, throughput: Keeper) -> None:
+    from tests.benchmarks.benchmark_loops import name_of, tokenized, tokenized_bare
+
     run, ratio = subject.run, "map_per_tokenizer"
     name = name_of("tokenization", run)
     limit, sides = throughput.limit(name, ratio), (lambda: tokenized(run), lambda: tokenized_bare(run))
@@ -94,6 +92,8 @@ def test_a_slowdown_of_a_tenth_is_seen(
     stopwatch: Stopwatch, subject: Subject, throughput: Keeper, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Put into the collator or into the loop, it fails the comparison that a clean run passes."""
+    from tests.benchmarks.benchmark_loops import name_of, spin, update_seconds, watched_training
+
     run, train = subject.run, subject.document.train
     if not throughput.measures:
         pytest.skip("needs a clock: --benchmark-only")
@@ -111,3 +111,17 @@ def test_a_slowdown_of_a_tenth_is_seen(
         pytest.skip(of_machine)
     verdict = throughput.compared(name, {RELATIVE: found.ratio}, {}, {RELATIVE: found.interval})
     assert any(finding.expected.startswith(RELATIVE) for finding in verdict.findings), verdict.grounds
+
+
+def test_both_sides_go_through_the_same_batches(benchmark: Any, subject: Subject) -> None:
+    import torch
+
+    from tests.benchmarks.benchmark_loops import UPDATES
+
+    first = benchmark.pedantic(lambda: list(subject.document.batches()), rounds=1)
+    second = list(subject.document.batches())
+    assert len(first) == UPDATES
+    assert all(torch.equal(a["input_ids"], b["input_ids"]) for a, b in zip(first, second, strict=True))
+    torch.manual_seed(subject.run.recipe.seed)
+    ours = next(iter(subject.run.train_dl))
+    assert torch.equal(first[0]["input_ids"].cpu(), ours["input_ids"].cpu())

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +26,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
-RECORDED = {
-    entry["name"]: entry
-    for entries in ("mutants", "variants", "unseen")
-    for entry in json.loads(DETECTION.read_text(encoding="utf-8"))[entries]
-}
-FOREIGN = any(case.needed or not installed(*case.on) for case in all_cases())
-"""Whether the installed versions are others than those of the record."""
+@cache
+def foreign() -> bool:
+    """Whether the installed versions are others than those of the records."""
+    return any(case.needed or not installed(*case.on) for case in all_cases())
+
+
+@cache
+def recorded() -> dict[str, dict[str, Any]]:
+    """The entries of detection.json by script; none on other versions than those of the record."""
+    if foreign():
+        return {}
+    kept = json.loads(DETECTION.read_text(encoding="utf-8"))
+    return {entry["name"]: entry for entries in ("mutants", "variants", "unseen") for entry in kept[entries]}
 
 
 class CheckFolder(pytest.File):
@@ -70,9 +78,9 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     __tracebackhide__ = True
     assert verdict.crashed is None, verdict.crashed
     assert verdict.not_looked_at == [], "a check itself crashed"
-    recorded = RECORDED.get(case.name) if case.kind in KINDS and not FOREIGN else None
-    if recorded is not None:  # a new one is recorded by scripts.detection
-        assert (found_in(verdict), verdict.updates) == (recorded["found"], recorded["updates"])
+    kept = recorded().get(case.name) if case.kind in KINDS else None
+    if kept is not None:  # a new one is recorded by scripts.detection
+        assert (found_in(verdict), verdict.updates) == (kept["found"], kept["updates"])
     if case.is_bug:
         assert verdict.checks == [case.check]
         assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)

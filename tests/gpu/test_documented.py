@@ -14,7 +14,6 @@ from harness.errors import CannotTry
 from harness.pytest_plugin import baselines_folder, with_options
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
-from harness.run import run_recipe
 from harness.sources import find_checkpoint, load_raw_datasets
 from tests.gpu.test_loops import run_once
 
@@ -26,6 +25,8 @@ def documented(
     request: pytest.FixtureRequest, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Recipe:
     """The recipe; with the small one goes a baseline of its own."""
+    from harness.run import run_recipe
+
     if request.param == "small":
         for seed in (43, 44):
             path = stored.add(tmp_path, run_recipe(small.with_(seed=seed)))

@@ -9,17 +9,17 @@ import sys
 from typing import Any
 
 import pytest
-import torch
 
 from harness.recipe import LOOPS, Recipe
 from harness.record import RunRecord
-from harness.run import run_recipe
 
 gpu = pytest.mark.gpu
 
 
 def run_once(benchmark: Any, recipe: Recipe, **options: Any) -> RunRecord:
     """One run, through the fixture without which --benchmark-only would skip the test."""
+    from harness.run import run_recipe  # seconds, which collecting need not take
+
     record: RunRecord = benchmark.pedantic(run_recipe, args=(recipe,), kwargs=options, rounds=1)
     return record
 
@@ -37,6 +37,8 @@ def test_every_check_holds(benchmark: Any, small: Recipe, loop: str) -> None:
 @pytest.mark.distributed
 @pytest.mark.parametrize("split", [False, True])
 def test_every_check_holds_on_two(benchmark: Any, small: Recipe, split: bool) -> None:
+    import torch
+
     if torch.cuda.device_count() < 2:
         pytest.skip(f"needs two CUDA devices, found {torch.cuda.device_count()}")
     record = run_once(benchmark, small.with_(loop="accelerate", processes=2, split_batches=split), timeout=120)
