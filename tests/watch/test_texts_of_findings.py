@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 
+from harness.compare.differences import _tensors
 from harness.starts.workdir import Command, Workdir
 from harness.watch import watch
 from harness.watch.monitor import Threads
@@ -52,6 +53,26 @@ def test_numbers_that_overflow_are_no_other_formula() -> None:
             optimizer.step()
     assert "update::not-as-defined" not in watched.findings
     assert "loss::not-finite" in watched.findings
+
+
+def test_a_loss_that_lets_no_update_be_made() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False, must_train=False) as watched:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.randn(8, 4)).sum() * float("nan")
+            loss.backward()
+            if loss.isfinite():
+                optimizer.step()
+    assert watched.findings["loss::not-finite"].observed == "the loss is nan, and no update is made"
+
+
+def test_a_multiple_is_said_within_the_sentence() -> None:
+    a = {"weight": torch.tensor([1.0, 2.0])}
+    found = _tensors(1, "gradients", "the gradients", a, {"weight": a["weight"] * 1.5})
+    assert found is not None
+    assert found.what == "the gradients (B's are A's times 1.5)"
 
 
 def of_a_bare_parameter() -> Threads:
