@@ -209,7 +209,7 @@ def _options(a: Journal, b: Journal) -> Iterator[Difference]:
     for one, other in zip(a.updates, b.updates, strict=False):
         settings = _settings_of(one), _settings_of(other)
         for name in {**settings[0], **settings[1]}:
-            values = settings[0].get(name, "none"), settings[1].get(name, "none")
+            values = settings[0].get(name, "None"), settings[1].get(name, "None")  # which is what is not set
             if name not in told and values[0] != values[1]:
                 told.add(name)
                 yield Difference(KERNEL if name in KERNELS else HYPER, "options", one.at, name, values)
@@ -457,7 +457,7 @@ def _tensors(
     worst = gaps[max(others, key=lambda name: gaps[name].size)]
     cause = KERNEL if worst.size <= worst.rounding else OTHER
     factor = _factor(a, b) if cause == OTHER else None
-    multiple = "" if factor is None else f", B's being A's times {factor:.4g},"
+    multiple = "" if factor is None else f" (B's are A's times {factor:.4g})"
     return Difference(cause, rung, update, what + multiple, (), tuple(others), worst.size, worst.rounding)
 
 

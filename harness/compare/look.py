@@ -193,6 +193,7 @@ def _random_states() -> dict[str, Any]:
         "torch": torch.get_rng_state().tolist(),
         "NumPy": {**numpy, "state": {**numpy["state"], "key": numpy["state"]["key"].tolist()}},
         "Python": [version, list(numbers), following],
+        "CUDA": [each.tolist() for each in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else [],
     }
 
 
@@ -201,6 +202,8 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
     np.random.set_state(states["NumPy"])
     version, numbers, following = states["Python"]
     random.setstate((version, tuple(numbers), following))
+    if torch.cuda.is_available() and len(states["CUDA"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([torch.tensor(each, dtype=torch.uint8) for each in states["CUDA"]])
 
 
 def _says(module: nn.Module) -> str:

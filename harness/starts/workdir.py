@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -147,7 +148,8 @@ class Workdir:
 
     def _inside(self, word: str) -> str:
         """A word of the command line with the path of the copy for that of the working directory."""
-        return word.replace(self.command.folder, str(self.folder))
+        folder = rf"(?<![\w./-]){re.escape(self.command.folder)}(?![\w.-])"  # and no part of another path, or of a URL
+        return re.sub(folder, lambda _: str(self.folder), word)
 
     def _launcher(self) -> list[str]:
         if self.command.processes == 1:

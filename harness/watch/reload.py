@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from harness.findings import first_line
+from harness.findings import first_line, shortened
 from harness.processes import started
 from harness.torch_objects import in_half_precision
 from harness.watch.events import logits_in
@@ -64,6 +64,8 @@ class Reloaded:
     """What the tokenizer makes of each of the texts."""
     talk: str | None = None
     """What its chat template makes of :data:`TALK`."""
+    misfit: bool = False
+    """Whether it could not be loaded because its tensors have other shapes than the model's."""
     error: str | None = None
     """Why the model could not be loaded, or asked."""
     tokenizer_error: str | None = None
@@ -121,7 +123,9 @@ def main(file: str) -> None:
             if logits is not None:
                 torch.save(logits.float(), home / "logits.pt")
         except Exception as error:  # noqa: BLE001 - whatever it is, it could not be loaded
-            told = {"error": first_line(error)}
+            text = " ".join(str(error).split())  # the first line may only say that reasons follow
+            told = {"error": f"{type(error).__name__}: {shortened(text, 200)}"}
+            told["misfit"] = order.loader is None and isinstance(error, RuntimeError) and "mismatch" in text
     if order.texts:
         try:
             tokenizer = import_module("transformers").AutoTokenizer.from_pretrained(path)

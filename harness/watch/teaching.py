@@ -32,6 +32,9 @@ State = Literal["taught", "not taught", "padding"]
 ROWS, UPDATES = 4, 2
 """Rows that are shown, and updates after which a script is ended, unless told otherwise."""
 
+LAST = 3
+"""Tokens at the end of a row of which one is special where the row ends: a template may write a new line after it."""
+
 
 @dataclass(frozen=True)
 class Span:
@@ -103,6 +106,8 @@ class _Teaching(Onlooker):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         report = self._report
         report.updates = max(report.updates, self.monitor.update)
+        if self._template.tokenizer is None:
+            self._template.look_around()
         by_loss = {taught.forward.number: taught for taught in self._next.taught if taught.time and taught.ahead}
         labelled = {each.forward.number: each for each in self._given.labelled}
         for forward in (each for each in event.forwards if each.gradients):
@@ -124,7 +129,8 @@ class _Teaching(Onlooker):
         report.without_label += int((~counted.any(1)).sum())
         lengths = real.sum(1)
         if len(tokens) > 1 and int(lengths.min()) < tokens.shape[1]:
-            ends = tokens[:, -1] == getattr(self._template.tokenizer, "eos_token_id", None)
+            special = torch.tensor(getattr(self._template.tokenizer, "all_special_ids", ()), device=tokens.device)
+            ends = torch.isin(tokens[:, -LAST:], special.to(tokens)).any(1)
             report.filled += int(((lengths == tokens.shape[1]) & ~ends).sum())
         self._count_special(tokens, counted, real)
         documents = _documents(forward, tokens, real)

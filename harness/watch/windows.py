@@ -329,7 +329,9 @@ class Windows:
     def _watched(self, took: float) -> None:
         """An update of the window that is open."""
         assert self._besides is not None
-        self.cost.watched.append((took, self._besides.take()))
+        besides = self._besides.take()
+        if self._apart is None:
+            self.cost.watched.append((took, besides))
         if self._besides.unwatchable is not None:
             self._give_up(self._besides.unwatchable)
         elif self._since >= (FIRST if self._is_first else LATER):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from harness.watch.reload import Order, loaded_again
 from tests.server import Verdict, server_of
@@ -94,3 +95,17 @@ def test_loading_asks_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found.logits is not None
     assert found.logits.shape == (2, 1)
     assert "HF_HUB_OFFLINE" not in os.environ
+
+
+def test_tensors_of_other_shapes_are_told_from_what_cannot_be_found(tmp_path: Path) -> None:
+    size = {"vocab_size": 20, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **size)).save_pretrained(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"vocab_size": 20', '"vocab_size": 21'))
+    order, given = Order(True, named="GPT2LMHeadModel"), {"input_ids": torch.ones(2, 4, dtype=torch.long)}
+    found = loaded_again(str(tmp_path), order, (), given)
+    assert found.misfit
+    assert "mismatch" in str(found.error)
+    absent = loaded_again(str(tmp_path / "absent"), order, (), given)
+    assert absent.error is not None
+    assert not absent.misfit

@@ -147,6 +147,39 @@ def test_borders_of_packed_rows(model: Any, tokenizer: Callable[[], Any]) -> Non
     ]
 
 
+class Works:
+    """A Trainer, as far as it matters, which was made before the block."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model, self.processing_class = model, tokenizer
+
+    def train(self, ids: torch.Tensor) -> None:
+        trained(self.model, input_ids=ids, labels=ids)
+
+
+def test_the_tokenizer_of_a_trainer_that_was_made_before(model: Any) -> None:
+    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="<pad>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = Works(model, PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>"))
+    ids = trainer.processing_class("it is paris </s>", return_tensors="pt")["input_ids"]
+    with taught() as seen:
+        trainer.train(ids)
+    assert "paris" in seen.rows[0].taught
+
+
+def test_a_row_ends_though_something_is_written_after_its_end(model: Any) -> None:
+    with taught() as seen:
+        made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="<pad>"))
+        made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        encode = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
+        ends, cut = "what is the </s> of", "what is the capital of"
+        for long in (ends, cut):
+            given = encode([long, "it </s>"], padding=True, return_tensors="pt")
+            labels = given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)
+            trained(model, input_ids=given["input_ids"], attention_mask=given["attention_mask"], labels=labels)
+    assert seen.filled == 1
+
+
 def test_nothing_taught_is_said(model: Any) -> None:
     with pytest.raises(CannotTry, match="no model in the block was given labels of tokens"), taught():
         torch.optim.SGD(model.parameters(), lr=0.1).step()

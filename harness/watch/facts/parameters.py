@@ -270,6 +270,8 @@ class Parameters(Fact):
 
     def holds_another_model(self, held: OptimizerTensors) -> bool:
         """Whether an optimizer that makes steps holds tensors of a model that is never called."""
+        if self.ends_in is not None and not held.reached:
+            return False  # the loss reaches nothing
         all_of_them = not held.reached and len(held.foreign) > MAX_SHARE_WITHOUT_GRADIENT * len(held.all)
         return held.stepped and (all_of_them or (bool(held.foreign) and self.something_forgotten))
 

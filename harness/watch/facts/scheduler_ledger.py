@@ -109,14 +109,17 @@ class SchedulerSeen:
     @property
     def stops_early(self) -> str:
         """How a schedule ends that is longer than the training."""
-        at = f"it stops at {self.stops_at():.0%} of its peak"
+        ahead = max(self.planned, self.end or 0)
+        rises = self.stops_at(ahead) < self.stops_at()
+        at = f"it {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
         return f"it is made for {self.end} steps and gets {self.planned_steps}, so {at}"
 
-    def stops_at(self) -> float:
-        """The learning rate after the last step, as a share of its peak."""
+    def stops_at(self, ahead: float = 0) -> float:
+        """The learning rate after the last step, as a share of its peak up to then, or up to a step ahead."""
         if self.rate is None:
             return math.nan
-        peak = max(self.rate(step) for step in range(1 + min(MOST_LOOKED_AT, round(self.planned))))
+        last = round(max(ahead, self.planned))
+        peak = max(self.rate(step) for step in range(1 + min(MOST_LOOKED_AT, last)))
         return self.rate(round(self.planned)) / peak if peak else 0.0
 
 

@@ -116,7 +116,8 @@ def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
     expected = expected_update(optimizer, before)
     due = _is_due(optimizer, before, expected)
     about = (before.parameter, value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
-    if expected is None or not expected.isfinite().all():
+    overflows = expected is not None and not expected.to(value.dtype).isfinite().all()
+    if expected is None or overflows or not before.gradient.square().isfinite().all():
         return TensorUpdate(*about, as_defined=None)
     change = expected - value.double()
     low_precision = value.element_size() < 4

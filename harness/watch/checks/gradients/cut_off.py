@@ -62,15 +62,17 @@ class CutOff(Check):
         return "too small a part without gradients to be told from one that is not used" if silent else super().lacks()
 
     def _without_gradient(self, held: OptimizerTensors) -> None:
-        without = len(held.cut_off)
+        cut = held.cut_off if held.reached or self.parameters.ends_in is None else held.without_gradient
+        without = len(cut)
         if self.parameters.holds_another_model(held):
             return  # it is another check's
         if without > MAX_SHARE_WITHOUT_GRADIENT * len(held.all) or held.share_of_elements > MAX_SHARE_WITHOUT_GRADIENT:
             end = self.parameters.ends_in if without == len(held.all) else None
+            called = ", though their model is called" if cut == held.cut_off else ""
             self.found(
                 expected="a gradient for every parameter that is to be trained",
-                observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one, though their "
-                f"model is called: {self.parameters.shown(held.cut_off)}"
+                observed=f"{without} of {len(held.all)} trainable tensors in the optimizer never get one{called}: "
+                f"{self.parameters.shown(cut)}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=self._where(held) if end is None else self.parameters.ends_at,
                 update=1,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.watch.check import Check
-from harness.watch.events import BackwardBegins, StepBegins, ZeroGrad
+from harness.watch.events import BackwardBegins, End, StepBegins, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss
 from harness.watch.monitor import Monitor
 
@@ -21,7 +21,7 @@ class NotFinite(Check):
 
     ## When it is right
     A loss that a GradScaler has scaled is not reported: the scaler skips such an update and lowers its factor. Neither
-    is one whose gradients are cleared before any update uses them.
+    is one whose gradients are cleared before any update uses them, as long as there are other updates.
 
     ## References
     - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
@@ -39,15 +39,23 @@ class NotFinite(Check):
         self.value: float | None = None
         """A loss that is not finite, while its gradients may still be used."""
         self.where: str | None = None
+        self.first: tuple[float, str | None] | None = None
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         value = self.loss.value
         self.looked |= value is not None
         if value is not None and not math.isfinite(value) and event.scale == 1.0:
             self.value, self.where = value, event.where
+            self.first = self.first or (value, event.where)
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         self.value = None
+
+    def on_end(self, event: End) -> None:
+        """A script that leaves out each step for it trains nothing, and the loss is why."""
+        if self.first is not None and not self.monitor.stepped:
+            value, where = self.first
+            self.found(expected="a finite loss", observed=f"the loss is {value}, and no update is made", where=where)
 
     def on_step_begins(self, event: StepBegins) -> None:
         if self.value is not None:

@@ -17,6 +17,8 @@ class EvaluationWithGraph(Check):
     ## What to do
     Put the evaluation's forward under torch.no_grad(): it needs much less memory.
 
+    `volatile=True` has had no effect since torch 0.4.
+
     ## When it is right
     A look at a single batch is not reported, nor is a pass over rows that are trained on.
 

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from torch import nn
 
 from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, FromPretrained, Load
+from harness.watch.events import Backward, EmbeddingsResized, End, Forward, FromPretrained, Load
 from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.monitor import Monitor
 
@@ -68,6 +68,11 @@ class NewHeadFrozen(Check):
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
             self._is_loaded(event.into)
+
+    def on_embeddings_resized(self, event: EmbeddingsResized) -> None:
+        """A head that was replaced by one with room for more tokens has the weights of the one before."""
+        for module in list(self.loaded):
+            self._is_loaded(module)
 
     def _is_loaded(self, module: nn.Module) -> None:
         self.loaded[module] = {name: id(each) for name, each in module.named_parameters(remove_duplicate=False)}

@@ -131,6 +131,16 @@ class LoadsOtherwise(Check):
 
     def _compare(self, path: str, kept: Kept, found: Reloaded) -> None:
         shown = os.path.relpath(path)
+        if found.misfit:
+            self.found(
+                expected="a model that can be loaded again",
+                observed=f"{shown} cannot be loaded in a new process: {found.error}",
+                where=kept.where,
+                update=kept.update,
+                hint="What is loaded has the shapes of its config, an adapter those of its base on disk: save a base "
+                "whose vocabulary was resized as well, and name it as the adapter's.",
+            )
+            return
         if found.error is not None or found.logits is None:
             self.monitor.note(f"what was saved in {shown} was not loaded again, so it is not judged: {found.error}")
             return

@@ -23,6 +23,7 @@ class Zeros:
     where: str | None = None
     update: int = 0
     """When they became too many."""
+    rate: float = 0.0
     over: bool = False
     """Whether one with another rate came after them."""
 
@@ -66,7 +67,7 @@ class LrZero(Check):
         zeros = self.zeros.setdefault(event.optimizer, Zeros())
         zeros.count += 1
         if zeros.count == IN_A_ROW:
-            zeros.where, zeros.update = event.where, event.update
+            zeros.where, zeros.update, zeros.rate = event.where, event.update, max(rates)
             if self.too_many is None or not self.too_many.over:
                 self.too_many = zeros
 
@@ -75,7 +76,7 @@ class LrZero(Check):
         if zeros is not None and (zeros.over or zeros.count > self.schedulers.rounding):
             self.found(
                 expected="a learning rate above 0",
-                observed="it is 0 for three updates in a row",
+                observed=f"it is {zeros.rate:.3g} for three updates in a row",
                 where=zeros.where,
                 update=zeros.update,
             )

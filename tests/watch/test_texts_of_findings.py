@@ -1,0 +1,111 @@
+"""What findings say of runs that go wrong in another way than most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.optim.lr_scheduler import OneCycleLR
+
+from harness.compare.differences import _tensors
+from harness.starts.workdir import Command, Workdir
+from harness.watch import watch
+from harness.watch.monitor import Threads
+
+
+def updates(model: nn.Module, optimizer: torch.optim.Optimizer, count: int, scheduler: Any = None) -> None:
+    for _ in range(count):
+        optimizer.zero_grad()
+        functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,))).backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+
+def test_a_negative_rate_is_none_of_zero() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        optimizer.param_groups[0]["lr"] = -0.01
+        updates(model, optimizer, 5)
+    assert watched.findings["schedule::lr-zero"].observed == "it is -0.01 for three updates in a row"
+
+
+def test_a_schedule_that_is_left_while_it_rises() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        updates(model, optimizer, 12, OneCycleLR(optimizer, max_lr=1.0, total_steps=600))
+    observed = watched.findings["schedule::wrong-length"].observed
+    assert observed == "OneCycleLR: it is made for 600 steps and gets 12, so it still rises at 5% of its peak"
+
+
+def test_numbers_that_overflow_are_no_other_formula() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e38)
+    with watch(raise_errors=False) as watched:
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4) * 100).square().mean().backward()
+            optimizer.step()
+    assert "update::not-as-defined" not in watched.findings
+    assert "loss::not-finite" in watched.findings
+
+
+def test_a_loss_that_lets_no_update_be_made() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False, must_train=False) as watched:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.randn(8, 4)).sum() * float("nan")
+            loss.backward()
+            if loss.isfinite():
+                optimizer.step()
+    assert watched.findings["loss::not-finite"].observed == "the loss is nan, and no update is made"
+
+
+def test_a_multiple_is_said_within_the_sentence() -> None:
+    a = {"weight": torch.tensor([1.0, 2.0])}
+    found = _tensors(1, "gradients", "the gradients", a, {"weight": a["weight"] * 1.5})
+    assert found is not None
+    assert found.what == "the gradients (B's are A's times 1.5)"
+
+
+def of_a_bare_parameter() -> Threads:
+    weight = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with watch(raise_errors=False) as watched:
+        for _ in range(4):
+            optimizer.zero_grad()
+            torch.tensor((weight - 2).square().sum().item(), requires_grad=True).backward()
+            optimizer.step()
+    return watched
+
+
+def test_a_bare_parameter_is_no_other_model() -> None:
+    (finding,) = of_a_bare_parameter().findings.values()
+    assert finding.check == "gradients::cut-off"
+    assert "their model is called" not in finding.observed
+    assert "ends in a new tensor" in finding.observed
+
+
+@pytest.mark.parametrize(
+    ("word", "inside"),
+    [
+        ("/app", "/copy"),
+        ("/app/data", "/copy/data"),
+        ("--data=/app/data", "--data=/copy/data"),
+        ("/app:/other", "/copy:/other"),
+        ("--url=https://host/app/x", "--url=https://host/app/x"),
+        ("--data=/app-data", "--data=/app-data"),
+        ("/data/app", "/data/app"),
+    ],
+)
+def test_only_paths_within_the_working_directory_are_others_in_its_copy(word: str, inside: str) -> None:
+    workdir = Workdir.__new__(Workdir)
+    workdir.command, workdir.folder = Command("train.py", folder="/app"), "/copy"  # type: ignore[assignment]
+    assert workdir._inside(word) == inside
