@@ -195,7 +195,7 @@ def test_no_placeholder_is_left() -> None:
 
 @pytest.mark.slow  # it starts pytest once more
 def test_the_command_for_gpu_runners_collects_each_gpu_test(pytestconfig: pytest.Config) -> None:
-    """Where the fixture benchmark is missing, the plugin refuses; what is not read has no such test (tests/rings.py)."""
+    """Where the fixture benchmark is missing, the plugin refuses; what is not read has no such test."""
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "--benchmark-only", "--collect-only", "-q"]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True)
