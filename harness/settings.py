@@ -26,7 +26,7 @@ COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The checks to run, and those that are left out of them, both as ids."""
+    """The checks to run, and those whose findings do not count, both as ids."""
 
     selected: frozenset[str]
     ignored: frozenset[str]
@@ -58,8 +58,7 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
     if script is not None:
         for names in _comments(_source(script)).values():
             catalogue.resolve(names)
-    ignored = catalogue.resolve({*ignore, *settings["ignore"]})
-    return Wanted(frozenset(selected - ignored), frozenset(ignored))
+    return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
 
 
 def reload(script: Path | None, wanted: bool = True) -> Reload:
