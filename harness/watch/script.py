@@ -199,7 +199,11 @@ def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collec
             "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
             "end like this by itself, try --full"
         )
-    if not threads.trained and crashed is None and not report.findings and threads.broken is None:
+    if threads.trained or crashed is not None or threads.broken is not None:
+        return report
+    if any(monitor.models for monitor in threads.monitors):
+        report.notes.append("no optimizer made a step: what is said is about the calls of the model alone")
+    elif not report.findings:
         raise CannotTry(
             f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
             "of its own, check the script that it starts there"

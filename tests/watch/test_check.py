@@ -250,6 +250,13 @@ def test_findings_go_to_stderr_and_the_scripts_output_stays_its_own(check) -> No
     assert check(SILENT).stdout == "batches 16\n"
 
 
+def test_a_script_that_only_evaluates_is_judged_by_that(check) -> None:
+    calls = "import torch\nmodel = torch.nn.Linear(4, 2).eval()\nwith torch.no_grad():\n    model(torch.randn(8, 4))\n"
+    checked = check(calls)
+    assert (checked.status, checked.checks, checked.found["updates"]) == (0, [], 0)
+    assert "note: no optimizer made a step" in checked.stderr
+
+
 def test_sigterm_gives_the_verdict(check) -> None:
     """As Ctrl-C does; a process that the script forked ends by the signal, as it would alone."""
     forks = "child = os.fork()\nif not child:\n    time.sleep(60)\n"
