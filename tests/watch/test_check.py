@@ -259,11 +259,10 @@ def test_a_script_that_only_evaluates_is_judged_by_that(check) -> None:
 
 def test_sigterm_gives_the_verdict(check) -> None:
     """As Ctrl-C does; a process that the script forked ends by the signal, as it would alone."""
-    forks = "child = os.fork()\nif not child:\n    time.sleep(60)\n"
+    forks = "child = os.fork()\nif not child:\n    time.sleep(60)\n    os._exit(1)\ntime.sleep(0.5)\n"
     ends = "os.kill(child, signal.SIGTERM)\nassert os.waitpid(child, 0)[1] == signal.SIGTERM\n"
-    checked = check(
-        f"import os, signal, time\n{SILENT}\n{forks}{ends}os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
-    )
+    terminates = "os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
+    checked = check(f"import os, signal, time\n{SILENT}\n{forks}{ends}{terminates}")
     assert (checked.status, checked.checks) == (3, ["gradients::not-cleared"])
     assert "train.py: was interrupted after 32 updates; until then 1 error; " in checked.stderr
 
