@@ -307,7 +307,7 @@ class SchedulerLedger(Fact):
 
     def _cannot_compute(self, seen: SchedulerSeen, problem: object) -> None:
         made = f" ({seen.made})" if seen.made else ""
-        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: it fails ahead: {problem}")
+        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: {problem}")
 
     def on_step_begins(self, event: StepBegins) -> None:
         optimizer = event.optimizer
