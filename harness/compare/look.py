@@ -178,13 +178,13 @@ class Look(Onlooker):
             self._kept["gradients"] = self._gradients()
 
     def on_step(self, event: Step) -> None:
-        if self._looks and not self._handles:
+        if self._models and not self._handles and self._recording.updates == self._keep.update:
             tensors = self._recorder.tensors().items()
             self._kept["after"] = {name: tensor.detach().clone() for name, tensor in tensors}
             unfinished = Path(f"{self._keep.file}.unfinished")
             torch.save(self._kept, unfinished)
             os.replace(unfinished, self._keep.file)
-        elif not self._models and self._recording.updates == self._keep.update - 1:
+        elif not (self._models or self._handles) and self._recording.updates == self._keep.update - 1:
             self._begin()
 
 
