@@ -25,6 +25,9 @@ Observed = TypeVar("Observed")
 NO_SCHEDULER = "no learning rate scheduler"
 """Why a check of schedules did not look, whatever else it needs."""
 
+TOO_SHORT = "too few steps of the schedule for its epochs to tell another length from it"
+"""Why a check of a schedule's length did not look, where there is one with an end."""
+
 NEGLIGIBLE = 1e-4
 """Largest share of its peak at which a learning rate changes nothing any more. At a peak of 1e-3, which is high for
 fine-tuning, it is 1e-7, and changes the last digit of a float32 weight. Neither half nor double of it changes a verdict
@@ -172,6 +175,12 @@ class SchedulerLedger(Fact):
     def any_with_end(self) -> bool:
         """Whether one's end can be compared with the training's."""
         return self.known and any(seen.end is not None and seen.steps for seen in self.all_seen)
+
+    @property
+    def lengths_are_seen(self) -> bool:
+        """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
+        with_end = [seen for seen in self.all_seen if seen.end is not None and seen.steps]
+        return self.any_with_end and all(2 * self.allowed(seen) <= seen.planned for seen in with_end)
 
     @property
     def any_with_rates(self) -> bool:
