@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.lr_scheduler import LinearLR, OneCycleLR
+from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.differences import _tensors
 from harness.starts.workdir import Command, Workdir
@@ -109,3 +110,34 @@ def test_only_paths_within_the_working_directory_are_others_in_its_copy(word: st
     workdir = Workdir.__new__(Workdir)
     workdir.command, workdir.folder = Command("train.py", folder="/app"), "/copy"  # type: ignore[assignment]
     assert workdir._inside(word) == inside
+
+
+@pytest.mark.parametrize("stepped", ["in a pass more", "in the evaluation", "at each micro-batch"])
+def test_a_pass_more_than_a_schedule_was_made_for_is_no_other_unit(stepped: str) -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(80, 4), torch.randint(2, (80,))), batch_size=8)
+    accumulated = 2 if stepped == "at each micro-batch" else 1
+    with watch(raise_errors=False) as watched:
+        schedule = LinearLR(optimizer, 1.0, 0.0, total_iters=20)
+        for _ in range({"in a pass more": 3, "in the evaluation": 2, "at each micro-batch": 4}[stepped]):
+            for number, (rows, labels) in enumerate(loader, start=1):
+                (functional.cross_entropy(model(rows), labels) / accumulated).backward()
+                if number % accumulated == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                schedule.step()
+            if stepped == "in the evaluation":
+                with torch.no_grad():
+                    for rows, _ in loader:
+                        model(rows)
+                        schedule.step()
+    if stepped == "at each micro-batch":
+        said = watched.findings["schedule::stepped-in-wrong-unit"]
+        assert said.observed.endswith("it is stepped 2 times an update")
+        return
+    check = "schedule::wrong-length" if stepped == "in a pass more" else "schedule::stepped-in-wrong-unit"
+    said = watched.findings[check]
+    assert said.observed == "LinearLR: it is over after 20 of 30 steps, one pass too early"
+    assert said.expected == "as many passes over the data as the schedule was made for (20 steps)"
+    assert said.hint == "Make the schedule for 30 steps, or make one pass less."

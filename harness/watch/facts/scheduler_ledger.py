@@ -110,6 +110,15 @@ class SchedulerSeen:
         return f"as many scheduler steps as the schedule was made for ({self.end})"
 
     @property
+    def pass_more(self) -> dict[str, str]:
+        """What is said of a schedule that lacks the steps of one pass over the data."""
+        return {
+            "expected": f"as many passes over the data as the schedule was made for ({self.end} steps)",
+            "observed": f"{self.name}: it is over after {self.end} of {self.planned_steps} steps, one pass too early",
+            "hint": f"Make the schedule for {self.planned_steps} steps, or make one pass less.",
+        }
+
+    @property
     def stops_early(self) -> str:
         """How a schedule ends that is longer than the training."""
         ahead = max(self.planned, self.end or 0)
@@ -217,6 +226,14 @@ class SchedulerLedger(Fact):
         if seen.end is None or not seen.steps or seen.planned <= seen.end + self.allowed(seen):
             return False
         return not self._may_end_with(seen, seen.end)
+
+    def makes_a_pass_more(self, seen: SchedulerSeen) -> bool:
+        """Whether a schedule is over before the training by the steps of one pass over the data."""
+        over = seen.planned - (seen.end or 0)
+        of_a_pass: list[float] = [planned or batches for batches, planned in self.extents]
+        if self.epochs > 1:
+            of_a_pass.append(seen.planned / self.epochs)
+        return any(abs(over - each) <= 1 for each in of_a_pass)
 
     def outlasts_the_training(self, seen: SchedulerSeen) -> bool:
         """Whether a schedule has steps left when the training is over."""

@@ -49,12 +49,10 @@ class WrongLength(Check):
         self.looked = self.schedulers.lengths_are_seen
         for judge in (self._over_early, self._too_long, self._of_whole_passes):
             for seen, (observed, update) in self.schedulers.where_observed(judge):
-                self.found(
-                    expected=seen.expected_length,
-                    observed=f"{seen.name}: {observed}",
-                    where=seen.made or seen.where,
-                    update=update,
-                )
+                said = {"expected": seen.expected_length, "observed": f"{seen.name}: {observed}"}
+                if judge == self._over_early and self.schedulers.makes_a_pass_more(seen):
+                    said = seen.pass_more
+                self.found(**said, where=seen.made or seen.where, update=update)
 
     def _over_early(self, seen: SchedulerSeen) -> tuple[str, int] | None:
         if seen.end is None or not self.schedulers.is_over_early(seen) or self._goes_on_at_its_end(seen, seen.end):
