@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness.compare.differences import _tensors
 from harness.starts.workdir import Command, Workdir
 from harness.watch import watch
-from harness.watch.monitor import Threads
+from harness.watch.checks.schedule.lr_zero import LrZero
+from harness.watch.events import End, StepBegins
+from harness.watch.locate import Locator
+from harness.watch.monitor import Monitor, OptimizerSeen, Options, Threads
 
 
 def updates(model: nn.Module, optimizer: torch.optim.Optimizer, count: int, scheduler: Any = None) -> None:
@@ -141,3 +145,23 @@ def test_a_pass_more_than_a_schedule_was_made_for_is_no_other_unit(stepped: str)
     assert said.observed == "LinearLR: it is over after 20 of 30 steps, one pass too early"
     assert said.expected == "as many passes over the data as the schedule was made for (20 steps)"
     assert said.hint == "Make the schedule for 30 steps, or make one pass less."
+
+
+@pytest.mark.parametrize(
+    ("line", "scheduled", "where"), [(1, True, "schedule"), (1, False, "optimizer"), (2, True, "")]
+)
+def test_a_rate_of_zero_in_a_librarys_loop_is_of_who_configured_it(
+    line: int, scheduled: bool, where: str, tmp_path: Path
+) -> None:
+    (tmp_path / "fit.py").write_text("trainer.fit(model)\noptimizer.step()\n")
+    monitor = Monitor(Options(checks=(LrZero,)), Locator())
+    optimizer = torch.optim.SGD(nn.Linear(4, 2).parameters(), lr=0.0)
+    schedule = LinearLR(optimizer)
+    monitor.optimizers[optimizer] = OptimizerSeen(made="model.py:7 optimizer")
+    if scheduled:
+        monitor.schedulers[schedule] = "model.py:8 schedule"
+    for number in (1, 2, 3):
+        monitor.emit(StepBegins(optimizer, number, number, True, f"{tmp_path / 'fit.py'}:{line}", None))
+    monitor.emit(End())
+    (said,) = monitor.findings
+    assert said.where.endswith(where or "fit.py:2")
