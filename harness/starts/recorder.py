@@ -75,6 +75,10 @@ class Recorder(Onlooker):
         self._skipped = 0
         self._evaluations: list[str] = []
         self._others: dict[str, str] = {}
+        self._tested_with: Batch | None = None
+        """The latest batch of an evaluation: one that is left before its end is no batch of what is trained next."""
+        self._own_batches = False
+        """Whether the latest update was made from batches of the script's own."""
         self._update: Update | None = None
         self._made: Update | None = None
         """The latest, which another optimizer's step may still be a part of."""
@@ -121,7 +125,7 @@ class Recorder(Onlooker):
 
     def _trained(self, event: Forward) -> BatchTrained:
         batch = event.batch
-        if batch is None:
+        if batch is None or (self._own_batches and batch is self._tested_with):
             return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
         rows, number = _places(batch.indices), self._number(batch)
         if rows is not None and self._recording.tells_rows:
@@ -141,6 +145,7 @@ class Recorder(Onlooker):
         return self._passes[id(batch.of)]
 
     def _evaluated(self, event: Forward) -> None:
+        self._tested_with = event.batch
         if event.logits is not None:
             self._evaluations.append(digest(event.logits))
         if not self._is_trained(event.model):
@@ -209,6 +214,7 @@ class Recorder(Onlooker):
         if self._update is not None:
             self._recording.updates += self._made is None
             self._recording.writer.write(self._update)
+            self._own_batches = any(each.number == 0 for each in self._update.batches)
         self._made, self._update = self._update, None
         self._draws_from_here()
         self._begin_window()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.look import Look
 from harness.starts.journal import Journal, Writer
@@ -76,3 +77,28 @@ def test_the_last_update_is_whole(most: int, tmp_path: Path) -> None:
 def test_optimizers_with_backward_passes_of_their_own_make_several(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, apart=True)
     assert [each.lr for each in journal.updates] == [(0.1,), (0.2,)] * 3
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_an_evaluation_that_is_left_is_no_pass_of_what_is_trained(leaves: bool, tmp_path: Path) -> None:
+    """The script trains on a stream of its own, and evaluates on a loader."""
+    model, held_out = nn.Linear(4, 2), DataLoader(TensorDataset(torch.randn(8, 4)), batch_size=4)
+    with (tmp_path / "journal").open("a") as file:
+        recording = Recording(Writer(file), Place(), None, ended, ended)
+
+        def recorder(monitor: Monitor) -> Recorder:
+            return Recorder(monitor, recording)
+
+        with instrumented(Threads(Options((recorder,)), Locator(Path(__file__)))):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                model(torch.randn(5, 4)).square().mean().backward()
+                optimizer.step()
+                with torch.no_grad():
+                    for (rows,) in held_out:
+                        model(rows)
+                        if leaves:
+                            break
+    updates = Journal.read(tmp_path / "journal").updates
+    assert [batch.number for update in updates for batch in update.batches] == [0] * 4
+    assert len({batch.rows for update in updates for batch in update.batches}) == 4
