@@ -91,6 +91,7 @@ def nonlocally() -> Callable[[int], float]:
         lambda step: max(0.0, (STEPS - step) / STEPS),
         lambda step: 0.1 ** len([mark for mark in MARKS if mark <= step]),
         lambda step: 0.1 ** sum(step >= mark for mark in SETTINGS.marks),
+        lambda step: 0.1 ** sum(step >= mark for mark in sorted(list(MARKS))),  # noqa: C414
         lambda step: 0.1 ** bisect.bisect_right(MARKS, step),
         lambda step: np.interp([step], [0, 4, 20], [0, 1, 0])[0],
         lambda step: float(np.minimum(1.0, step / 4)),

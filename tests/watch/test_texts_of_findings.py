@@ -165,3 +165,20 @@ def test_a_rate_of_zero_in_a_librarys_loop_is_of_who_configured_it(
     monitor.emit(End())
     (said,) = monitor.findings
     assert said.where.endswith(where or "fit.py:2")
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_loss_that_is_not_finite_where_updates_are_made_by_hand(by_hand: bool) -> None:
+    model = nn.Linear(4, 2)
+    with watch(raise_errors=False) as watched:
+        for number in range(4):
+            loss = functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,)))
+            (loss * (float("nan") if number == 3 else 1)).backward()
+            if by_hand:
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        assert parameter.grad is not None
+                        parameter -= 0.1 * parameter.grad
+                        parameter.grad = None
+    observed = watched.findings["loss::not-finite"].observed
+    assert observed == ("the loss is nan" if by_hand else "the loss is nan, and no update is made")

@@ -29,9 +29,12 @@ CHANGES = (
 YIELDS = ("YIELD_", "SEND", "BEFORE_", "LOAD_SPECIAL")
 """How the names of instructions begin that change what is not a function's own variable, or may: context managers."""
 
+BUILTINS = (
+    "abs all any bool divmod enumerate float int isinstance len list max min pow range round sorted sum tuple zip"
+)
 MODULES = (math, bisect, np)
 ALLOWED = (
-    *(getattr(builtins, name) for name in "abs all any bool divmod float int len max min pow range round sum".split()),
+    *(getattr(builtins, name) for name in BUILTINS.split()),
     *(each for module in (math, bisect) for each in vars(module).values() if isinstance(each, BuiltinFunctionType)),
     *(each for each in vars(np).values() if isinstance(each, np.ufunc)),
     np.clip,
