@@ -132,3 +132,22 @@ def test_a_fast_tokenizer_is_left_as_it_was(asked: Callable[[Monitor, Any], None
     assert tokenizer.backend_tokenizer.truncation is not None
     asked(Monitor(Options(checks=()), Locator()), tokenizer)
     assert tokenizer.backend_tokenizer.to_str() == before
+
+
+class Remote:
+    """An object of the script's own that is asked for any name over a connection."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionError(name)
+
+    def look(self, fact: ChatTemplates) -> None:
+        fact.look_around()
+
+
+def test_objects_of_the_script_are_not_asked_for_a_tokenizer() -> None:
+    fact = ChatTemplates(Monitor(Options(checks=()), Locator()))
+    Remote().look(fact)
+    holder = Remote()
+    holder.processing_class = words()  # as a Trainer's
+    holder.look(fact)
+    assert fact.tokenizer is holder.processing_class

@@ -48,7 +48,8 @@ class ChatTemplates(Fact):
         """Where no tokenizer was made in the watch: that of the Trainer at work, or the only one that is alive."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self.tokenizer is None:
-            given = getattr(frame.f_locals.get("self"), "processing_class", None)
+            # Read as it is stored: an object of the script's own may answer to any name.
+            given = getattr(frame.f_locals.get("self"), "__dict__", {}).get("processing_class")
             self.tokenizer, frame = getattr(given, "tokenizer", given), frame.f_back
         base = getattr(sys.modules.get("transformers"), "PreTrainedTokenizerBase", None)
         if self.tokenizer is None and base is not None:
