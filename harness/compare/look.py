@@ -27,6 +27,7 @@ from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.check import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
 from harness.watch.facts.batches import tensors_in
+from harness.watch.facts.twins import Twin
 from harness.watch.monitor import Monitor
 
 LARGEST = 2**31
@@ -117,8 +118,8 @@ class Look(Onlooker):
             kept["given"] = self._with_given(event.model, torch.load(self._keep.given, weights_only=True))
 
     def _with_given(self, model: nn.Module, other: Mapping[str, Any]) -> Calls | None:
-        """What the model's modules give with the other start's rows, weights and random numbers; None where it cannot
-        be called with them."""
+        """What a copy of the model's modules gives with the other start's rows, weights and random numbers; None where
+        there is no copy, or it cannot be called with them."""
         own = named_tensors([model])
         theirs = {name: other["weights"][name] for name in other["model"]}
         names = matched(theirs, own)
@@ -131,9 +132,11 @@ class Look(Onlooker):
         with self.monitor.suspended, unchanged_random_state():
             _set_random_states(other["random"])
             try:
-                torch.func.functional_call(model, weights, tuple(other["args"]), other["kwargs"])
-                return self._named(self._calls)
-            except Exception:  # noqa: BLE001 - a model that takes other inputs than the other start's
+                twin = Twin(model, as_it_trains=True).model
+                torch.func.functional_call(twin, weights, tuple(other["args"]), other["kwargs"])
+                copied = dict(zip(twin.modules(), model.modules(), strict=True))
+                return self._named([(copied.get(module, module), tensors) for module, tensors in self._calls])
+            except Exception:  # noqa: BLE001 - a model that has no copy, or takes other inputs than the other start's
                 return None
             finally:
                 self._calls = before
@@ -175,13 +178,13 @@ class Look(Onlooker):
             self._kept["gradients"] = self._gradients()
 
     def on_step(self, event: Step) -> None:
-        if self._looks and not self._handles:
+        if self._models and not self._handles and self._recording.updates == self._keep.update:
             tensors = self._recorder.tensors().items()
             self._kept["after"] = {name: tensor.detach().clone() for name, tensor in tensors}
             unfinished = Path(f"{self._keep.file}.unfinished")
             torch.save(self._kept, unfinished)
             os.replace(unfinished, self._keep.file)
-        elif not self._models and self._recording.updates == self._keep.update - 1:
+        elif not (self._models or self._handles) and self._recording.updates == self._keep.update - 1:
             self._begin()
 
 

@@ -20,7 +20,7 @@ from harness.resume.attempt import Attempt, Parting
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, kills
 from harness.spread import On, spread
-from harness.starts.journal import Journal
+from harness.starts.journal import Journal, Saved, is_tensor
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
 
 Item = TypeVar("Item")
@@ -241,6 +241,11 @@ def _check_checkpoints(script: str, whole: Journal) -> None:
         CannotTry: it does not, or outside of its working directory.
     """
     checkpoints = list(whole.checkpoints())
+    if not checkpoints and (otherwise := _keeps_otherwise(whole)) is not None:
+        raise CannotTry(
+            f"{script} keeps no checkpoint that holds its weights as they are trained: {otherwise.path} "
+            f"({otherwise.where}) has them otherwise, in half precision perhaps; {HOW_TO_KEEP}"
+        )
     if not checkpoints:
         raise CannotTry(f"{script} keeps no checkpoint: no file with its weights before its last update; {HOW_TO_KEEP}")
     outside = next((saved for saved in checkpoints if Path(saved.path).is_absolute()), None)
@@ -249,6 +254,17 @@ def _check_checkpoints(script: str, whole: Journal) -> None:
             f"{script} keeps its checkpoints in {outside.path} ({outside.where}), outside of its working directory, so "
             "that two starts cannot be kept apart; give it a path below the working directory"
         )
+
+
+def _keeps_otherwise(journal: Journal) -> Saved | None:
+    """A file that was written before the last update, with tensors by the names of all weights, and other values."""
+    names = journal.updates[-1].weights if journal.updates else {}
+    for file in journal.saves:
+        tensors = [key for key, value in file.values.items() if is_tensor(value)]
+        has_all = names and all(any(key.endswith(name) for key in tensors) for name in names)
+        if has_all and file.done and file.at < len(journal.updates):
+            return file
+    return None
 
 
 def _check_repeats(script: str, whole: Journal, again: Journal) -> None:
@@ -262,19 +278,27 @@ def _check_repeats(script: str, whole: Journal, again: Journal) -> None:
         what = _first_difference(parting)
         if what is None:
             continue
-        if one.at == 1 and parting.weights:
-            remedy = "seed what initialises the model: torch.manual_seed(0) before it is made"
-        elif generators := parting.lost_generators:
-            calls = {"Python": "random.seed(0)", "NumPy": "numpy.random.seed(0)", "torch": "torch.manual_seed(0)"}
-            remedy = "seed " + " and ".join(f"{each} ({calls.get(each, 'manual_seed')})" for each in generators)
-        else:
-            remedy = "choose deterministic kernels: torch.use_deterministic_algorithms(True)"
-        raise CannotTry(f"{script} differs from itself in two uninterrupted runs: {what} in update {one.at}; {remedy}")
+        differs = f"{what} in update {one.at}"
+        raise CannotTry(f"{script} differs from itself in two uninterrupted runs: {differs}; {_remedy(parting)}")
     if len(whole.updates) != len(again.updates):
         raise CannotTry(
             f"{script} differs from itself in two uninterrupted runs: {len(whole.updates)} updates and "
             f"{len(again.updates)}; seed what decides when it stops"
         )
+
+
+def _remedy(parting: Parting) -> str:
+    """What to seed, where two uninterrupted runs differ."""
+    other_rows = parting.rows_differ or parting.contents_differ
+    if parting.update == 1 and parting.weights:
+        rows = "what draws the rows and " if other_rows else ""
+        return f"seed {rows}what initialises the model: torch.manual_seed(0) before it is made"
+    if generators := parting.lost_generators:
+        calls = {"Python": "random.seed(0)", "NumPy": "numpy.random.seed(0)", "torch": "torch.manual_seed(0)"}
+        return "seed " + " and ".join(f"{each} ({calls.get(each, 'manual_seed')})" for each in generators)
+    if other_rows:
+        return "seed what draws the rows, a generator of its own perhaps, and read files in one order: sorted(...)"
+    return "choose deterministic kernels: torch.use_deterministic_algorithms(True)"
 
 
 def _first_difference(parting: Parting) -> str | None:

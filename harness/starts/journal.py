@@ -34,7 +34,7 @@ class BatchTrained:
 
 @dataclass(frozen=True)
 class Update:
-    """One optimizer step, with all that it was computed from."""
+    """One update, with all that it was computed from: the step of an optimizer, or of several one after the other."""
 
     at: int
     """Counted from 1 in this start of the script."""
@@ -158,6 +158,8 @@ class Journal:
             line["batches"] = tuple(
                 BatchTrained(**{name: _frozen(value) for name, value in each.items()}) for each in line["batches"]
             )
+            if self.updates and self.updates[-1].at == line["at"]:
+                self.updates.pop()  # another optimizer has stepped in it since
             self.updates.append(Update(**{name: _frozen(value) for name, value in line.items()}))
         elif kind == "saved":
             saved = Saved(**line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -75,7 +75,19 @@ class Recorder(Onlooker):
         self._skipped = 0
         self._evaluations: list[str] = []
         self._others: dict[str, str] = {}
+        self._tested_with: Batch | None = None
+        """The latest batch of an evaluation: one that is left before its end is no batch of what is trained next."""
+        self._own_batches = False
+        """Whether the latest update was made from batches of the script's own."""
         self._update: Update | None = None
+        self._made: Update | None = None
+        """The latest, which another optimizer's step may still be a part of."""
+        self._counted = 0
+        """Its number, as the watch counts."""
+        self._together: list[Optimizer] = []
+        """Those that stepped in it."""
+        self._usual = 1
+        """How many did in the one before."""
 
     @property
     def trained(self) -> bool:
@@ -113,7 +125,7 @@ class Recorder(Onlooker):
 
     def _trained(self, event: Forward) -> BatchTrained:
         batch = event.batch
-        if batch is None:
+        if batch is None or (self._own_batches and batch is self._tested_with):
             return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
         rows, number = _places(batch.indices), self._number(batch)
         if rows is not None and self._recording.tells_rows:
@@ -133,6 +145,7 @@ class Recorder(Onlooker):
         return self._passes[id(batch.of)]
 
     def _evaluated(self, event: Forward) -> None:
+        self._tested_with = event.batch
         if event.logits is not None:
             self._evaluations.append(digest(event.logits))
         if not self._is_trained(event.model):
@@ -168,10 +181,15 @@ class Recorder(Onlooker):
     def on_step_begins(self, event: StepBegins) -> None:
         if not any(event.optimizer is each for each in self._optimizers):
             self._optimizers.append(event.optimizer)
+        if event.update != self._counted or any(event.optimizer is each for each in self._together):
+            self._stop_after(self._made)
+            self._made, self._counted = None, event.update
+            self._usual, self._together = max(1, len(self._together)), []
+        self._together.append(event.optimizer)
         optimizer, names = event.optimizer, {id(tensor): name for name, tensor in self.tensors().items()}
         named = {names[id(parameter)]: parameter for parameter in held_by(optimizer)}
         frozen = [name for name, parameter in named.items() if not parameter.requires_grad]
-        self._update = Update(
+        update = Update(
             at=self._recording.updates + 1,
             batches=tuple(self._batches),
             losses=tuple(self._losses),
@@ -190,19 +208,26 @@ class Recorder(Onlooker):
             others=dict(self._others),
             where=event.where,
         )
+        self._update = update if self._made is None else _with_another(self._made, update)
 
     def on_step(self, event: Step) -> None:
-        recording = self._recording
         if self._update is not None:
-            recording.updates += 1
-            recording.writer.write(self._update)
-        self._update = None
+            self._recording.updates += self._made is None
+            self._recording.writer.write(self._update)
+            self._own_batches = any(each.number == 0 for each in self._update.batches)
+        self._made, self._update = self._update, None
         self._draws_from_here()
         self._begin_window()
         self._skipped, self._evaluations, self._others = 0, [], {}
-        if recording.place.update == recording.updates:
+        if len(self._together) >= self._usual:
+            self._stop_after(self._made)
+
+    def _stop_after(self, made: Update | None) -> None:
+        """End here where an update is the last that is wanted."""
+        recording = self._recording
+        if made is not None and recording.place.update == made.at:
             recording.kill()
-        if recording.most_updates is not None and recording.updates >= recording.most_updates:
+        if made is not None and recording.most_updates is not None and made.at >= recording.most_updates:
             recording.ended()
 
     def on_load(self, event: Load) -> None:
@@ -227,6 +252,23 @@ class Recorder(Onlooker):
         weights = self.weights() if failed is None else {}
         evaluations = tuple(self._evaluations)
         self._recording.writer.write(End(weights, failed=failed, evaluations=evaluations, others=self._others, **how))
+
+
+def _with_another(made: Update, step: Update) -> Update:
+    """An update with the step of one more optimizer: those that step one after the other make one together."""
+    options = {**step.options, **made.options}
+    for name, value in step.options.items():
+        if options[name] != value:
+            options[name] += f", {value}"
+    return replace(
+        made,
+        lr=made.lr + step.lr,
+        options=options,
+        weights={**step.weights, **made.weights},
+        state={**made.state, **step.state},
+        gradients={**step.gradients, **made.gradients},
+        trained=tuple(dict.fromkeys(made.trained + step.trained)),
+    )
 
 
 def _options(optimizer: Optimizer) -> dict[str, str]:

@@ -162,9 +162,9 @@ class _Teaching(Onlooker):
             yield Span(self._decoded(ids), len(ids), state, role, document)
 
     def _decoded(self, ids: Sequence[int]) -> str:
-        if self._template.tokenizer is None:
+        if self._template.asked is None:
             return " ".join(map(str, ids)) + " "
-        return str(self._template.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self._template.asked.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _roles_of(self, tokens: list[int]) -> list[str | None]:
         """Whose turn each token belongs to, by what the template writes before what somebody says."""

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import CannotTry
 from harness.resume.attempt import Attempt
 from harness.resume.judge import findings, shown_by
 from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
 from harness.resume.rows import other_rows
+from harness.resume.run import _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
 from harness.starts.orders import Place
 
@@ -280,3 +282,37 @@ def test_a_journal_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read.updates == whole().updates
     assert [(each.at, each.done) for each in read.saves] == [(2, True), (4, False)]
     assert (read.killed, read.end) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rows": [4, 5], "weights": {"weight": "x"}}, "seed what draws the rows and what initialises the model"),
+        ({"weights": {"weight": "x"}}, "seed what initialises the model"),
+        ({"rows": [4, 5]}, "seed what draws the rows"),
+        ({"rows": [4, 5], "random": {"Python": "x", "torch": "after 1"}}, "seed Python (random.seed(0))"),
+        ({"losses": ("x",)}, "choose deterministic kernels"),
+    ],
+)
+def test_what_to_seed_where_two_runs_differ(changes: dict[str, Any], says: str) -> None:
+    rows = changes.pop("rows", [0, 1])
+    with pytest.raises(CannotTry) as raised:
+        _check_repeats("train.py", journal([(1, [0, 1])]), journal([(1, rows)], **changes))
+    assert says in str(raised.value)
+    assert rows == [0, 1] or "other rows" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"model.weight": "0123456789abcdef"}, "checkpoint.pt (train.py:9) has them otherwise, in half precision"),
+        ({"model.weight": "1.5"}, "train.py keeps no checkpoint: no file with its weights"),
+        ({"rows": "0123456789abcdef"}, "train.py keeps no checkpoint: no file with its weights"),
+    ],
+)
+def test_weights_that_are_kept_otherwise(values: dict[str, str], says: str) -> None:
+    made = whole()
+    made.saves = [saved(2, values=values, weights=False)]
+    with pytest.raises(CannotTry) as raised:
+        _check_checkpoints("train.py", made)
+    assert says in str(raised.value)

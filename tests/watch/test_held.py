@@ -185,3 +185,37 @@ def test_rows_that_change_in_a_dataset_of_the_evaluation_s_own(noise: float) -> 
                 for rows, labels in test:
                     (model(rows).argmax(1) == labels).float().mean()
     assert ("rows::evaluation-augmented" in watched.looked) == (noise == 0)
+
+
+@pytest.mark.parametrize(("updates", "is_measured"), [(1, False), (8, True)])
+def test_the_length_of_a_schedule_of_few_steps(updates: int, is_measured: bool) -> None:
+    """A schedule of epochs that is stepped two epochs late ends two steps early, as rounding may have it."""
+    model = nn.Linear(4, 2)
+    optimizer = sgd(model)
+    loader = DataLoader(torch.utils.data.TensorDataset(torch.randn(128, 4), torch.randint(2, (128,))), batch_size=16)
+    with watch(raise_errors=False) as watched:
+        scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=5 * updates)
+        for epoch in range(5):
+            for number, batch in enumerate(loader, start=1):
+                step(model, optimizer, *batch)
+                if number > 8 - updates and (updates > 1 or epoch >= 2):
+                    scheduler.step()
+    for check in ("schedule::wrong-length", "schedule::may-be-too-long"):
+        assert check not in watched.findings
+        assert (check in watched.looked) == is_measured
+        assert is_measured or watched.lacking[check].startswith("too few steps of the schedule")
+
+
+@pytest.mark.parametrize("twice", ["training", "evaluation", "neither"])
+def test_a_few_rows_that_come_twice(twice: str) -> None:
+    rows, model = torch.randn(96, 4), nn.Linear(4, 2)
+    optimizer = sgd(model)
+    rows[3 if twice == "training" else 67] = rows[5 if twice == "training" else 65 + 2 * (twice == "neither")]
+    with watch(raise_errors=False) as watched:
+        for (batch,) in DataLoader(torch.utils.data.TensorDataset(rows[:64]), batch_size=16):
+            step(model, optimizer, batch, torch.zeros(len(batch), dtype=torch.long))
+        with torch.no_grad():
+            for (batch,) in DataLoader(torch.utils.data.TensorDataset(rows[64:]), batch_size=16):
+                model.eval()(batch)
+    assert "rows::repeated-or-skipped" not in watched.findings
+    assert ("rows::repeated-or-skipped" in watched.looked) == (twice == "neither")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.lr_scheduler import LinearLR, OneCycleLR
+from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.differences import _tensors
 from harness.starts.workdir import Command, Workdir
 from harness.watch import watch
-from harness.watch.monitor import Threads
+from harness.watch.checks.schedule.lr_zero import LrZero
+from harness.watch.events import End, StepBegins
+from harness.watch.locate import Locator
+from harness.watch.monitor import Monitor, OptimizerSeen, Options, Threads
 
 
 def updates(model: nn.Module, optimizer: torch.optim.Optimizer, count: int, scheduler: Any = None) -> None:
@@ -109,3 +114,71 @@ def test_only_paths_within_the_working_directory_are_others_in_its_copy(word: st
     workdir = Workdir.__new__(Workdir)
     workdir.command, workdir.folder = Command("train.py", folder="/app"), "/copy"  # type: ignore[assignment]
     assert workdir._inside(word) == inside
+
+
+@pytest.mark.parametrize("stepped", ["in a pass more", "in the evaluation", "at each micro-batch"])
+def test_a_pass_more_than_a_schedule_was_made_for_is_no_other_unit(stepped: str) -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(80, 4), torch.randint(2, (80,))), batch_size=8)
+    accumulated = 2 if stepped == "at each micro-batch" else 1
+    with watch(raise_errors=False) as watched:
+        schedule = LinearLR(optimizer, 1.0, 0.0, total_iters=20)
+        for _ in range({"in a pass more": 3, "in the evaluation": 2, "at each micro-batch": 4}[stepped]):
+            for number, (rows, labels) in enumerate(loader, start=1):
+                (functional.cross_entropy(model(rows), labels) / accumulated).backward()
+                if number % accumulated == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                schedule.step()
+            if stepped == "in the evaluation":
+                with torch.no_grad():
+                    for rows, _ in loader:
+                        model(rows)
+                        schedule.step()
+    if stepped == "at each micro-batch":
+        said = watched.findings["schedule::stepped-in-wrong-unit"]
+        assert said.observed.endswith("it is stepped 2 times an update")
+        return
+    check = "schedule::wrong-length" if stepped == "in a pass more" else "schedule::stepped-in-wrong-unit"
+    said = watched.findings[check]
+    assert said.observed == "LinearLR: it is over after 20 of 30 steps, one pass too early"
+    assert said.expected == "as many passes over the data as the schedule was made for (20 steps)"
+    assert said.hint == "Make the schedule for 30 steps, or make one pass less."
+
+
+@pytest.mark.parametrize(
+    ("line", "scheduled", "where"), [(1, True, "schedule"), (1, False, "optimizer"), (2, True, "")]
+)
+def test_a_rate_of_zero_in_a_librarys_loop_is_of_who_configured_it(
+    line: int, scheduled: bool, where: str, tmp_path: Path
+) -> None:
+    (tmp_path / "fit.py").write_text("trainer.fit(model)\noptimizer.step()\n")
+    monitor = Monitor(Options(checks=(LrZero,)), Locator())
+    optimizer = torch.optim.SGD(nn.Linear(4, 2).parameters(), lr=0.0)
+    schedule = LinearLR(optimizer)
+    monitor.optimizers[optimizer] = OptimizerSeen(made="model.py:7 optimizer")
+    if scheduled:
+        monitor.schedulers[schedule] = "model.py:8 schedule"
+    for number in (1, 2, 3):
+        monitor.emit(StepBegins(optimizer, number, number, True, f"{tmp_path / 'fit.py'}:{line}", None))
+    monitor.emit(End())
+    (said,) = monitor.findings
+    assert said.where.endswith(where or "fit.py:2")
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_loss_that_is_not_finite_where_updates_are_made_by_hand(by_hand: bool) -> None:
+    model = nn.Linear(4, 2)
+    with watch(raise_errors=False) as watched:
+        for number in range(4):
+            loss = functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,)))
+            (loss * (float("nan") if number == 3 else 1)).backward()
+            if by_hand:
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        assert parameter.grad is not None
+                        parameter -= 0.1 * parameter.grad
+                        parameter.grad = None
+    observed = watched.findings["loss::not-finite"].observed
+    assert observed == ("the loss is nan" if by_hand else "the loss is nan, and no update is made")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.watch.check import Fact
 from harness.watch.events import TokenizerMade, TrainerMade
+from harness.watch.facts.tokens import copied
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -29,6 +30,8 @@ class ChatTemplates(Fact):
         self.tokenizer: Any = None
         self._of_trainer = False
         self._headers: list[tuple[str, list[int]]] | None = None
+        self._copied: tuple[Any, Any] = None, None
+        """A tokenizer, and its copy."""
 
     def on_tokenizer_made(self, event: TokenizerMade) -> None:
         if not self._of_trainer:
@@ -45,7 +48,8 @@ class ChatTemplates(Fact):
         """Where no tokenizer was made in the watch: that of the Trainer at work, or the only one that is alive."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self.tokenizer is None:
-            given = getattr(frame.f_locals.get("self"), "processing_class", None)
+            # Read as it is stored: an object of the script's own may answer to any name.
+            given = getattr(frame.f_locals.get("self"), "__dict__", {}).get("processing_class")
             self.tokenizer, frame = getattr(given, "tokenizer", given), frame.f_back
         base = getattr(sys.modules.get("transformers"), "PreTrainedTokenizerBase", None)
         if self.tokenizer is None and base is not None:
@@ -54,11 +58,18 @@ class ChatTemplates(Fact):
         self._headers = None
 
     @property
+    def asked(self) -> Any:
+        """A copy of the tokenizer, which is asked in its place; None where there is none."""
+        if self._copied[0] is not self.tokenizer:
+            self._copied = self.tokenizer, copied(self.tokenizer)
+        return self._copied[1]
+
+    @property
     def headers(self) -> list[tuple[str, list[int]]]:
         """(role, tokens) of each role for which the template writes something; empty where there is none."""
         if self._headers is None:
-            has_one = getattr(self.tokenizer, "chat_template", None)
-            self._headers = list(_headers(self.tokenizer)) if has_one else []
+            has_one = getattr(self.tokenizer, "chat_template", None) and self.asked is not None
+            self._headers = list(_headers(self.asked)) if has_one else []
         return self._headers
 
     def turns(self, tokens: Sequence[int]) -> list[tuple[int, str, int]]:

@@ -25,6 +25,9 @@ Observed = TypeVar("Observed")
 NO_SCHEDULER = "no learning rate scheduler"
 """Why a check of schedules did not look, whatever else it needs."""
 
+TOO_SHORT = "too few steps of the schedule for its epochs to tell another length from it"
+"""Why a check of a schedule's length did not look, where there is one with an end."""
+
 NEGLIGIBLE = 1e-4
 """Largest share of its peak at which a learning rate changes nothing any more. At a peak of 1e-3, which is high for
 fine-tuning, it is 1e-7, and changes the last digit of a float32 weight. Neither half nor double of it changes a verdict
@@ -107,6 +110,15 @@ class SchedulerSeen:
         return f"as many scheduler steps as the schedule was made for ({self.end})"
 
     @property
+    def pass_more(self) -> dict[str, str]:
+        """What is said of a schedule that lacks the steps of one pass over the data."""
+        return {
+            "expected": f"as many passes over the data as the schedule was made for ({self.end} steps)",
+            "observed": f"{self.name}: it is over after {self.end} of {self.planned_steps} steps, one pass too early",
+            "hint": f"Make the schedule for {self.planned_steps} steps, or make one pass less.",
+        }
+
+    @property
     def stops_early(self) -> str:
         """How a schedule ends that is longer than the training."""
         ahead = max(self.planned, self.end or 0)
@@ -174,6 +186,12 @@ class SchedulerLedger(Fact):
         return self.known and any(seen.end is not None and seen.steps for seen in self.all_seen)
 
     @property
+    def lengths_are_seen(self) -> bool:
+        """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
+        with_end = [seen for seen in self.all_seen if seen.end is not None and seen.steps]
+        return self.any_with_end and all(2 * self.allowed(seen) <= seen.planned for seen in with_end)
+
+    @property
     def any_with_rates(self) -> bool:
         """Whether one's learning rates are known for the whole training."""
         return self.known and any(seen.rate is not None and seen.steps for seen in self.all_seen)
@@ -208,6 +226,14 @@ class SchedulerLedger(Fact):
         if seen.end is None or not seen.steps or seen.planned <= seen.end + self.allowed(seen):
             return False
         return not self._may_end_with(seen, seen.end)
+
+    def makes_a_pass_more(self, seen: SchedulerSeen) -> bool:
+        """Whether a schedule is over before the training by the steps of one pass over the data."""
+        over = seen.planned - (seen.end or 0)
+        of_a_pass: list[float] = [planned or batches for batches, planned in self.extents]
+        if self.epochs > 1:
+            of_a_pass.append(seen.planned / self.epochs)
+        return any(abs(over - each) <= 1 for each in of_a_pass)
 
     def outlasts_the_training(self, seen: SchedulerSeen) -> bool:
         """Whether a schedule has steps left when the training is over."""
@@ -307,7 +333,7 @@ class SchedulerLedger(Fact):
 
     def _cannot_compute(self, seen: SchedulerSeen, problem: object) -> None:
         made = f" ({seen.made})" if seen.made else ""
-        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: it fails ahead: {problem}")
+        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: {problem}")
 
     def on_step_begins(self, event: StepBegins) -> None:
         optimizer = event.optimizer

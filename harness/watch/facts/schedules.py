@@ -6,14 +6,15 @@ import copy
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
-from harness.torch_objects import raw_optimizer
+from harness.torch_objects import raw_optimizer, unchanged_random_state
+from harness.watch.facts.stateless import LIBRARIES, keeps_nothing
 from harness.watch.locate import from_signal_handler
 
 MOST_STEPS = 100_000
@@ -29,7 +30,7 @@ minimum end at a tenth, and what stays higher is a constant rate after some firs
 
 
 class NotComputable(Exception):
-    """Raised by :attr:`Schedule.rate` where the script's own function fails; its message says how."""
+    """Raised by :attr:`Schedule.rate` where the script's own function is not asked, or fails; its message says how."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,27 @@ def schedule_of(scheduler: Any) -> Schedule:
     if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
         return Schedule(None, None)
     try:
+        _refuse_what_keeps_something(scheduler)
         rate = _by_lambda(scheduler) if isinstance(scheduler, lr_scheduler.LambdaLR) else _simulated(scheduler)
     except NotComputable as error:
-        return Schedule(None, _stated_end(scheduler), str(error))
+        end = None if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler)
+        return Schedule(None, end, str(error))
     try:
         return Schedule(rate, _end(rate) if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler))
     except NotComputable as error:
         return Schedule(rate, None, str(error))
+
+
+def _refuse_what_keeps_something(scheduler: Any) -> None:
+    """A function that is asked about later steps, and keeps what it was asked, would tell the script others.
+
+    Raises:
+        NotComputable: a function of the scheduler, or of one within it, may.
+    """
+    for each in getattr(scheduler, "_schedulers", ()):
+        _refuse_what_keeps_something(each)
+    if not all(keeps_nothing(function) for function in getattr(scheduler, "lr_lambdas", ())):
+        raise NotComputable("its function is not asked ahead, as it may keep something between its calls")
 
 
 @contextmanager
@@ -71,7 +86,7 @@ def _of_the_script() -> Iterator[None]:
     except Exception as error:
         if from_signal_handler(error):
             raise
-        raise NotComputable(f"{type(error).__name__}: {error}") from error
+        raise NotComputable(f"it fails ahead: {type(error).__name__}: {error}") from error
 
 
 def _by_lambda(scheduler: lr_scheduler.LambdaLR) -> Callable[[int], float]:
@@ -144,10 +159,16 @@ def _simulated(scheduler: Any) -> Callable[[int], float]:
     with _of_the_script():
         twin = _twin(scheduler, torch.optim.SGD(copy.deepcopy(groups), lr=0.1))
     rates = [float(twin.optimizer.param_groups[0]["lr"])]
+    librarys = type(scheduler).__module__.partition(".")[0] in LIBRARIES
 
     def rate(step: int) -> float:
         while len(rates) <= step:
-            with _of_the_script(), warnings.catch_warnings(action="ignore"):  # no optimizer step comes before
+            set_aside = nullcontext() if librarys else unchanged_random_state()
+            with (
+                set_aside,
+                _of_the_script(),
+                warnings.catch_warnings(action="ignore"),
+            ):  # no optimizer step comes before
                 _step(twin)
             rates.append(float(twin.optimizer.param_groups[0]["lr"]))
         return rates[step]

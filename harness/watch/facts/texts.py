@@ -11,7 +11,7 @@ from harness.watch.check import Fact
 from harness.watch.events import DatasetMade, Encode, TokenizerMade
 from harness.watch.facts.batches import LABELS
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
-from harness.watch.facts.tokens import texts_given
+from harness.watch.facts.tokens import copied, texts_given
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -91,24 +91,28 @@ class TextLabels(Fact):
         labels: dict[tuple[int, ...], int] = {}
         several = set()
         tokenizer: Any = None if self._tokenizer is None else self._tokenizer()
+        asked: Any = None
         for dataset, names, label in self._raw if tokenizer is not None else ():
             columns = dataset.with_format(None)[:]
             first, *second = (columns[name] for name in names)
             texts = list(zip(first, second[0] if second else [None] * len(first), strict=True))
-            self._tokenize([each for each in texts if each not in self._tokens], tokenizer)
+            unknown = [each for each in texts if each not in self._tokens]
+            if unknown and asked is None:
+                asked = copied(tokenizer)
+            if unknown and asked is not None:
+                self._tokenize(unknown, asked)
             for each, true in zip(texts, columns[label], strict=True):
-                for row in self._tokens[each]:
+                for row in self._tokens.get(each, ()):
                     if labels.setdefault(row, true) != true:
                         several.add(row)
         return {row: true for row, true in labels.items() if row not in several}
 
     def _tokenize(self, texts: list[tuple[str, str | None]], tokenizer: Any) -> None:
         """Add the tokens of texts that the script did not tokenize here: they were cached, or done by workers."""
-        if texts:
-            first, second = ([*each] for each in zip(*texts, strict=True))
-            given = [first] if second[0] is None else [first, second]
-            for each, ids in zip(texts, tokenizer(*given, truncation=True)["input_ids"], strict=True):
-                self._tokens[each] = {tuple(ids)}
+        first, second = ([*each] for each in zip(*texts, strict=True))
+        given = [first] if second[0] is None else [first, second]
+        for each, ids in zip(texts, tokenizer(*given, truncation=True)["input_ids"], strict=True):
+            self._tokens[each] = {tuple(ids)}
 
 
 def _without_padding(encoding: Any) -> tuple[int, ...]:

@@ -3,6 +3,7 @@ runs of one token at the end of rows."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,7 @@ import torch
 
 from harness.watch.check import Fact
 from harness.watch.events import Encode, Forward, InnerForward, TokenizerMade
+from harness.watch.locate import from_signal_handler
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -95,6 +97,19 @@ class Tokens(Fact):
         if separator is not None and (ids == separator).any() and not of_tokens:
             self.segments = _segments(ids.tolist(), separator)
             self.separated_at = event.where
+
+
+def copied(tokenizer: Any) -> Any:
+    """A copy that may be asked: a fast tokenizer keeps the truncation and padding of its latest call, whoever made it.
+
+    None where there is no copy.
+    """
+    try:
+        return copy.deepcopy(tokenizer)
+    except Exception as error:
+        if from_signal_handler(error):
+            raise
+        return None
 
 
 def texts_given(event: Encode) -> Iterator[tuple[Any, Any]]:

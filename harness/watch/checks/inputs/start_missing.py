@@ -53,7 +53,7 @@ class StartMissing(Check):
                 self.where = self.where or each.forward.where
 
     def on_end(self, event: End) -> None:
-        tokenizer = self.template.tokenizer
+        tokenizer = self.template.asked
         if tokenizer is None or not (self.begun or self.rows >= MIN_ROWS):
             return
         written = tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]

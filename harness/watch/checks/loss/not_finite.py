@@ -53,9 +53,10 @@ class NotFinite(Check):
 
     def on_end(self, event: End) -> None:
         """A script that leaves out each step for it trains nothing, and the loss is why."""
-        if self.first is not None and not self.monitor.stepped:
+        if self.first is not None and not self.monitor.updates_made:
             value, where = self.first
-            self.found(expected="a finite loss", observed=f"the loss is {value}, and no update is made", where=where)
+            and_so = "" if self.monitor.updated_by_hand else ", and no update is made"
+            self.found(expected="a finite loss", observed=f"the loss is {value}{and_so}", where=where)
 
     def on_step_begins(self, event: StepBegins) -> None:
         if self.value is not None:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 
 from harness.watch.check import Check
-from harness.watch.events import PassEnds
+from harness.watch.events import End, PassEnds
 from harness.watch.facts.datasets import stored_rows
 from harness.watch.facts.passes import Beginning, Passes
 from harness.watch.monitor import Monitor
@@ -52,12 +52,21 @@ class RepeatedOrSkipped(Check):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.passes = monitor.fact(Passes)
+        self.saw_enough = self.saw_some_twice = False
+        """Whether a pass that trained was long enough; whether rows came twice and follow no rule that is known."""
+
+    def lacks(self) -> str:
+        return "no rule in the rows that came twice" if self.saw_some_twice else super().lacks()
 
     def on_pass_ends(self, event: PassEnds) -> None:
         beginning = self.passes.beginnings.get(event.of)
-        if not event.of.trains or beginning is None or beginning.rows.total() < ENOUGH_ROWS:
+        if beginning is None:
             return
-        self.looked = True
+        different = len(set(beginning.at.values())) if event.of.trains else len(beginning.rows)
+        self.saw_some_twice |= different < (len(beginning.at) if event.of.trains else beginning.rows.total())
+        if not event.of.trains or beginning.rows.total() < ENOUGH_ROWS:
+            return
+        self.saw_enough = True
         if _gives_few_of_many(event.of.dataset, beginning):
             self.found(
                 expected="another row at each place of the dataset",
@@ -65,6 +74,9 @@ class RepeatedOrSkipped(Check):
                 where=beginning.where,
                 update=self.monitor.updates_made,
             )
+
+    def on_end(self, event: End) -> None:
+        self.looked |= self.saw_enough and not self.saw_some_twice
 
 
 def _gives_few_of_many(dataset: object, beginning: Beginning) -> bool:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from harness import launch
 from harness.watch.check import Check
 from harness.watch.events import End
 from harness.watch.facts.reloads import Reloads, TokenizerKept
+from harness.watch.facts.tokens import copied
 from harness.watch.monitor import Monitor
 from harness.watch.reload import Reloaded, written
 
@@ -52,11 +54,12 @@ class TokenizerOtherwise(Check):
                     f"the tokenizer in {shown} was not loaded again, so it is not judged: {found.tokenizer_error}"
                 )
                 continue
-            self.looked = True
-            self._compare(os.path.relpath(path), kept, found)
+            texts = self.reloads.texts(kept)
+            if (tokenizer := copied(kept.tokenizer)) is not None:
+                self.looked = True
+                self._compare(os.path.relpath(path), replace(kept, tokenizer=tokenizer), texts, found)
 
-    def _compare(self, shown: str, kept: TokenizerKept, found: Reloaded) -> None:
-        texts = self.reloads.texts(kept)
+    def _compare(self, shown: str, kept: TokenizerKept, texts: list[str], found: Reloaded) -> None:
         here = [kept.tokenizer(text)["input_ids"] for text in texts]
         other = [(text, now, then) for text, now, then in zip(texts, here, found.tokens, strict=True) if now != then]
         if other:

@@ -5,6 +5,8 @@ from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
 
+from harness.findings import lines_at
+from harness.torch_objects import share_groups
 from harness.watch.check import Check
 from harness.watch.events import End, StepBegins
 from harness.watch.facts.scheduler_ledger import SchedulerLedger
@@ -67,9 +69,18 @@ class LrZero(Check):
         zeros = self.zeros.setdefault(event.optimizer, Zeros())
         zeros.count += 1
         if zeros.count == IN_A_ROW:
-            zeros.where, zeros.update, zeros.rate = event.where, event.update, max(rates)
+            zeros.where, zeros.update, zeros.rate = self._where(event), event.update, max(rates)
             if self.too_many is None or not self.too_many.over:
                 self.too_many = zeros
+
+    def _where(self, event: StepBegins) -> str | None:
+        """The line of the step; where a library makes it (`trainer.fit`), that of the schedule or of the optimizer."""
+        lines, line = lines_at(event.where)
+        if not lines or "step(" in "".join(lines[line - 1 : line]):
+            return event.where
+        schedulers = self.monitor.schedulers.items()
+        made = [at for each, at in schedulers if share_groups(getattr(each, "optimizer", None), event.optimizer)]
+        return next(filter(None, [*made, self.monitor.optimizers[event.optimizer].made]), event.where)
 
     def on_end(self, event: End) -> None:
         zeros = self.too_many

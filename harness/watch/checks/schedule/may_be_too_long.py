@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, SchedulerLedger, SchedulerSeen
+from harness.watch.facts.scheduler_ledger import NO_SCHEDULER, TOO_SHORT, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
 
 MAKES_A_DIFFERENCE = 0.05
@@ -37,10 +37,12 @@ class MayBeTooLong(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
 
     def lacks(self) -> str:
+        if self.schedulers.any_with_end:
+            return TOO_SHORT
         return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
 
     def on_end(self, event: End) -> None:
-        self.looked = self.schedulers.any_with_end
+        self.looked = self.schedulers.lengths_are_seen
         for seen, stops in self.schedulers.where_observed(self._observed):
             self.found(
                 expected=f"a schedule of {seen.planned:.0f} steps",

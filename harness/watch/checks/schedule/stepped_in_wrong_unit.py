@@ -50,14 +50,21 @@ class SteppedInWrongUnit(Check):
     def on_end(self, event: End) -> None:
         self.looked = self.schedulers.any_with_end
         for seen, observed in self.schedulers.where_observed(self._observed):
-            self.found(
-                expected=seen.expected_length,
-                observed=observed,
-                where=seen.where or seen.made,
-                update=min((seen.end or 0) + 1, self.monitor.updates_made),
-            )
+            update = min((seen.end or 0) + 1, self.monitor.updates_made)
+            self.found(**observed, where=seen.where or seen.made, update=update)
 
-    def _observed(self, seen: SchedulerSeen) -> str | None:
+    def _observed(self, seen: SchedulerSeen) -> dict[str, str] | None:
+        unit = self._unit(seen)
+        if unit is None:
+            return None
+        each = seen.steps / seen.updates if seen.updates else 1.0
+        # As many times an update as its length was exceeded: the unit explains it.
+        by_unit = abs(each * (seen.end or 0) - seen.planned) <= self.schedulers.allowed(seen)
+        if each > STEPS_AN_UPDATE and not by_unit and self.schedulers.makes_a_pass_more(seen):
+            return seen.pass_more
+        return {"expected": seen.expected_length, "observed": unit}
+
+    def _unit(self, seen: SchedulerSeen) -> str | None:
         epochs = self.schedulers.epochs
         if seen.end is None or not seen.steps:
             return None

@@ -4,7 +4,7 @@ import math
 
 from harness.watch.check import Check
 from harness.watch.events import End
-from harness.watch.facts.scheduler_ledger import NEGLIGIBLE, NO_SCHEDULER, SchedulerLedger, SchedulerSeen
+from harness.watch.facts.scheduler_ledger import NEGLIGIBLE, NO_SCHEDULER, TOO_SHORT, SchedulerLedger, SchedulerSeen
 from harness.watch.monitor import Monitor
 
 
@@ -41,18 +41,18 @@ class WrongLength(Check):
         self.schedulers = monitor.fact(SchedulerLedger)
 
     def lacks(self) -> str:
+        if self.schedulers.any_with_end:
+            return TOO_SHORT
         return super().lacks() if self.schedulers.any_seen else NO_SCHEDULER
 
     def on_end(self, event: End) -> None:
-        self.looked = self.schedulers.any_with_end
+        self.looked = self.schedulers.lengths_are_seen
         for judge in (self._over_early, self._too_long, self._of_whole_passes):
             for seen, (observed, update) in self.schedulers.where_observed(judge):
-                self.found(
-                    expected=seen.expected_length,
-                    observed=f"{seen.name}: {observed}",
-                    where=seen.made or seen.where,
-                    update=update,
-                )
+                said = {"expected": seen.expected_length, "observed": f"{seen.name}: {observed}"}
+                if judge == self._over_early and self.schedulers.makes_a_pass_more(seen):
+                    said = seen.pass_more
+                self.found(**said, where=seen.made or seen.where, update=update)
 
     def _over_early(self, seen: SchedulerSeen) -> tuple[str, int] | None:
         if seen.end is None or not self.schedulers.is_over_early(seen) or self._goes_on_at_its_end(seen, seen.end):
