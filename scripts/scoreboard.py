@@ -29,7 +29,7 @@ import click
 
 from harness import catalogue
 from harness.cli.options import json_option
-from harness.cli.output import check_json, echo
+from harness.cli.output import check_file, echo
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import shortened
@@ -379,7 +379,7 @@ def main(
     """Count what harness check, and other tools, find in the scripts of FOLDER/manifest.json, or in those named."""
     try:
         for file in filter(None, (json_file, markdown)):
-            check_json(file)
+            check_file(file)
         cases = cases_of(folder, scripts or folder, ids)
     except CannotTry as error:
         raise click.UsageError(str(error)) from error

@@ -90,6 +90,10 @@ def imported_by(script: Path) -> set[str]:
     return found
 
 
+MODULES = {"ignite": ["pytorch-ignite"]}
+"""The distributions of modules that have another name, where those are not installed."""
+
+
 def needed_by(script: Path) -> set[str]:
     """The distributions that a script says it needs: in its first line or its corpus.toml, or by its style."""
     said = {Requirement(each).name for each in needs_of(script.read_text(encoding="utf-8"))}
@@ -115,7 +119,7 @@ def test_scripts_import_what_is_installed_or_say_what_they_need() -> None:
     """Else README's command fails where nobody has installed more."""
     command = next(line for line in (ROOT / "README.md").read_text().splitlines() if "/pytest -m " in line)
     installed = brought_by(re.search(r"\.\[([\w,]+)\]", command)[1])  # type: ignore[index]
-    distributions = packages_distributions()
+    distributions = MODULES | dict(packages_distributions())
     lacking = []
     for script in (each for folder in SCRIPTS for each in sorted((ROOT / "tests").glob(f"{folder}/*.py"))):
         if script.name.startswith(("test_", "__init__", "conftest")):
