@@ -64,6 +64,8 @@ class Reloaded:
     """What the tokenizer makes of each of the texts."""
     talk: str | None = None
     """What its chat template makes of :data:`TALK`."""
+    resized: int | None = None
+    """The rows of the embeddings that an adapter's base was given, as many as the tokenizer beside it has tokens."""
     misfit: bool = False
     """Whether it could not be loaded because its tensors have other shapes than the model's."""
     error: str | None = None
@@ -148,6 +150,10 @@ def _load(path: str, order: Order) -> tuple[Any, dict[str, Any]]:
         torch.manual_seed(0)
         kind = getattr(import_module("transformers"), str(order.named))
         base, info = kind.from_pretrained(about["base_model_name_or_path"], output_loading_info=True, **more)
+        tokens = _tokens_beside(path)
+        if tokens is not None and tokens > base.get_input_embeddings().num_embeddings:
+            base.resize_token_embeddings(tokens)  # as PEFT's AutoPeftModel does
+            told["resized"] = tokens
         model = import_module("peft").PeftModel.from_pretrained(base, path)
         kept = import_module("peft").utils.load_peft_weights(path, device="cpu")
         told["missing"] = sorted(name for name in info["missing_keys"] if not any(name in each for each in kept))
@@ -157,6 +163,13 @@ def _load(path: str, order: Order) -> tuple[Any, dict[str, Any]]:
         told = {name: sorted(info[f"{name}_keys"]) for name in ("missing", "unexpected")}
     told["coarse"] = in_half_precision(model)
     return model, told
+
+
+def _tokens_beside(path: str) -> int | None:
+    """How many tokens the tokenizer has that lies beside an adapter; None where there is none."""
+    if not any(Path(path, name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
+        return None
+    return len(import_module("transformers").AutoTokenizer.from_pretrained(path))
 
 
 if __name__ == "__main__":

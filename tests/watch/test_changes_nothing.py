@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tests.written_apart import NEEDS, scripts_in
 TESTS = Path(__file__).parents[1]
 CORPORA = Path(os.environ.get("HARNESS_CORPORA") or "absent")
 LIMIT = 240
+MEASURED = re.compile(r"\d ?(MB|MiB|ms|s)\b|mb=|it/s", re.IGNORECASE)
+"""What lines have that differ from run to run: memory and time."""
 GUARDS = ("annealed_vae", "moco_spectra", "claims_save_state")
 
 
@@ -44,7 +47,9 @@ def outcome(script: Path, folder: Path, how: str, config: pytest.Config) -> dict
     folder.mkdir()
     (folder / script.name).write_text(script.read_text(encoding="utf-8"), encoding="utf-8")
     done = server_of(config).run(folder, how, script.name, program="tests.watch.outcome", limit=LIMIT)
-    found = {f"line {number}": line for number, line in enumerate(done.stdout.splitlines())}
+    found = {
+        f"line {number}": line for number, line in enumerate(done.stdout.splitlines()) if not MEASURED.search(line)
+    }
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
             found[str(file.relative_to(folder))] = hashlib.sha256(file.read_bytes()).hexdigest()

@@ -141,6 +141,11 @@ class LoadsOtherwise(Check):
                 "whose vocabulary was resized as well, and name it as the adapter's.",
             )
             return
+        if found.resized is not None:
+            self.monitor.note(
+                f"the adapter in {shown} fits its base only after base.resize_token_embeddings({found.resized}), as "
+                "PEFT's AutoPeftModel does by the tokenizer beside it; PeftModel.from_pretrained alone does not"
+            )
         if found.error is not None or found.logits is None:
             self.monitor.note(f"what was saved in {shown} was not loaded again, so it is not judged: {found.error}")
             return
