@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -32,7 +33,8 @@ class FrozenNormDrifts(Check):
 
     ## When it is right
     Batch normalisations of a network that is frozen only while another one makes its step are not reported, nor are
-    those in eval mode. Ignore this warning if the statistics should adapt to another domain.
+    those of a copy that follows the trained network (a momentum encoder), nor those in eval mode. Ignore this warning
+    if the statistics should adapt to another domain.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
@@ -51,6 +53,8 @@ class FrozenNormDrifts(Check):
         """Of each model, by its number."""
         self.steps: dict[int, int] = {}
         """Of the optimizers that hold them, at the first of these updates, by their ids."""
+        self.began: dict[int, torch.Tensor] = {}
+        """Their weights then: those of a copy that follows another network change."""
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step or self.updates >= MIN_UPDATES:
@@ -71,6 +75,9 @@ class FrozenNormDrifts(Check):
             for optimizer, seen in list(self.monitor.optimizers.items())
             if not weights.isdisjoint(map(id, held_by(optimizer)))
         }
+        if not self.updates:
+            self.began = {id(m): _weight(m).detach().clone() for m in drifting}
+        drifting = [m for m in drifting if id(m) in self.began and torch.equal(_weight(m), self.began[id(m)])]
         if not drifting or any(self.steps.setdefault(o, steps) != steps for o, steps in holding.items()):
             self.updates, self.steps = 0, {}  # frozen for a step of another network, and stepped again
             return
@@ -87,3 +94,7 @@ class FrozenNormDrifts(Check):
 
 def _is_frozen(module: nn.Module) -> bool:
     return isinstance(module, _BatchNorm) and module.affine and not module.weight.requires_grad
+
+
+def _weight(module: nn.Module) -> torch.Tensor:
+    return module.get_parameter("weight")
