@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -15,6 +16,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 Number = TypeVar("Number", float, torch.Tensor)
+
+TWINS: WeakSet[Any] = WeakSet()
+"""Schedulers that are asked in the place of a script's. Another watch in this process would take them for the
+script's own, and make twins of them in turn."""
 
 
 def is_traced() -> bool:

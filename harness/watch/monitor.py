@@ -21,7 +21,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.findings import Finding, shortened
 from harness.settings import Reload
-from harness.torch_objects import is_transformed, raw_optimizer
+from harness.torch_objects import TWINS, is_transformed, raw_optimizer
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -313,8 +313,8 @@ class Monitor:
             objects = gc.get_objects()
             bases = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
             kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, bases)}  # few, of a million objects
-            if kinds:
-                self.schedulers.update((each, self.schedulers.get(each)) for each in objects if type(each) in kinds)
+            found = [each for each in objects if type(each) in kinds and each not in TWINS] if kinds else []
+            self.schedulers.update((each, self.schedulers.get(each)) for each in found)
         return list(self.schedulers)
 
     # What the instruments report

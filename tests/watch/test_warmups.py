@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, SequentialLR
 
+from harness.torch_objects import TWINS
 from harness.watch import watch
 from harness.watch.monitor import Threads
 
@@ -46,3 +47,25 @@ def test_a_warmup_that_ends_holds() -> None:
     watched = trained(lambda step: min(1.0, step / 4))
     assert ID not in watched.findings
     assert ID in watched.looked
+
+
+def test_what_is_asked_in_a_schedulers_place_is_not_the_scripts() -> None:
+    """Else each watch of a process would make twins of all twins before it."""
+
+    def watched() -> Threads:
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scheduler = SequentialLR(optimizer, [LinearLR(optimizer), CosineAnnealingLR(optimizer, 8)], milestones=[4])
+        with watch(raise_errors=False) as watched:
+            for _ in range(12):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).sum().backward()
+                optimizer.step()
+                scheduler.step()
+        return watched
+
+    before = len(TWINS)
+    first = watched()
+    assert first.updates_made == 12
+    assert len(TWINS) > before
+    assert not set(watched().first.schedulers).intersection(TWINS)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
-from harness.torch_objects import raw_optimizer, unchanged_random_state
+from harness.torch_objects import TWINS, raw_optimizer, unchanged_random_state
 from harness.watch.facts.stateless import LIBRARIES, keeps_nothing
 from harness.watch.locate import from_signal_handler
 
@@ -158,6 +158,7 @@ def _simulated(scheduler: Any) -> Callable[[int], float]:
     ]
     with _of_the_script():
         twin = _twin(scheduler, torch.optim.SGD(copy.deepcopy(groups), lr=0.1))
+    TWINS.update([twin, *getattr(twin, "_schedulers", ())])
     rates = [float(twin.optimizer.param_groups[0]["lr"])]
     librarys = type(scheduler).__module__.partition(".")[0] in LIBRARIES
 
