@@ -106,8 +106,7 @@ class _Teaching(Onlooker):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         report = self._report
         report.updates = max(report.updates, self.monitor.update)
-        if self._template.tokenizer is None:
-            self._template.look_around()
+        self._template.look_around()
         by_loss = {taught.forward.number: taught for taught in self._next.taught if taught.time and taught.ahead}
         labelled = {each.forward.number: each for each in self._given.labelled}
         for forward in (each for each in event.forwards if each.gradients):

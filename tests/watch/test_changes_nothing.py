@@ -26,7 +26,7 @@ CORPORA = Path(os.environ.get("HARNESS_CORPORA") or "absent")
 LIMIT = 240
 MEASURED = re.compile(r"\d ?(MB|MiB|ms|s)\b|mb=|it/s", re.IGNORECASE)
 """What lines have that differ from run to run: memory and time."""
-GUARDS = ("annealed_vae", "moco_spectra", "claims_save_state")
+GUARDS = ("vqvae_patches", "claims_save_state")
 
 
 def scripts() -> Iterator[Any]:

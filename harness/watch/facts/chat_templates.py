@@ -30,6 +30,7 @@ class ChatTemplates(Fact):
         self.tokenizer: Any = None
         self._of_trainer = False
         self._headers: list[tuple[str, list[int]]] | None = None
+        self._looked_around = False
         self._copied: tuple[Any, Any] = None, None
         """A tokenizer, and its copy."""
 
@@ -45,7 +46,13 @@ class ChatTemplates(Fact):
             self.tokenizer, self._of_trainer, self._headers = given, True, None
 
     def look_around(self) -> None:
-        """Where no tokenizer was made in the watch: that of the Trainer at work, or the only one that is alive."""
+        """Where no tokenizer was made in the watch: that of the Trainer at work, or the only one that is alive.
+
+        Once: to go through all objects at each update would take longer than a small one does.
+        """
+        if self.tokenizer is not None or self._looked_around:
+            return
+        self._looked_around = True
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self.tokenizer is None:
             # Read as it is stored: an object of the script's own may answer to any name.
