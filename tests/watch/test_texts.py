@@ -145,9 +145,9 @@ class Remote:
 
 
 def test_objects_of_the_script_are_not_asked_for_a_tokenizer() -> None:
-    fact = ChatTemplates(Monitor(Options(checks=()), Locator()))
-    Remote().look(fact)
+    Remote().look(ChatTemplates(Monitor(Options(checks=()), Locator())))
     holder = Remote()
     holder.processing_class = words()  # as a Trainer's
+    fact = ChatTemplates(Monitor(Options(checks=()), Locator()))
     holder.look(fact)
     assert fact.tokenizer is holder.processing_class
