@@ -77,15 +77,14 @@ Status = Literal["new", "stable"]
 
 
 class Fault:
-    """Something that can be wrong with a training: a class of its own, in a file of its own.
+    """Something that can be wrong with a training, as a class of its own.
 
     The first sentence of its docstring says what is wrong where it is reported; the sections that follow are its page.
     A kind of fault is a subclass that says in which package its faults are: ``class Check(Fault, package="…")``. The id
-    is ``family::file``, where the family is a package within that one, or the kind's own.
+    is ``family::name``: the family is a package within that one, or the kind's own, and the name is the class's.
 
     Raises:
-        TypeError: when a subclass is made whose id is taken, or is not that of its file, or whose docstring lacks a
-            section.
+        TypeError: when a subclass is made whose id is taken, or whose docstring lacks a section.
     """
 
     package: ClassVar[str]
@@ -112,10 +111,8 @@ class Fault:
             cls.package, cls.family = package, family
             return
         if cls.__module__.startswith(f"{cls.package}."):
-            *within, file = cls.__module__.removeprefix(f"{cls.package}.").replace("_", "-").split(".")
-            name = f"{cls.family or within[0]}::{file}"
-            if cls.id != name:
-                raise TypeError(f"{cls.__qualname__} is in the file of {name}, and its id is {cls.id}")
+            within = cls.__module__.removeprefix(f"{cls.package}.").partition(".")[0].replace("_", "-")
+            cls.id = f"{cls.family or within}::{_kebab(cls.__name__)}"
         cls.page = Page(cls.__qualname__, cls.__doc__ or "")
         _register(cls)
 
@@ -134,6 +131,11 @@ class Fault:
             severity="warning" if cls.status == "new" else cls.severity,
             message=cls.page.statement,
         )
+
+
+def _kebab(name: str) -> str:
+    """NotCleared -> not-cleared."""
+    return re.sub(r"(?<!^)(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z0-9])", "-", name).lower()
 
 
 _registered: dict[str, type[Fault]] = {}
@@ -188,15 +190,15 @@ def _of_package(package: str) -> dict[str, type[Fault]]:
 
 
 def names(*, checks_only: bool = True) -> list[str]:
-    """The families and ids by their files, without importing them: for a shell's completion."""
+    """The families and ids by the classes in their files, without importing them: for a shell's completion."""
     root = Path(__file__).parent
-    files = [(file.parent.name, file.stem) for file in root.glob("watch/checks/*/*.py")]
+    files = [(file.parent.name.replace("_", "-"), file) for file in root.glob("watch/checks/*/*.py")]
     if not checks_only:
-        files += [("resume", file.stem) for file in root.glob("resume/losses/*.py")]
-        files += [("compare", file.stem) for file in root.glob("compare/causes/*.py")]
-    known = sorted((family, name) for family, name in files if name != "__init__")
-    ids = [f"{family}::{name}".replace("_", "-") for family, name in known]
-    return sorted({family for family, _ in known}) + ids
+        files += [("resume", file) for file in root.glob("resume/losses/*.py")]
+        files += [("compare", file) for file in root.glob("compare/causes/*.py")]
+    classes = re.compile(r"^class (\w+)\((?:Check|Loss|Cause)\b", re.MULTILINE)
+    known = {(family, _kebab(name)) for family, file in files for name in classes.findall(file.read_text("utf-8"))}
+    return sorted({family for family, _ in known}) + [f"{family}::{name}" for family, name in sorted(known)]
 
 
 def families() -> list[str]:

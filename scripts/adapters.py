@@ -34,10 +34,12 @@ from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Severity
 from harness.torch_objects import held_by, unchanged_random_state
-from harness.watch.events import BackwardBegins, Forward, Listener, LossCall, Step, StepBegins
+from harness.watch.bus import Listener
+from harness.watch.events import BackwardBegins, Forward, LossCall, Step, StepBegins
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads, UpdateLimitReached
+from harness.watch.monitor import Monitor, Options, UpdateLimitReached
+from harness.watch.session import Session
 
 Found = list[dict[str, Any]]
 
@@ -328,7 +330,7 @@ def main(tool: str, report: Path, script: str, arguments: tuple[str, ...], secon
     importlib.import_module(asking.module)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.getcwd() if module else str(Path(script).resolve().parent))
-    threads = Threads(Options((asking,), updates=asking.updates), Locator(None if module else Path(script)))
+    threads = Session(Options((asking,), updates=asking.updates), Locator(None if module else Path(script)))
     with instrumented(threads):
         crashed = _run(script, module=module)
     threads.ends()

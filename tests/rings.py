@@ -72,7 +72,7 @@ def is_wanted(item: pytest.Item, markexpr: str, part: tuple[int, int] | None) ->
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: measures rather than guards; left out unless -m names it")
     if not _measures(config):
-        # Threads without a core of their own wait for each other; a benchmark is of the threads that it is asked for.
+        # Session without a core of their own wait for each other; a benchmark is of the threads that it is asked for.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 

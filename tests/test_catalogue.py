@@ -9,8 +9,9 @@ import pytest
 
 from harness import catalogue
 from harness.errors import CannotTry
+from harness.watch.bus import Listener
 from harness.watch.check import Check
-from harness.watch.events import HANDLERS, Listener, Step
+from harness.watch.events import Step
 
 SECTIONS = """
     ## Why is this a bug?
@@ -63,41 +64,47 @@ def test_a_docstring_without_its_sections_is_refused(docstring: str, message: st
         made(__doc__=docstring)
 
 
-def test_a_handler_that_no_event_calls_is_refused() -> None:
-    with pytest.raises(TypeError, match="on_setp handles no event; the handlers are on_pass_begins"):
+def test_a_handler_that_names_no_event_is_refused() -> None:
+    with pytest.raises(TypeError, match="on_setp is told of nothing: annotate its first parameter with an event"):
         made(on_setp=lambda self, event: None)
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
     with pytest.raises(TypeError, match="gradients::not-cleared is the id of NotCleared already"):
-        made(id="gradients::not-cleared")
+        type(
+            "NotCleared",
+            (Check,),
+            {
+                "__doc__": f"Wrong.\n{SECTIONS}",
+                "__module__": f"{catalogue.CHECKS}.gradients.x",
+                "__qualname__": "Other",
+            },
+        )
 
 
-def test_an_id_that_is_not_that_of_its_file_is_refused() -> None:
-    with pytest.raises(TypeError, match="is in the file of gradients::vanished, and its id is gradients::gone"):
-        made(id="gradients::gone", __module__=f"{catalogue.CHECKS}.gradients.vanished")
+def test_the_name_of_the_class_is_the_id() -> None:
+    assert made(__module__=f"{catalogue.CHECKS}.gradients.clearing").id == "gradients::another-check"
 
 
-def test_a_check_has_the_handlers_that_it_overrides() -> None:
+def test_a_check_is_told_of_what_its_handlers_take() -> None:
     class Counts(Listener):
         def on_step(self, event: Step) -> None: ...
 
-    assert Counts.handlers() == ["on_step"]
-    assert Listener.handlers() == []
-    assert len(HANDLERS) == len(set(HANDLERS))
+    assert Counts.told_of == {"on_step": (Step,)}
+    assert Listener.told_of == {}
 
 
 def test_every_check_is_told_of_something_and_refers_to_others_that_exist() -> None:
     known = catalogue.checks()
     assert len(known) >= 61
     for name, check in known.items():
-        assert check.handlers() or check.compare is not Check.compare, name
+        assert check.told_of or check.compare is not Check.compare, name
         assert set(check.explains) <= set(known) - {name}, name
 
 
 def test_every_check_says_what_it_needs() -> None:
     """So that the outcome can say why it did not look; that it looks at its good example, tests/checks shows."""
-    assert [check for check, kind in catalogue.checks().items() if not vars(kind).get("needs")] == []
+    assert [check for check, kind in catalogue.checks().items() if kind.needs == Check.needs] == []
 
 
 def test_files_name_the_checks() -> None:

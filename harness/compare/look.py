@@ -24,7 +24,7 @@ from harness.starts import child
 from harness.starts.orders import Keep, Orders
 from harness.starts.recorder import Recording
 from harness.torch_objects import is_dense, unchanged_random_state
-from harness.watch.check import Onlooker
+from harness.watch.bus import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.twins import Twin

@@ -17,17 +17,19 @@ from harness.starts.journal import Writer
 from harness.starts.orders import Orders, Place
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
+from harness.watch.bus import Onlooker
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator
-from harness.watch.monitor import AnyCheck, Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
 from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
+from harness.watch.session import Session
 
 PAUSE = 0.5
 """Seconds after which a rank looks again whether its launcher is there."""
 
 
-Others = Callable[[Recording], Sequence[Callable[[Monitor], AnyCheck]]]
+Others = Callable[[Recording], Sequence[Callable[[Monitor], Onlooker]]]
 """What makes further listeners, beside the recorder."""
 
 
@@ -69,7 +71,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         return Recorder(monitor, recording)
 
     locator = Locator(path)
-    threads = Threads(Options((recorder, *others(recording))), locator)
+    threads = Session(Options((recorder, *others(recording))), locator)
     main_recorder = recording.recorders[0]
 
     def finish(crashed: str | None, where: str | None = None) -> None:

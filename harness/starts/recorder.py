@@ -15,7 +15,7 @@ from harness.digests import digest, joined, named_tensors, random_states, state_
 from harness.starts.journal import BatchTrained, End, Loaded, Update, Writer
 from harness.starts.orders import Place
 from harness.torch_objects import held_by
-from harness.watch.check import Onlooker
+from harness.watch.bus import Onlooker
 from harness.watch.events import (
     Backward,
     Batch,

@@ -22,7 +22,8 @@ from harness.findings import Finding
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from harness.watch.monitor import Monitor, Threads
+    from harness.watch.monitor import Monitor
+    from harness.watch.session import Session
     from harness.watch.teaching import TaughtReport
 
 
@@ -33,13 +34,13 @@ class SilentBug(AssertionError):
 class _Watched(ContextDecorator):
     """What raises at the end of the block is raised at the user's line, with no line of ours below it."""
 
-    def __init__(self, watching: Callable[[], AbstractContextManager[Threads]]) -> None:
+    def __init__(self, watching: Callable[[], AbstractContextManager[Session]]) -> None:
         self._watching, self._now = watching, watching()
 
     def _recreate_cm(self) -> _Watched:
         return _Watched(self._watching)  # for each call of a decorated function
 
-    def __enter__(self) -> Threads:
+    def __enter__(self) -> Session:
         __tracebackhide__ = True  # pytest leaves this frame out
         try:
             return self._now.__enter__()
@@ -65,7 +66,7 @@ def watch(
     every: int = 50,
     raise_errors: bool = True,
     must_train: bool = True,
-) -> AbstractContextManager[Threads]:
+) -> AbstractContextManager[Session]:
     """Watch the training that happens in the block.
 
     Args:
@@ -109,14 +110,15 @@ def taught(*, rows: int = 4) -> AbstractContextManager[TaughtReport]:
 @contextmanager
 def _watching(
     select: Collection[str], ignore: Collection[str], every: int, raise_errors: bool, must_train: bool
-) -> Iterator[Threads]:
+) -> Iterator[Session]:
     from harness.settings import wanted
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
-    from harness.watch.monitor import Options, Threads
+    from harness.watch.monitor import Options
+    from harness.watch.session import Session
 
     chosen = wanted(None, select, ignore)
-    threads = Threads(Options(checks=checks_of(chosen.selected), every=every), Locator())
+    threads = Session(Options(checks=checks_of(chosen.selected), every=every), Locator())
     threads.reported = partial(reported, ignored=chosen.ignored)
     try:
         with instrumented(threads):

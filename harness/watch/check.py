@@ -1,65 +1,101 @@
-"""Check and Fact: what looks at the events of a loop.
+"""Check: a method that judges a fact, and its page.
 
-A check is one class in one file, ``checks/<family>/<id>.py``, and has one id, which names the fault.
 docs/contributing.md walks through the making of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
-from harness.watch.events import Listener
+from harness.watch.bus import Onlooker, Told
+from harness.watch.events import Event, Fact
 from harness.watch.monitor import Monitor
 
 
-class Fact(Listener):
-    """What several checks need to know of a loop, kept once: ``monitor.fact(OfThisClass)`` gives it.
+class Outcome(Enum):
+    """What a check says of a fact in which it finds nothing."""
 
-    A fact is told of an event before the checks are, and reports nothing itself.
-    """
-
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
+    HELD = "held"
+    NOTHING_TO_JUDGE = "nothing to judge"
 
 
-class Onlooker(Listener):
-    """A listener that judges nothing."""
-
-    id: ClassVar[str]
-    looked = True
-
-    def lacks(self) -> str:
-        return ""
-
-    def summary(self) -> None:
-        return None
-
-    def compare(self, summaries: Sequence[Any]) -> None:
-        pass
+HELD, NOTHING_TO_JUDGE = Outcome.HELD, Outcome.NOTHING_TO_JUDGE
 
 
-class Check(Fault, Listener, package=CHECKS):
+@dataclass(frozen=True)
+class Found:
+    """The fault, as a check sees it in a fact."""
+
+    expected: str
+    observed: str
+    where: str | None = None
+    """FILE:LINE of the user's line at fault, where that is another than the fact's."""
+    update: int | None = None
+    """Where it is about another update than the fact."""
+    hint: str | None = None
+    """What to do in this very case, where that is more than the first paragraph of "What to do"."""
+
+
+Verdict = Outcome | Found
+
+SPANS = ("none", "first", "all")
+
+
+class Check(Fault, Onlooker, package=CHECKS):
     """One statement that holds of every right training loop.
 
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
-    are its page (:class:`harness.catalogue.Fault`). It overrides the handlers of the events that it needs, sets
-    ``looked`` where it judges, and calls :meth:`found`. A check that raises is left out from then on, and the outcome
-    says so.
+    are its page (:class:`harness.catalogue.Fault`). It judges facts, or events: ``def judge(self, fact: GradientsUsed)
+    -> Verdict`` is called with each, and further methods ``judge_…`` with others. It returns HELD where the fault would
+    have been seen and was not, NOTHING_TO_JUDGE where it would not have been seen, and else what it :class:`Found`. A
+    check that raises is left out from then on, and the outcome says so.
     """
 
+    takes = ("on_", "judge")
     in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
-    """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): the first
-    ones, which are seen from the beginning, or any. It must not take for absent what it did not see, look at a whole
-    epoch, evaluation or schedule, call a model again, or copy what is large."""
+    """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): by the facts
+    that it judges, where it does not say so itself."""
     needs: ClassVar[str] = "training that it fits"
-    """What must be there for it to look, as it reads after "no": "learning rate scheduler"."""
+    """What must be there for it to judge, as it reads after "no": by the fact that it judges, where it does not say so
+    itself."""
     looked = False
-    """Whether it has judged something: what it needs was there. Set where the judging begins, and not before."""
+    """Whether it has judged something."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        judged = [kind for name in cls.told_of if name.startswith("judge") for kind in cls.told_of[name]]
+        facts = [kind for kind in judged if issubclass(kind, Fact)]
+        if facts and "needs" not in vars(cls):
+            cls.needs = facts[0].needs
+        if facts and "in_windows" not in vars(cls):
+            spans = [kind.in_windows if issubclass(kind, Fact) else "none" for kind in judged]
+            cls.in_windows = min(spans, key=SPANS.index)
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor
+
+    def subscriptions(self) -> Iterator[Told]:
+        for kind, handle in super().subscriptions():
+            yield kind, partial(self._judged, handle) if handle.__name__.startswith("judge") else handle
+
+    def _judged(self, judge: Callable[[Any], Any], fact: Event) -> None:
+        verdict = judge(fact)
+        if verdict is NOTHING_TO_JUDGE:
+            return
+        self.looked = True
+        if isinstance(verdict, Found):
+            self.found(
+                expected=verdict.expected,
+                observed=verdict.observed,
+                where=verdict.where or getattr(fact, "where", None),
+                update=verdict.update or (None if fact.of_run else fact.at.update),
+                hint=verdict.hint,
+            )
 
     def found(
         self,
@@ -82,12 +118,4 @@ class Check(Fault, Listener, package=CHECKS):
         self.monitor.report(self.finding(expected, observed, where, update, hint))
 
     def lacks(self) -> str:
-        """Why it did not look."""
         return f"no {self.needs}"
-
-    def summary(self) -> Any:
-        """What this rank knows, as JSON, for a check that compares ranks; None for others."""
-        return None
-
-    def compare(self, summaries: Sequence[Any]) -> None:
-        """Compare the ranks' summaries, this one's first; called on the first of several ranks when all are over."""

@@ -1,7 +1,9 @@
-"""What happens in a training loop, as events, and what they are told to.
+"""What happens in a training loop, as events; and facts, which are what it comes to.
 
-An event is a frozen dataclass. It is looked at once, when it happens, and then let go: a listener that wants to know
-something later keeps that, and not the event, which may hold a whole batch and its graph.
+Both are frozen dataclasses. An event is what an instrument reports: a batch, a forward, an optimizer step. A fact is
+made from events by a recogniser (:mod:`harness.watch.bus`): the gradients that an update used, the rows of a pass that
+is over. They are looked at once, when they are told, and then let go: who wants to know something later keeps that, and
+not the event, which may hold a whole batch and its graph.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -68,11 +70,42 @@ class Pass:
         return self.loader.dataset
 
 
+class Position(NamedTuple):
+    """Where a loop is when an event or a fact is told."""
+
+    update: int = 1
+    """The number of the update that the loop works towards or has just made, counted from 1."""
+    updates_made: int = 0
+    sampled: bool = True
+    """Whether tensors are looked at."""
+    complete: bool = True
+    """Whether the loop has not been cut short: what has not come by its end never comes."""
+
+
+START = Position()
+
+
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Something that happened. ``handler`` names the method of :class:`Listener` that is told of it."""
+    """Something that happened. The bus says where the loop was when it told it (``at``)."""
 
-    handler: ClassVar[str]
+    of_run: ClassVar[bool] = False
+    """Whether it is about the run and not about one of its updates."""
+    at: Position = field(default=START, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fact(Event):
+    """What a run did, as data: what happened, never whether that is wrong. Its recogniser makes it."""
+
+    needs: ClassVar[str] = "training that it fits"
+    """What must happen for the fact to be made, as it reads after "no": "learning rate scheduler"."""
+    in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
+    """Whether it is right where only a few updates at a time are seen (:mod:`harness.watch.windows`): the first ones,
+    which are seen from the beginning, or any. A fact that takes for absent what was not seen, that looks at a whole
+    epoch, evaluation or schedule, calls a model again or copies what is large is made in none."""
+    where: str | None = None
+    """FILE:LINE of the user's line that it is about."""
 
 
 # Data
@@ -80,7 +113,6 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class PassBegins(Event):
-    handler = "on_pass_begins"
     of: Pass
 
 
@@ -88,7 +120,6 @@ class PassBegins(Event):
 class Batch(Event):
     """A batch that a pass gave."""
 
-    handler = "on_batch"
     of: Pass
     number: int
     """Over all passes."""
@@ -104,7 +135,6 @@ class Batch(Event):
 class PassEnds(Event):
     """A pass is over: it was exhausted, shortened, left, or the same loader began another."""
 
-    handler = "on_pass_ends"
     of: Pass
 
 
@@ -112,7 +142,6 @@ class PassEnds(Event):
 class Drawn(Event):
     """The script drew a permutation."""
 
-    handler = "on_drawn"
     permutation: torch.Tensor
     where: str | None
 
@@ -124,7 +153,6 @@ class Drawn(Event):
 class Forward(Event):
     """One call of a module that is not inside another module's."""
 
-    handler = "on_forward"
     number: int
     model: nn.Module
     args: tuple[Any, ...]
@@ -203,14 +231,11 @@ def positional(model: nn.Module) -> list[str]:
 class InnerForward(Forward):
     """One call of a pretrained model inside a module of the script's own."""
 
-    handler = "on_inner_forward"
-
 
 @dataclass(frozen=True, eq=False)
 class LossCall(Event):
     """One call of a loss function of torch.nn.functional; told where its value can be differentiated."""
 
-    handler = "on_loss"
     function: str
     input: torch.Tensor
     target: torch.Tensor
@@ -224,7 +249,6 @@ class LossCall(Event):
 class Pairing(Event):
     """The script subtracted or compared two tensors of which every number met every number of the other."""
 
-    handler = "on_pairing"
     sign: str
     """-, == or !=."""
     one: torch.Tensor
@@ -244,7 +268,6 @@ class Pairing(Event):
 class Combined(Event):
     """The script added something to a number that can be differentiated, or weighed what can be by a number."""
 
-    handler = "on_combined"
     sign: str
     """+, - or *."""
     parts: tuple[Any, Any]
@@ -256,7 +279,6 @@ class Combined(Event):
 class SignedLoss(Event):
     """One call of a loss function of torch.nn.functional whose targets say which of two is meant."""
 
-    handler = "on_signed_loss"
     function: str
     target: torch.Tensor
     where: str | None
@@ -266,7 +288,6 @@ class SignedLoss(Event):
 class Scored(Event):
     """A loss without a graph was computed, or tensors were compared, after a forward that cannot be differentiated."""
 
-    handler = "on_scored"
     forward: Forward
     loss: LossCall | None = None
     """The call that computed it; None where tensors were compared."""
@@ -285,7 +306,6 @@ class Scored(Event):
 class Thresholded(Event):
     """What a model has just said was compared with one number, to say which rows are of a class."""
 
-    handler = "on_thresholded"
     forward: Forward
     threshold: float
     where: str | None
@@ -293,7 +313,6 @@ class Thresholded(Event):
 
 @dataclass(frozen=True, eq=False)
 class BackwardBegins(Event):
-    handler = "on_backward_begins"
     number: int
     root: torch.Tensor
     """What is differentiated."""
@@ -312,7 +331,6 @@ class BackwardBegins(Event):
 class Backward(BackwardBegins):
     """A backward pass has ended."""
 
-    handler = "on_backward"
     reached: frozenset[int] = frozenset()
     """Numbers of the forwards whose outputs it went through."""
     scaled: bool = False
@@ -323,7 +341,6 @@ class Backward(BackwardBegins):
 class AcceleratorBackward(Event):
     """A backward pass by an Accelerator is about to begin."""
 
-    handler = "on_accelerator_backward"
     steps: int
     """Backward passes of which one update is to be made."""
     entered: bool
@@ -338,7 +355,6 @@ class AcceleratorBackward(Event):
 class Clip(Event):
     """One call of clip_grad_norm_ or clip_grad_value_."""
 
-    handler = "on_clip"
     parameters: Sequence[torch.Tensor]
     where: str | None
     used_up: bool = False
@@ -347,7 +363,6 @@ class Clip(Event):
 
 @dataclass(frozen=True, eq=False)
 class ZeroGrad(Event):
-    handler = "on_zero_grad"
     of: Any
     """The optimizer or the module whose gradients are cleared."""
     where: str | None
@@ -357,7 +372,6 @@ class ZeroGrad(Event):
 class Unscale(Event):
     """A GradScaler takes its factor out of the gradients of an optimizer."""
 
-    handler = "on_unscale"
     optimizer: Optimizer
 
 
@@ -365,13 +379,11 @@ class Unscale(Event):
 class SkippedStep(Event):
     """A GradScaler left an update out, because gradients were not finite."""
 
-    handler = "on_skipped_step"
     optimizer: Optimizer
 
 
 @dataclass(frozen=True, eq=False)
 class StepBegins(Event):
-    handler = "on_step_begins"
     optimizer: Optimizer
     number: int
     """Of this optimizer, counted from 1."""
@@ -386,14 +398,11 @@ class StepBegins(Event):
 class Step(StepBegins):
     """An optimizer step has been made."""
 
-    handler = "on_step"
-
 
 @dataclass(frozen=True, eq=False)
 class SchedulerStep(Event):
     """One step of a learning rate scheduler."""
 
-    handler = "on_scheduler_step"
     scheduler: Any
     where: str | None
     metric: float | None = None
@@ -407,7 +416,6 @@ class SchedulerStep(Event):
 class MetricCall(Event):
     """Predictions and references that a metric was given."""
 
-    handler = "on_metric"
     metric: str
     predictions: Sequence[Any]
     references: Sequence[Any]
@@ -423,7 +431,6 @@ class MetricCall(Event):
 class RankingCall(Event):
     """Scores and references of two classes that a metric of a ranking was given."""
 
-    handler = "on_ranking"
     metric: str
     scores: Sequence[Any]
     references: Sequence[Any]
@@ -437,7 +444,6 @@ class RankingCall(Event):
 class LoadBegins(Event):
     """A state is about to be loaded into a module."""
 
-    handler = "on_load_begins"
     into: Any
     state: Mapping[str, Any]
     strict: bool = True
@@ -448,7 +454,6 @@ class LoadBegins(Event):
 class Load(LoadBegins):
     """A state was loaded into a module, an optimizer or a scheduler."""
 
-    handler = "on_load"
     unexpected: Sequence[str] = ()
 
 
@@ -456,7 +461,6 @@ class Load(LoadBegins):
 class StateAsked(Event):
     """The state of a module was asked for, as it is before it is saved."""
 
-    handler = "on_state_asked"
     module: nn.Module
     where: str | None
     state: Any = None
@@ -465,7 +469,6 @@ class StateAsked(Event):
 
 @dataclass(frozen=True, eq=False)
 class Save(Event):
-    handler = "on_save"
     what: Any
     where: str | None
     path: str | None = None
@@ -476,7 +479,6 @@ class Save(Event):
 class ModelSaved(Event):
     """``save_pretrained`` of transformers or PEFT has written a model to a folder."""
 
-    handler = "on_model_saved"
     model: Any
     folder: str
     where: str | None
@@ -489,7 +491,6 @@ class ModelSaved(Event):
 class FromPretrained(Event):
     """A model was loaded from a checkpoint; ``info`` are the missing, unexpected and mismatched keys."""
 
-    handler = "on_from_pretrained"
     model: Any
     info: Mapping[str, Any]
     where: str | None
@@ -499,13 +500,11 @@ class FromPretrained(Event):
 class ModelMade(Event):
     """A pretrained model's class was instantiated, and not from a checkpoint."""
 
-    handler = "on_model_made"
     model: nn.Module
 
 
 @dataclass(frozen=True, eq=False)
 class TokenizerMade(Event):
-    handler = "on_tokenizer_made"
     tokenizer: Any
 
 
@@ -513,7 +512,6 @@ class TokenizerMade(Event):
 class Encode(Event):
     """A tokenizer was called; ``encodings`` are a fast tokenizer's, else None."""
 
-    handler = "on_encode"
     encodings: Sequence[Any] | None
     where: str | None
     texts: Any = None
@@ -529,7 +527,6 @@ class Encode(Event):
 class TokenizerSaved(Event):
     """``save_pretrained`` has written a tokenizer to a folder."""
 
-    handler = "on_tokenizer_saved"
     tokenizer: Any
     folder: str
     where: str | None
@@ -539,13 +536,11 @@ class TokenizerSaved(Event):
 class DatasetMade(Event):
     """A dataset of the library datasets was made, or its columns were changed."""
 
-    handler = "on_dataset_made"
     dataset: Any
 
 
 @dataclass(frozen=True, eq=False)
 class TrainerMade(Event):
-    handler = "on_trainer_made"
     trainer: Any
     where: str | None
 
@@ -554,7 +549,6 @@ class TrainerMade(Event):
 class EmbeddingsResized(Event):
     """A model of transformers was given room for another number of tokens."""
 
-    handler = "on_embeddings_resized"
     embedding: nn.Module
     before: int
     after: int
@@ -563,75 +557,9 @@ class EmbeddingsResized(Event):
 
 @dataclass(frozen=True, eq=False)
 class OptimizerMade(Event):
-    handler = "on_optimizer_made"
     optimizer: Optimizer
 
 
 @dataclass(frozen=True, eq=False)
 class End(Event):
     """The loop is over, or was ended: what can only be said at the end is said now."""
-
-    handler = "on_end"
-
-
-class Listener:
-    """What events are told to: facts, checks, recorders. A subclass overrides the handlers that it needs.
-
-    Raises:
-        TypeError: when a subclass is made that has an ``on_…`` method of another name, which nothing would call.
-    """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in vars(cls):
-            if name.startswith("on_") and name not in HANDLERS:
-                raise TypeError(f"{cls.__qualname__}.{name} handles no event; the handlers are {', '.join(HANDLERS)}")
-
-    @classmethod
-    def handlers(cls) -> list[str]:
-        """The handlers that this class overrides."""
-        return [name for name in HANDLERS if getattr(cls, name) is not getattr(Listener, name)]
-
-    def on_pass_begins(self, event: PassBegins) -> None: ...
-    def on_batch(self, event: Batch) -> None: ...
-    def on_pass_ends(self, event: PassEnds) -> None: ...
-    def on_drawn(self, event: Drawn) -> None: ...
-    def on_forward(self, event: Forward) -> None: ...
-    def on_inner_forward(self, event: InnerForward) -> None: ...
-    def on_loss(self, event: LossCall) -> None: ...
-    def on_scored(self, event: Scored) -> None: ...
-    def on_thresholded(self, event: Thresholded) -> None: ...
-    def on_ranking(self, event: RankingCall) -> None: ...
-    def on_pairing(self, event: Pairing) -> None: ...
-    def on_combined(self, event: Combined) -> None: ...
-    def on_signed_loss(self, event: SignedLoss) -> None: ...
-    def on_backward_begins(self, event: BackwardBegins) -> None: ...
-    def on_backward(self, event: Backward) -> None: ...
-    def on_accelerator_backward(self, event: AcceleratorBackward) -> None: ...
-    def on_clip(self, event: Clip) -> None: ...
-    def on_zero_grad(self, event: ZeroGrad) -> None: ...
-    def on_unscale(self, event: Unscale) -> None: ...
-    def on_skipped_step(self, event: SkippedStep) -> None: ...
-    def on_step_begins(self, event: StepBegins) -> None: ...
-    def on_step(self, event: Step) -> None: ...
-    def on_scheduler_step(self, event: SchedulerStep) -> None: ...
-    def on_metric(self, event: MetricCall) -> None: ...
-    def on_load_begins(self, event: LoadBegins) -> None: ...
-    def on_load(self, event: Load) -> None: ...
-    def on_state_asked(self, event: StateAsked) -> None: ...
-    def on_save(self, event: Save) -> None: ...
-    def on_model_saved(self, event: ModelSaved) -> None: ...
-    def on_from_pretrained(self, event: FromPretrained) -> None: ...
-    def on_model_made(self, event: ModelMade) -> None: ...
-    def on_tokenizer_made(self, event: TokenizerMade) -> None: ...
-    def on_encode(self, event: Encode) -> None: ...
-    def on_tokenizer_saved(self, event: TokenizerSaved) -> None: ...
-    def on_dataset_made(self, event: DatasetMade) -> None: ...
-    def on_trainer_made(self, event: TrainerMade) -> None: ...
-    def on_embeddings_resized(self, event: EmbeddingsResized) -> None: ...
-    def on_optimizer_made(self, event: OptimizerMade) -> None: ...
-    def on_end(self, event: End) -> None: ...
-
-
-HANDLERS = tuple(name for name in vars(Listener) if name.startswith("on_"))
-"""Every handler, in the order of a loop."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,9 +16,10 @@ from torch import nn
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.hooks import RemovableHandle
 
-from harness.findings import Finding, shortened
+from harness.findings import Finding
 from harness.settings import Reload
-from harness.torch_objects import TWINS, is_transformed, raw_optimizer
+from harness.torch_objects import TWINS, raw_optimizer
+from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -30,18 +28,18 @@ from harness.watch.events import (
     Event,
     Forward,
     InnerForward,
-    Listener,
     LossCall,
     OptimizerMade,
     Pass,
     PassBegins,
     PassEnds,
+    Position,
     Scored,
     Step,
     StepBegins,
     Thresholded,
 )
-from harness.watch.locate import Locator, from_signal_handler
+from harness.watch.locate import Locator
 from harness.watch.shortening import Shortening
 
 MOST_OF_A_CHECK = 3
@@ -61,25 +59,6 @@ HELD = 8
 ALWAYS_SAMPLED = 8
 """The first updates of a loop, and the first passes of a loader, whose tensors are all looked at."""
 
-MOST_STOPS = 100
-"""How often a script may go on after it was ended, before its process is left. More than it has loops. Neither half nor
-double of it changes a verdict of the corpus."""
-
-KnownFact = TypeVar("KnownFact", bound=Listener)
-
-
-class AnyCheck(Protocol):
-    """What the monitor needs of a check (:class:`harness.watch.check.Check`)."""
-
-    id: ClassVar[str]
-    looked: bool
-
-    @classmethod
-    def handlers(cls) -> list[str]: ...
-    def lacks(self) -> str: ...
-    def summary(self) -> Any: ...
-    def compare(self, summaries: Sequence[Any]) -> None: ...
-
 
 class UpdateLimitReached(BaseException):
     """Ends a script after the updates that were asked for."""
@@ -89,7 +68,7 @@ class UpdateLimitReached(BaseException):
 class Options:
     """How a loop is watched."""
 
-    checks: tuple[Callable[[Monitor], AnyCheck], ...] = ()
+    checks: tuple[Callable[[Monitor], Onlooker], ...] = ()
     every: int = 50
     """Tensors are looked at in the first updates, and in each N-th from then on."""
     updates: int | None = None
@@ -114,18 +93,6 @@ class OptimizerSeen:
     """The thread that made it."""
 
 
-class _Suspended(threading.local):
-    """Entered for each event: a context manager by contextlib takes more calls than most listeners make."""
-
-    depth = 0
-
-    def __enter__(self) -> None:
-        self.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.depth -= 1
-
-
 class Monitor:
     """One training loop: what it is at, and the facts and checks that are told of it."""
 
@@ -135,8 +102,6 @@ class Monitor:
         """In their order; of each check a few, in lines of their own."""
         self.notes: list[str] = []
         """What could not be decided, and why."""
-        self.crashed: dict[str, str] = {}
-        """Checks that failed themselves, and how."""
         self.updates_made = options.before
         self._stepped = options.before > 0
         """Whether the update at hand has been made, by one optimizer at least."""
@@ -184,46 +149,18 @@ class Monitor:
         """A number for each module that was called."""
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
         self._searched = False
-        self.suspended = _Suspended()
-        """What happens within it in this thread is not the script's doing, and nobody is told."""
-        self._listeners: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {}
-        self._facts: dict[type[Listener], Listener] = {}
-        self._needs: dict[Any, list[Listener]] = {}
-        """Which facts a listener asked for, while it was made."""
-        self._making: list[list[Listener]] = []
-        self._left_out: set[object] = set()
-        """Facts and checks that failed themselves, and the checks that need such a fact."""
+        self.bus = Bus(self)
         self.thread = 0
         """The thread whose loop it is; 0 for the first."""
-        self.checks: list[AnyCheck] = []
+        self.checks: list[Onlooker] = []
         for kind in options.checks:
-            self.checks.append(self._add(kind))
+            self.checks.append(self.bus.add(kind))
 
     # Facts and checks
 
-    def _add(self, kind: Callable[[Monitor], Any]) -> Any:
-        self._making.append([])
-        listener = kind(self)
-        self._needs[listener] = self._making.pop()
-        for handler in listener.handlers():
-            self._listeners.setdefault(handler, []).append((listener, getattr(listener, handler)))
-        return listener
-
-    def fact(self, kind: type[KnownFact]) -> KnownFact:
-        """The fact of this class: the same one for every check, made when the first asks for it.
-
-        Facts are asked for in ``__init__``, so that they are told of an event before those that need them.
-        """
-        if kind not in self._facts:
-            self._facts[kind] = self._add(kind)
-            facts = list(self._facts.values())
-            for listeners in self._listeners.values():  # facts first; the sort keeps the order of their making
-                listeners.sort(key=lambda each: each[0] not in facts)
-        fact = self._facts[kind]
-        if self._making:
-            self._making[-1].append(fact)
-        assert isinstance(fact, kind)
-        return fact
+    def fact(self, kind: type[KnownListener]) -> KnownListener:
+        """The recogniser of this class (:meth:`Bus.recogniser`)."""
+        return self.bus.recogniser(kind)
 
     def report(self, finding: Finding) -> None:
         """Keep a finding: of each check the first in a line, in a few lines."""
@@ -236,52 +173,21 @@ class Monitor:
             self.notes.append(text)
 
     def emit(self, event: Event) -> None:
-        """Tell the listeners; one that raises is left out, unless it was the script's own signal handler that did."""
-        listeners = self._listeners.get(event.handler)
-        if not listeners or self.over:
-            return
-        left_out = self._left_out
-        with self.suspended:
-            for listener, handle in listeners:
-                if left_out and listener in left_out:
-                    continue  # since this very event
-                try:
-                    handle(event)
-                except Exception as error:
-                    if from_signal_handler(error):
-                        raise
-                    self._leave_out(listener, error)
+        """Tell the listeners, where it is wanted and the loop is not over."""
+        if not self.over and self.bus.wants(type(event)):
+            self.bus.tell(event, self.position)
 
-    def guarded(self, listener: object, handle: Callable[[Any], None]) -> Callable[[Any], None]:
-        """A hook that a listener puts on something of the script's: what it raises is not the script's."""
+    @property
+    def suspended(self) -> Suspended:
+        return self.bus.suspended
 
-        def guarded(told: Any) -> None:
-            try:
-                with self.suspended:
-                    if listener not in self._left_out:
-                        handle(told)
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                self._leave_out(listener, error)
+    @property
+    def crashed(self) -> dict[str, str]:
+        return self.bus.crashed
 
-        return guarded
-
-    def _leave_out(self, failed: object, error: Exception) -> None:
-        """A check that fails itself leaves out only itself; a fact that does, the checks that need it."""
-        if os.environ.get("HARNESS_DEBUG"):
-            raise error
-        gone: set[object] = {failed}
-        left = -1
-        while len(gone) > left:
-            left = len(gone)
-            gone |= {each for each, facts in self._needs.items() if gone.intersection(facts)}
-        self._left_out |= gone
-        for handler, listeners in self._listeners.items():
-            self._listeners[handler] = [each for each in listeners if each[0] not in gone]
-        for each in self.checks:
-            if each in gone:
-                self.crashed.setdefault(each.id, f"the check itself crashed: {_said(error, self.update)}")
+    @property
+    def guarded(self) -> Callable[[Listener, Callable[[Any], None]], Callable[[Any], None]]:
+        return self.bus.guarded
 
     # Where the loop is
 
@@ -289,6 +195,10 @@ class Monitor:
     def update(self) -> int:
         """The number of the update that the loop is working towards or just made, counted from 1."""
         return max(1, self.updates_made + (not self._stepped))
+
+    @property
+    def position(self) -> Position:
+        return Position(self.update, self.updates_made, self.is_sampled(), self.complete)
 
     def is_sampled(self) -> bool:
         """Whether tensors are looked at: in the first updates of all and of the first passes, and in one of many."""
@@ -510,7 +420,7 @@ class Monitor:
                 try:
                     found[check.id] = check.summary()
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                    self._leave_out(check, error)
+                    self.bus.leave_out(check, error)
         return found
 
     def compare_ranks(self, summaries: Sequence[Mapping[str, Any]]) -> None:
@@ -524,7 +434,7 @@ class Monitor:
                 try:
                     check.compare(mine)
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                    self._leave_out(check, error)
+                    self.bus.leave_out(check, error)
 
     def hand_over(self, other: Monitor, thread: int) -> None:
         """What a thread made and began is the other's, to which its loop turns out to belong."""
@@ -543,171 +453,6 @@ class Monitor:
         for scheduler in [each() for each in self.schedulers.keyrefs()]:
             if scheduler is not None and raw_optimizer(getattr(scheduler, "optimizer", None)) is optimizer:
                 other.schedulers[scheduler] = self.schedulers.pop(scheduler)
-
-
-class Threads:
-    """The monitors of a script: one for each thread that trains.
-
-    Everything belongs to the first, until a thread calls a model while another one that lives trains there already:
-    then it is a loop of its own, with what it has made until then. What a loop's helper threads do (fetching batches)
-    is the first's too, and so is what the threads of torch's own engine do.
-    """
-
-    def __init__(self, options: Options, locator: Locator) -> None:
-        self.options, self.locator = options, locator
-        self.first = Monitor(options, locator)
-        self.monitors = [self.first]
-        self.reported: Callable[[list[Finding]], list[Finding]] = list
-        """The findings that are wanted and say something of their own, of all."""
-        self.closed = False
-        """Whether the watch is over: what was made meanwhile may still call its instruments."""
-        self.broken: str | None = None
-        """How the watch itself failed, where it did; the script then goes on without it."""
-        self.leaving: Callable[[int], int] | None = None
-        """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
-        self._stops = 0
-        """How often the script was ended after it had been ended."""
-        self._trains: threading.Thread | None = None
-        """The thread whose loop is the first."""
-        self._own = threading.local()
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        """What a notebook shows: the findings as a terminal shows them, and how much was looked at."""
-        found = self.reported(self.all_findings)
-        lines = [f"{len(found) or 'nothing'} found in {self.updates_made} updates; {len(self.looked)} checks looked"]
-        return "\n".join([*lines, *(line for finding in found for line in ("", *finding.lines()))])
-
-    def current(self) -> Monitor | None:
-        """The monitor of this thread; None where nobody is to be told what happens."""
-        monitor: Monitor = getattr(self._own, "monitor", self.first)
-        over = self.closed or self.broken is not None or monitor.over
-        return None if over or monitor.suspended.depth or is_transformed() else monitor
-
-    def calling_a_model(self) -> Monitor | None:
-        """The monitor of this thread, which shows by its call that it may be a loop of its own."""
-        if not self.closed and self.broken is None and not hasattr(self._own, "monitor"):
-            with self._lock:
-                self._own.monitor = self._assigned(threading.get_ident())
-        return self.current()
-
-    def _assigned(self, thread: int) -> Monitor:
-        known = {each.ident: each for each in threading.enumerate() if not isinstance(each, threading._DummyThread)}
-        if thread not in known:
-            return self.first  # of torch's engine, which nobody started as a thread of Python's
-        for ended in [each for each in self.monitors[1:] if each.thread not in known]:
-            ended.let_go()
-        if self._trains is None or not self._trains.is_alive() or self._trains is known[thread]:
-            self._trains = known[thread]
-            return self.first
-        other = Monitor(self.options, self.locator)
-        other.thread = thread
-        self.monitors.append(other)
-        self.first.hand_over(other, thread)
-        return other
-
-    def stop_at_limit(self) -> None:
-        """End a script that went on after it was ended, as one with a bare ``except:`` does.
-
-        Raises:
-            UpdateLimitReached: the updates that were asked for have been made.
-        """
-        if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
-            for each in self.monitors:
-                each.complete = False
-            self._stops += 1
-            if self._stops > MOST_STOPS and self.leaving is not None:
-                sys.stdout.flush()
-                os._exit(self.leaving(0))
-            raise UpdateLimitReached
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """What is done meanwhile is ours; where it fails, the script goes on as if nobody watched."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - one crash policy: the script never pays for it, and it is named
-            self.fails(error)
-
-    def fails(self, error: Exception) -> None:
-        """The watch itself has failed: it is over, and what was not found until now was not looked at.
-
-        Raises:
-            Exception: the error, where a signal handler of the script's own raised it, or under HARNESS_DEBUG.
-        """
-        if os.environ.get("HARNESS_DEBUG") or from_signal_handler(error):
-            raise error
-        self.broken = self.broken or f"the watch itself crashed: {_said(error, self.updates_made + 1)}"
-        for monitor in self.monitors:
-            monitor.complete = False
-
-    def stepping(self, optimizer: Optimizer) -> Monitor | None:
-        """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""
-        monitor = self.current()
-        if monitor is not None and monitor is not self.first and optimizer in self.first.optimizers:
-            self.first.hand_over_optimizer(optimizer, monitor)
-        return monitor
-
-    def ends(self) -> None:
-        """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
-        self.closed = True
-        for monitor in self.monitors if self.broken is None else ():
-            monitor.ends()
-
-    @property
-    def findings(self) -> dict[str, Finding]:
-        """By the id of the check; of each the first."""
-        return {finding.check: finding for finding in reversed(self.all_findings)}
-
-    @property
-    def all_findings(self) -> list[Finding]:
-        """Of all loops; of a check in a line the first."""
-        found: dict[tuple[str, str | None], Finding] = {}
-        for monitor in self.monitors:
-            for finding in monitor.findings:
-                found.setdefault((finding.check, finding.where), finding)
-        return list(found.values())
-
-    @property
-    def notes(self) -> list[str]:
-        return list(dict.fromkeys(note for monitor in self.monitors for note in monitor.notes))
-
-    @property
-    def crashed(self) -> dict[str, str]:
-        """Checks that could not look, and why: they failed themselves, or the watch did."""
-        found = {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
-        if self.broken is None:
-            return found
-        unseen = {check.id for check in self.first.checks} - set(self.findings)
-        return dict.fromkeys(sorted(unseen), self.broken) | found
-
-    @property
-    def looked(self) -> set[str]:
-        """Checks that judged something."""
-        return {check.id for monitor in self.monitors for check in monitor.checks if check.looked}
-
-    @property
-    def lacking(self) -> dict[str, str]:
-        """Checks that had nothing to look at, and why."""
-        looked, checks = self.looked, [check for monitor in self.monitors for check in monitor.checks]
-        return {check.id: check.lacks() for check in checks if check.id not in looked}
-
-    @property
-    def trained(self) -> bool:
-        """Whether any optimizer made a step, or the script its own updates."""
-        return any(monitor.stepped or monitor.updated_by_hand for monitor in self.monitors)
-
-    @property
-    def updates_made(self) -> int:
-        return sum(monitor.updates_made for monitor in self.monitors)
-
-
-def _said(error: Exception, update: int) -> str:
-    """What an error says, in one line, and where it was raised."""
-    last, (first, *_) = traceback.extract_tb(error.__traceback__)[-1], [*str(error).splitlines(), ""]
-    return (
-        f"{type(error).__name__}: {shortened(first)} ({os.path.basename(last.filename)}:{last.lineno}, update {update})"
-    )
 
 
 class _Reached:

@@ -28,7 +28,7 @@ from harness.watch import notebooks
 
 if TYPE_CHECKING:
     from harness.watch.locate import Locator
-    from harness.watch.monitor import Threads
+    from harness.watch.session import Session
 
 PATIENCE = 60.0
 """Seconds that the first rank waits for what the others found."""
@@ -130,7 +130,8 @@ def check_script(
     from harness.watch import checks_of
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
-    from harness.watch.monitor import Options, Threads
+    from harness.watch.monitor import Options
+    from harness.watch.session import Session
     from harness.watch.shortening import Shortening
 
     chosen = settings.wanted(path, select, ignore)
@@ -141,7 +142,7 @@ def check_script(
         shortening=None if full else Shortening(),
         reload=settings.reload(path, reload),
     )
-    threads = Threads(options, Locator(path))
+    threads = Session(options, Locator(path))
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
         threads.first.note(skipped)
 
@@ -161,7 +162,7 @@ def check_script(
     return outcome(end.crashed)
 
 
-def _outcome(script: str, threads: Threads, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
+def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
     """End the watch, and put together what was found on all ranks.
 
     Raises:
@@ -311,7 +312,7 @@ class _Found:
     """Checks that had nothing to look at, and why."""
 
 
-def _of_all_ranks(threads: Threads) -> _Found:
+def _of_all_ranks(threads: Session) -> _Found:
     """What was found; on the first of several ranks that of all.
 
     The others leave theirs in a folder that the first reads. It also compares what only shows between ranks.
@@ -363,7 +364,7 @@ def exchange_folder() -> Path:
     return folder
 
 
-def _of_this_rank(threads: Threads) -> _Found:
+def _of_this_rank(threads: Session) -> _Found:
     return _Found(threads.all_findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
 
 

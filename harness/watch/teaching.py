@@ -17,15 +17,16 @@ import torch
 
 from harness.errors import CannotTry
 from harness.findings import Report
-from harness.watch.check import Onlooker
+from harness.watch.bus import Onlooker
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import LabelsGiven, real_tokens
 from harness.watch.facts.next_tokens import NextTokens
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
 from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
+from harness.watch.session import Session
 
 State = Literal["taught", "not taught", "padding"]
 
@@ -203,7 +204,7 @@ def taught_by(
     path = None if module else readable_script(script)
     report = TaughtReport(script)
     options = Options((partial(_Teaching, report=report, rows=rows),), every=1, updates=updates)
-    threads = Threads(options, Locator(path))
+    threads = Session(options, Locator(path))
     with as_main(script, arguments, path), room_on_the_stack(), instrumented(threads):
         end = run_as_main(script, path, threads.locator)
     threads.ends()
@@ -229,7 +230,7 @@ def taught(*, rows: int = ROWS) -> Iterator[TaughtReport]:
         CannotTry: nothing in the block taught a token.
     """
     report = TaughtReport(Path.cwd().name)
-    threads = Threads(Options((partial(_Teaching, report=report, rows=rows),), every=1), Locator())
+    threads = Session(Options((partial(_Teaching, report=report, rows=rows),), every=1), Locator())
     with instrumented(threads):
         yield report
     threads.ends()

@@ -27,11 +27,13 @@ from harness.findings import Finding, first_line
 from harness.settings import wanted
 from harness.torch_objects import anything_compiled, is_distributed
 from harness.watch import by_reason, checks_of, reported
-from harness.watch.check import Check, Fact
+from harness.watch.bus import Recogniser
+from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
+from harness.watch.session import Session
 
 FIRST = 16
 """Updates of the first window. Twice the updates in which a check looks for what never happens. Neither half nor double
@@ -100,7 +102,7 @@ class Cost:
         return self.began + (self.spent + self.dearest) / self.share
 
 
-class BesidesUpdates(Fact):
+class BesidesUpdates(Recogniser):
     """Whether the loop did something else since it was last asked, and whether its model can be watched."""
 
     def __init__(self, monitor: Monitor) -> None:
@@ -189,7 +191,7 @@ class Windows:
         self._handles: list[RemovableHandle] = []
         self._open = ExitStack()
         """Takes the instruments off."""
-        self._threads: Threads | None = None
+        self._threads: Session | None = None
         """Of the window that is open."""
         self._is_first = False
         """Whether the loop is seen from its beginning in it."""
@@ -317,7 +319,7 @@ class Windows:
         if is_in_use():
             self._since = 0  # harness check, or a watch of the script's own, looks already
             return
-        threads = Threads(Options(checks, every=1, before=self.updates), self._locator)
+        threads = Session(Options(checks, every=1, before=self.updates), self._locator)
         self._besides = threads.first.fact(BesidesUpdates)
         self._besides.gives_up = self._give_up
         self._open.enter_context(instrumented(threads, hooked=False))

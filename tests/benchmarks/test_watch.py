@@ -16,7 +16,8 @@ from harness.run import quiet_libraries
 from harness.stages import Run
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import ALWAYS_SAMPLED, Options, Threads
+from harness.watch.monitor import ALWAYS_SAMPLED, Options
+from harness.watch.session import Session
 from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared
 from tests.benchmarks.conftest import Stopwatch, Subject
 from tests.benchmarks.measure import TorchDevice
@@ -59,7 +60,7 @@ def test_watching(stopwatch: Stopwatch, watched_subject: Subject) -> None:
     """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
     subject, name = watched_subject, watched_subject.run.recipe.name
     unwatched = Epochs(subject.run)
-    threads = Threads(Options(tuple(catalogue.checks().values())), Locator())
+    threads = Session(Options(tuple(catalogue.checks().values())), Locator())
 
     def watched() -> None:
         with instrumented(threads):

@@ -12,8 +12,8 @@ from torch import nn
 
 from harness.compare.look import Look, _random_states
 from harness.starts.orders import Keep
+from harness.watch.bus import Suspended
 from harness.watch.events import Forward
-from harness.watch.monitor import _Suspended
 
 
 class Counting(nn.Module):
@@ -39,7 +39,7 @@ def seen(model: nn.Module, tmp_path: Path) -> dict[str, Any]:
         tmp_path / "other.pt",
     )
     recorder = SimpleNamespace(models=[model], tensors=lambda: dict(model.named_parameters()))
-    monitor: Any = SimpleNamespace(suspended=_Suspended())
+    monitor: Any = SimpleNamespace(suspended=Suspended())
     recorder.monitor = monitor
     recording: Any = SimpleNamespace(recorders=[recorder], updates=0)
     look = Look(monitor, recording, Keep(1, str(tmp_path / "kept.pt"), str(tmp_path / "other.pt")))

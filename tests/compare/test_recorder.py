@@ -16,7 +16,8 @@ from harness.starts.orders import Keep, Place
 from harness.starts.recorder import Recorder, Recording
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
+from harness.watch.session import Session
 
 
 class Ended(BaseException):
@@ -40,7 +41,7 @@ def journal_of(folder: Path, updates: int = 3, most: int | None = None, *, apart
 
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
-        with instrumented(Threads(Options((recorder, look)), Locator(Path(__file__)))):
+        with instrumented(Session(Options((recorder, look)), Locator(Path(__file__)))):
             optimizers: list[Any] = [torch.optim.SGD(model[0].parameters(), lr=0.1)]
             optimizers.append(torch.optim.AdamW(model[1].parameters(), lr=0.2))
             try:
@@ -89,7 +90,7 @@ def test_an_evaluation_that_is_left_is_no_pass_of_what_is_trained(leaves: bool, 
         def recorder(monitor: Monitor) -> Recorder:
             return Recorder(monitor, recording)
 
-        with instrumented(Threads(Options((recorder,)), Locator(Path(__file__)))):
+        with instrumented(Session(Options((recorder,)), Locator(Path(__file__)))):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for _ in range(4):
                 model(torch.randn(5, 4)).square().mean().backward()

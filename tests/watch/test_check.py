@@ -13,8 +13,8 @@ import pytest
 
 from harness import catalogue
 from harness.watch.locate import Locator
-from harness.watch.monitor import MOST_STOPS
 from harness.watch.script import run_as_main
+from harness.watch.session import MOST_STOPS
 from tests.server import Done, server_of
 
 TRAINS = """

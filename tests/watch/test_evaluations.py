@@ -16,7 +16,8 @@ from harness.watch.check import Check
 from harness.watch.events import Pairing, Scored
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Options, Threads
+from harness.watch.monitor import Options
+from harness.watch.session import Session
 
 ROWS, UNSEEN = 240, 60
 
@@ -272,7 +273,7 @@ def test_what_is_told_of_operations_by_hand() -> None:
         def on_scored(self, event: Scored) -> None:
             told.append(event.forward.number)
 
-    threads = Threads(Options(checks=(Listens,), every=1), Locator())
+    threads = Session(Options(checks=(Listens,), every=1), Locator())
     model, flat, column = nn.Linear(2, 1), torch.ones(3), torch.ones(3, 1)
     with instrumented(threads):
         assert (flat - column).shape == (3, 3)

@@ -11,12 +11,13 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from harness.watch import watch
-from harness.watch.check import Onlooker
+from harness.watch.bus import Onlooker
 from harness.watch.checks.metrics.rows_missing_or_repeated import _is_stretch
 from harness.watch.events import Batch
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
+from harness.watch.session import Session
 
 
 def test_a_hook_that_raises_ends_no_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +45,7 @@ class Batches(Onlooker):
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_batches_of_workers_that_may_overtake_each_other_have_no_places(in_order: bool) -> None:
-    threads = Threads(Options(checks=(Batches,)), Locator())  # type: ignore[arg-type]
+    threads = Session(Options(checks=(Batches,)), Locator())  # type: ignore[arg-type]
     with instrumented(threads):
         for _ in DataLoader(torch.arange(8), batch_size=4, num_workers=2, in_order=in_order):
             pass

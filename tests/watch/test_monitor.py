@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import signal
 import sys
 import threading
@@ -18,12 +19,14 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness import catalogue
 from harness.errors import CannotTry
 from harness.watch import SilentBug, watch
-from harness.watch.check import Check, Fact
-from harness.watch.events import Step, StepBegins
+from harness.watch.bus import Recogniser
+from harness.watch.check import Check
+from harness.watch.events import BackwardBegins, Forward, OptimizerMade, Step, StepBegins
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator, from_signal_handler
-from harness.watch.monitor import Monitor, Options, Threads
+from harness.watch.monitor import Monitor, Options
+from harness.watch.session import Session
 
 PAGE = """
     ## Why is this a bug?
@@ -48,7 +51,20 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     catalogue._registered.update(before)
 
 
+OF = {
+    "on_step": Step,
+    "on_step_begins": StepBegins,
+    "on_forward": Forward,
+    "on_backward_begins": BackwardBegins,
+    "on_optimizer_made": OptimizerMade,
+}
+"""What the handlers of these tests are told of; a lambda says no types."""
+
+
 def a_check(name: str, **methods: Any) -> type[Check]:
+    for each in methods.keys() & OF.keys():
+        if inspect.isfunction(methods[each]) and not methods[each].__annotations__:
+            methods[each].__annotations__["event"] = OF[each]
     return type(name, (Check,), {"__doc__": f"Wrong.\n{PAGE}", "id": f"tests::{name.lower()}", **methods})
 
 
@@ -66,8 +82,8 @@ def loop(updates: int = 6, *, clears: bool = True) -> None:
         update(model, optimizer, clears=clears)
 
 
-def watched(*checks: type[Check], run: Any = loop) -> Threads:
-    threads = Threads(Options(checks=checks, every=1), Locator())
+def watched(*checks: type[Check], run: Any = loop) -> Session:
+    threads = Session(Options(checks=checks, every=1), Locator())
     with instrumented(threads):
         run()
     threads.ends()
@@ -94,11 +110,11 @@ def test_a_check_that_fails_leaves_out_itself_alone() -> None:
 
 
 def test_a_fact_that_fails_leaves_out_the_checks_that_need_it() -> None:
-    class Faulty(Fact):
+    class Faulty(Recogniser):
         def on_step(self, event: Step) -> None:
             raise ValueError("a fault of ours")
 
-    class Builds(Fact):
+    class Builds(Recogniser):
         def __init__(self, monitor: Monitor) -> None:
             super().__init__(monitor)
             self.faulty = monitor.fact(Faulty)
@@ -122,7 +138,7 @@ def test_a_fact_that_fails_leaves_out_the_checks_that_need_it() -> None:
 def test_a_check_is_not_told_of_the_event_in_which_its_fact_failed() -> None:
     """The fact may be half up to date, and the check would report what is not so."""
 
-    class Faulty(Fact):
+    class Faulty(Recogniser):
         def on_step(self, event: Step) -> None:
             raise ValueError("a fault of ours")
 
@@ -406,7 +422,7 @@ def test_a_comment_counts_in_a_watched_block_too() -> None:
 def test_facts_are_told_first_whoever_asks_for_them() -> None:
     order: list[str] = []
 
-    class Late(Fact):
+    class Late(Recogniser):
         def on_step(self, event: Step) -> None:
             order.append("fact")
 
@@ -587,7 +603,7 @@ def test_what_a_signal_handler_raises_goes_through_to_the_script(handle: Any) ->
         "Rings", on_step=lambda self, event: signal.raise_signal(signal.SIGUSR1) if event.update == 2 else None
     )
     before = signal.signal(signal.SIGUSR1, handle)
-    threads = Threads(Options(checks=(rings,)), Locator())
+    threads = Session(Options(checks=(rings,)), Locator())
     try:
         with pytest.raises(Budget), instrumented(threads):
             loop()
@@ -608,7 +624,7 @@ def test_other_errors_are_of_no_signal_handler() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-# Threads
+# Session
 
 
 def in_threads(*work: Any) -> None:
@@ -751,7 +767,7 @@ def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
 
     seen: list[int] = []
     counts = a_check("Counts", on_backward_begins=lambda self, event: seen.append(event.number))
-    threads = Threads(Options(checks=(counts,), updates=2), Locator())
+    threads = Session(Options(checks=(counts,), updates=2), Locator())
     ended = 0
     with instrumented(threads):
         model = nn.Linear(2, 2)

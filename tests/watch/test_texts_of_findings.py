@@ -18,7 +18,8 @@ from harness.watch import watch
 from harness.watch.checks.schedule.lr_zero import LrZero
 from harness.watch.events import End, StepBegins
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, OptimizerSeen, Options, Threads
+from harness.watch.monitor import Monitor, OptimizerSeen, Options
+from harness.watch.session import Session
 
 
 def updates(model: nn.Module, optimizer: torch.optim.Optimizer, count: int, scheduler: Any = None) -> None:
@@ -80,7 +81,7 @@ def test_a_multiple_is_said_within_the_sentence() -> None:
     assert found.what == "the gradients (B's are A's times 1.5)"
 
 
-def of_a_bare_parameter() -> Threads:
+def of_a_bare_parameter() -> Session:
     weight = nn.Parameter(torch.ones(3))
     optimizer = torch.optim.SGD([weight], lr=0.1)
     with watch(raise_errors=False) as watched:

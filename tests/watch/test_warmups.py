@@ -11,12 +11,12 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, Sequ
 
 from harness.torch_objects import TWINS
 from harness.watch import watch
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 ID = "schedule::warmup-never-ends"
 
 
-def trained(factor: Callable[[int], float], updates: int = 12) -> Threads:
+def trained(factor: Callable[[int], float], updates: int = 12) -> Session:
     model = nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with watch(raise_errors=False) as watched:
@@ -52,7 +52,7 @@ def test_a_warmup_that_ends_holds() -> None:
 def test_what_is_asked_in_a_schedulers_place_is_not_the_scripts() -> None:
     """Else each watch of a process would make twins of all twins before it."""
 
-    def watched() -> Threads:
+    def watched() -> Session:
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         scheduler = SequentialLR(optimizer, [LinearLR(optimizer), CosineAnnealingLR(optimizer, 8)], milestones=[4])

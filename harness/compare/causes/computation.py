@@ -18,5 +18,4 @@ class Computation(Cause):
     When the change is intended. Then everything before it is shown to be the same.
     """
 
-    id = "compare::computation"
     formerly = ("another computation",)

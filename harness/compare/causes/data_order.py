@@ -19,6 +19,5 @@ class DataOrder(Cause):
     Two orders of the same rows are equally good. They explain a difference; they are not a fault in themselves.
     """
 
-    id = "compare::data-order"
     severity = "warning"
     formerly = ("data order",)

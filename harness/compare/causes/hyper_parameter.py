@@ -17,5 +17,4 @@ class HyperParameter(Cause):
     When the setting is what the comparison is about.
     """
 
-    id = "compare::hyper-parameter"
     formerly = ("hyper-parameter",)

@@ -18,5 +18,4 @@ class Initialisation(Cause):
     Runs with two seeds should differ in this way. Compare their metrics with `harness baseline`, not their bits.
     """
 
-    id = "compare::initialisation"
     formerly = ("initialisation",)

@@ -19,6 +19,5 @@ class KernelOrPrecision(Cause):
     When the size of the difference is within what rounding makes; the line says both.
     """
 
-    id = "compare::kernel-or-precision"
     severity = "warning"
     formerly = ("another kernel or precision",)

@@ -17,6 +17,5 @@ class RandomState(Cause):
     Runs with two seeds should differ in this way.
     """
 
-    id = "compare::random-state"
     severity = "warning"
     formerly = ("random state",)

@@ -19,7 +19,6 @@ class BeganAnew(Loss):
     When no checkpoint had been completed before the kill: then nothing is reported.
     """
 
-    id = "resume::began-anew"
     explains = ("resume::epoch-repeated",)
 
     @classmethod

@@ -20,8 +20,6 @@ class BestScoreLost(Loss):
     When each start is meant to keep a best model of its own.
     """
 
-    id = "resume::best-score-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         if attempt.anew or attempt.parting is not None:

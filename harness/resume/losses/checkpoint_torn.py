@@ -20,8 +20,6 @@ class CheckpointTorn(Loss):
     When an earlier checkpoint is used instead: then nothing is reported.
     """
 
-    id = "resume::checkpoint-torn"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         return None  # harness.resume.judge compares what is lost in a save with what is lost elsewhere

@@ -19,8 +19,6 @@ class ComputesOtherwise(Loss):
     Never on one machine: two uninterrupted runs of the script were the same.
     """
 
-    id = "resume::computes-otherwise"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting

@@ -24,8 +24,6 @@ class DataOrderLost(Loss):
     - https://github.com/huggingface/accelerate/pull/4071
     """
 
-    id = "resume::data-order-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         return evidence_of_rows(attempt, "order")

@@ -20,7 +20,6 @@ class EmaLost(Loss):
     When the average is meant to begin anew.
     """
 
-    id = "resume::ema-lost"
     explains = ("resume::best-score-lost",)
 
     @classmethod

@@ -20,7 +20,6 @@ class EpochRepeated(Loss):
     When a start with a checkpoint is meant to train for further epochs.
     """
 
-    id = "resume::epoch-repeated"
     explains = (
         "resume::data-order-lost",
         "resume::schedule-lost",

@@ -22,7 +22,6 @@ class EpochSkipped(Loss):
     - https://github.com/verl-project/verl/issues/7401
     """
 
-    id = "resume::epoch-skipped"
     explains = (
         "resume::data-order-lost",
         "resume::schedule-lost",

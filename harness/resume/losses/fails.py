@@ -19,8 +19,6 @@ class Fails(Loss):
     When the script needs an argument to go on; pass it with `--resume-args`.
     """
 
-    id = "resume::fails"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         end = attempt.resumed.end

@@ -22,8 +22,6 @@ class OptimizerStateLost(Loss):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "resume::optimizer-state-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting

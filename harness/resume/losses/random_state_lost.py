@@ -23,8 +23,6 @@ class RandomStateLost(Loss):
     - https://docs.pytorch.org/docs/stable/notes/randomness.html
     """
 
-    id = "resume::random-state-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting

@@ -21,8 +21,6 @@ class RowsRepeated(Loss):
     checkpoint are loaded, and nothing is reported.
     """
 
-    id = "resume::rows-repeated"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         return evidence_of_rows(attempt, "repeated")

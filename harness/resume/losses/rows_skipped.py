@@ -23,7 +23,6 @@ class RowsSkipped(Loss):
     - https://github.com/modelscope/ms-swift/issues/10050
     """
 
-    id = "resume::rows-skipped"
     explains = ("resume::epoch-skipped",)
 
     @classmethod

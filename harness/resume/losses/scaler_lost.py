@@ -21,7 +21,6 @@ class ScalerLost(Loss):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html
     """
 
-    id = "resume::scaler-lost"
     explains = ("resume::rows-skipped", "resume::rows-repeated", "resume::data-order-lost", "resume::epoch-skipped")
 
     @classmethod

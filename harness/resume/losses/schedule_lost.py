@@ -18,8 +18,6 @@ class ScheduleLost(Loss):
     When the rest of the run is meant to have another schedule.
     """
 
-    id = "resume::schedule-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting

@@ -20,8 +20,6 @@ class WeightsLost(Loss):
     the first update's loss is the same as without the kill; other rows make others.
     """
 
-    id = "resume::weights-lost"
-
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         parting = attempt.parting

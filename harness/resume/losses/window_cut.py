@@ -19,7 +19,6 @@ class WindowCut(Loss):
     When the gradients are saved with the weights: then nothing is reported.
     """
 
-    id = "resume::window-cut"
     explains = ("resume::rows-skipped",)
 
     @classmethod

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from harness.torch_objects import held_by, is_distributed
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Forward, Step
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def tensors_of(layer: Any, adapter: str) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((kind, each) for each in tensors if not is_distributed(each))
 
 
-class Adapters(Fact):
+class Adapters(Recogniser):
     """Of each model that is trained, which of its adapters were active in passes of the training."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, StepBegins
 from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import NEAR, DifferentiatedLoss, mean_loss
@@ -33,7 +33,7 @@ class Climb:
     """Whether the optimizer did so, with ``maximize=True``; the negative of a loss was differentiated otherwise."""
 
 
-class Ascent(Fact):
+class Ascent(Recogniser):
     """Signs of what is differentiated, beside the directions in which the optimizers go."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Forward
 from harness.watch.facts.batches import content_digest, tensors_in
 from harness.watch.monitor import ALWAYS_SAMPLED
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 
-class CarriedStates(Fact):
+class CarriedStates(Recogniser):
     """Looks at whether a model is given what it said of the batch before, or keeps other tensors after each batch."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import TokenizerMade, TrainerMade
 from harness.watch.facts.tokens import copied
 
@@ -22,7 +22,7 @@ WORDS = "zqx"
 """What somebody says, where a template is asked."""
 
 
-class ChatTemplates(Fact):
+class ChatTemplates(Recogniser):
     """The template of the tokenizer that is trained with: Trainer's own, or the latest."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import LossCall
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Weighted:
             yield from (each for each in scaled if (self.scaled / each[0]).max() >= APART)
 
 
-class ClassWeights(Fact):
+class ClassWeights(Recogniser):
     """The first loss that is given class weights, and the classes of its targets."""
 
     def __init__(self, monitor: Monitor) -> None:

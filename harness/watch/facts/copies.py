@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import first_values, held_by, is_distributed
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Forward, Step, StepBegins
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Copied:
         self._after = None
 
 
-class Copies(Fact):
+class Copies(Recogniser):
     """Each trained network with the others of its build that no module is shared with."""
 
     def __init__(self, monitor: Monitor) -> None:

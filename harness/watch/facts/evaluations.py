@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.facts.batches import labels_of
 
@@ -56,7 +56,7 @@ class Result(NamedTuple):
     loss: float
 
 
-class Evaluations(Fact):
+class Evaluations(Recogniser):
     """The evaluation at hand, and the results of those before."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import torch
 from torch import nn
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import End, Forward, Scored
 from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.facts.row_dimension import largest, row_bytes
@@ -50,7 +50,7 @@ class _Evaluated:
     """Whether it is trained on, or called for samples."""
 
 
-class EvaluationsByHand(Fact):
+class EvaluationsByHand(Recogniser):
     """The evaluation in train mode of rows that no update is made for.
 
     What a script scores once may be a choice of rows, a reward or a teacher's guess; a tensor that stays the same, is

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, real
-from harness.watch.check import Fact
-from harness.watch.events import Backward, BackwardBegins, Clip, PassEnds, SkippedStep, StepBegins, Unscale, ZeroGrad
+from harness.watch.bus import Recogniser
+from harness.watch.events import (
+    Backward,
+    BackwardBegins,
+    Batch,
+    Clip,
+    Fact,
+    PassEnds,
+    SkippedStep,
+    StepBegins,
+    Unscale,
+    ZeroGrad,
+)
 from harness.watch.facts.losses import is_weighted, mean_loss
 
 if TYPE_CHECKING:
@@ -62,18 +73,18 @@ class Contribution:
     """What one backward pass added to the gradients of an optimizer."""
 
     number: int
-    where: str | None
-    share: float | None
+    where: str | None = None
+    share: float | None = None
     """The differentiated loss, divided by the mean loss of its batch; None where that is not known."""
-    batch: Hashable
+    batch: Hashable = None
     """Tells what the model was given; None where that is not known."""
-    of: Pass | None
-    fate: Fate
-    models: frozenset[int]
+    of: Pass | None = None
+    fate: Fate = field(default_factory=Fate)
+    models: frozenset[int] = frozenset()
     """Numbers of the models that it went through."""
-    stack: tuple[tuple[str, int], ...]
+    stack: tuple[tuple[str, int], ...] = ()
     """All of the user's lines that led to it."""
-    scaled: bool
+    scaled: bool = False
     """Whether it carries a GradScaler's factor."""
     used: int = 0
     """The update of this optimizer that used it."""
@@ -127,47 +138,93 @@ class Ledger:
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
 
 
-@dataclass(frozen=True)
-class Added:
-    """A backward pass added to an optimizer's gradients."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsCleared(Fact):
+    """The gradients of an optimizer were found empty when a backward pass began: they were cleared since the latest.
 
-    to: Ledger
-    entry: Contribution
-    before: Contribution | None
-    """The one before it."""
-    clipped: Clip | None
-    """The clipping since then."""
+    ``where`` is the line that cleared them, or else that of a backward pass that was lost.
+    """
 
-
-@dataclass(frozen=True)
-class Cleared:
-    """Gradients were found empty when a backward pass began."""
-
-    ledger: Ledger
-    entries: list[Contribution]
-    """What had been in them."""
-    lost: list[Contribution]
-    """Those that no optimizer used or can still use, and that no shortening of a pass cut off."""
-    clipped: Clip | None
-    clipped_late: Clip | None
+    in_windows = "all"
+    optimizer: Optimizer
+    lost: Sequence[Contribution] = ()
+    """What had been in them that no optimizer used or can still use, and that no shortening of a pass cut off."""
+    partly: bool = False
+    """Whether an optimizer had used others that had been in them."""
+    moved: bool = False
+    """Whether parameters were changed since the latest backward pass, where some are lost."""
+    clipped: Clip | None = None
+    """The clipping since the latest backward pass."""
+    clipped_late: Clip | None = None
+    """The one after the optimizer step."""
 
 
-@dataclass(frozen=True)
-class Window:
-    """What is in the gradients that an optimizer step uses."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsAdded(Fact):
+    """A backward pass added to gradients of an optimizer that another had left. ``where`` is that of the clipping."""
 
-    ledger: Ledger
-    fresh: list[Contribution]
-    stale: list[Contribution]
-    """Those that an earlier update used."""
-    empty: bool
-    """Whether all gradients are 0 or None."""
-    clipped: Clip | None
-    clipped_without: Clip | None
+    in_windows = "all"
+    clipped: bool = False
+    """Whether they were clipped since the one before."""
+    of_one_batch: bool = False
+    """Whether both are of the same batch, as several losses are."""
 
 
-class GradientLedger(Fact):
-    """The ledgers of all optimizers, and what the event at hand did to them."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsClipped(Fact):
+    """One call that clips gradients, or measures their norm."""
+
+    needs = "clipping of gradients"
+    in_windows = "all"
+    scaled: bool = False
+    """Whether they carried a GradScaler's factor."""
+    used_up: bool = False
+    """Whether the parameters came from an iterator that had nothing left."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsUnscaled(Fact):
+    """A GradScaler divided the gradients of an optimizer by its factor. ``where`` is that of the latest backward."""
+
+    needs = "GradScaler"
+    in_windows = "all"
+    multiplied: bool
+    """Whether it had multiplied any of the losses that they are of."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsUsed(Fact):
+    """An optimizer step is about to use gradients that are known. ``where`` is that of the step."""
+
+    in_windows = "all"
+    optimizer: Optimizer
+    number: int = 1
+    """Of the optimizer's step, counted from 1."""
+    fresh: Sequence[Contribution] = ()
+    """The backward passes since its latest step, the oldest first."""
+    stale: Sequence[Contribution] = ()
+    """Backward passes that an earlier update used, and that nothing has cleared."""
+    empty: bool = False
+    """Whether all of its gradients are 0 or None."""
+    scale: Literal["none", "taken out", "carried"] = "none"
+    """What became of a GradScaler's factor in them."""
+    clipped: bool = False
+    """Whether they were clipped since the latest backward pass."""
+    clipped_without: str | None = None
+    """The line that clipped when there was nothing to clip; None without one."""
+    cleared_at: str | None = None
+    """The line that cleared gradients last."""
+    used_elsewhere: bool = False
+    """Whether another optimizer used what the fresh backward passes computed."""
+    called: bool = False
+    """Whether a model was called since the latest backward pass."""
+    batch: Batch | None = None
+
+
+class GradientLedger(Recogniser):
+    """The ledgers of all optimizers."""
+
+    makes = (GradientsCleared, GradientsAdded, GradientsClipped, GradientsUnscaled, GradientsUsed)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -178,16 +235,16 @@ class GradientLedger(Fact):
         """Of its gradients."""
         self.cut: set[int] = set()
         """Backward passes whose window the shortening of a pass cut."""
-        self.cleared: list[Cleared] = []
-        """By the time of the latest backward pass's beginning."""
-        self.added: list[Added] = []
-        """By the latest backward pass."""
-        self.window: Window | None = None
-        """Of the latest optimizer step; None where nothing is known of its gradients."""
+        self._unscaled: Optimizer | None = None
+        """The one whose gradients were unscaled since the latest step."""
+
+    def _known(self) -> list[tuple[Optimizer, Ledger]]:
+        known = self.monitor.optimizers
+        return [(optimizer, ledger) for optimizer, ledger in self._ledgers.items() if optimizer in known]
 
     @property
     def ledgers(self) -> list[Ledger]:
-        return [ledger for optimizer, ledger in self._ledgers.items() if optimizer in self.monitor.optimizers]
+        return [ledger for _, ledger in self._known()]
 
     def _begin(self, optimizer: Optimizer) -> Ledger | None:
         """The ledger of an optimizer, which begins with the first gradients that it can use; None without any.
@@ -212,10 +269,11 @@ class GradientLedger(Fact):
         return known
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        self.cleared = []
         if event.inside_step:
             return
-        self.cleared = [self._clear(ledger) for ledger in self.ledgers if ledger.empty]
+        for optimizer, ledger in self._known():
+            if ledger.empty:
+                self._clear(optimizer, ledger, event.where)
         self._fate = Fate()
         if event.root.grad_fn is not None:
             event.root.grad_fn.register_prehook(_Differentiated(self._fate))
@@ -224,18 +282,25 @@ class GradientLedger(Fact):
         if sampled and not any(is_weighted(event.root, call) for call in event.losses):
             self._value = event.root.detach().float().sum().item() / event.scale
 
-    def _clear(self, ledger: Ledger) -> Cleared:
+    def _clear(self, optimizer: Optimizer, ledger: Ledger, where: str | None) -> None:
         for entry in ledger.unused:
             entry.fate.waiting -= 1
         lost = [entry for entry in ledger.unused if entry.fate.lost and entry.number not in self.cut]
-        found = Cleared(ledger, ledger.entries, lost, ledger.clipped, ledger.clipped_late)
+        cleared = GradientsCleared(
+            optimizer=optimizer,
+            lost=lost,
+            partly=any(entry.used for entry in ledger.entries),
+            moved=bool(lost) and ledger.moved,
+            clipped=ledger.clipped,
+            clipped_late=ledger.clipped_late,
+            where=ledger.zeroed or (lost[-1].where if lost else None) or where,
+        )
         ledger.entries = []
         ledger.after = [_copy(p.grad) for p in ledger.probes]
         ledger.clipped = ledger.clipped_late = None
-        return found
+        self.tell(cleared)
 
     def on_backward(self, event: Backward) -> None:
-        self.added = []
         if event.inside_step:
             return
         share, batch, fate = self._share(event), rows_of(event), self._fate
@@ -255,11 +320,15 @@ class GradientLedger(Fact):
                 continue  # it went to another optimizer's parameters, or added nothing
             fate.waiting += 1
             entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack, event.scaled)
-            self.added.append(Added(ledger, entry, ledger.entries[-1] if ledger.entries else None, ledger.clipped))
+            before, clipped = ledger.entries[-1:], ledger.clipped
             ledger.clipped = ledger.clipped_late = None
             ledger.values = [p.detach().clone() for p in ledger.probes]
             ledger.scaled = event.scaled
             ledger.entries.append(entry)
+            if before:
+                alike = batch is not None and before[0].batch == batch
+                where = None if clipped is None else clipped.where
+                self.tell(GradientsAdded(clipped=clipped is not None, of_one_batch=alike, where=where))
 
     def _share(self, event: Backward) -> float | None:
         """How the differentiated loss compares with the mean loss of the batch."""
@@ -282,8 +351,13 @@ class GradientLedger(Fact):
         return self._ledgers.get(optimizer)
 
     def on_unscale(self, event: Unscale) -> None:
-        if event.optimizer in self._ledgers:
-            self._ledgers[event.optimizer].scaled = False
+        self._unscaled = event.optimizer
+        ledger = self._ledgers.get(event.optimizer)
+        if ledger is None:
+            return
+        ledger.scaled = False
+        if fresh := ledger.unused:
+            self.tell(GradientsUnscaled(multiplied=any(entry.scaled for entry in fresh), where=fresh[-1].where))
 
     def on_skipped_step(self, event: SkippedStep) -> None:
         """The gradients of an update that a GradScaler left out are meant to be lost."""
@@ -292,22 +366,28 @@ class GradientLedger(Fact):
             entry.used, entry.fate.used = self.monitor.update, True
 
     def on_clip(self, event: Clip) -> None:
-        if self.monitor.in_step is not None:
-            return  # it is a part of the optimizer's own formula
-        for ledger in self.ledgers:
-            mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
-            if not mine:
-                continue
-            if all(is_zero(p.grad) for p in mine):
-                if all(is_zero(p.grad) for p in event.parameters):  # else it clips those of another optimizer
-                    ledger.clipped_without = event
-            elif not ledger.unused:
-                ledger.clipped_late = event
-            else:
-                ledger.clipped = event
+        # Within a step it is a part of the optimizer's own formula.
+        clipped = [] if self.monitor.in_step is not None else [each for each in self.ledgers if self._clip(each, event)]
+        scaled = any(ledger.scaled for ledger in clipped)
+        self.tell(GradientsClipped(scaled=scaled, used_up=event.used_up, where=event.where))
+
+    def _clip(self, ledger: Ledger, event: Clip) -> bool:
+        """Keep what was clipped; whether it was there, and still is to be used."""
+        mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
+        if not mine:
+            return False
+        if all(is_zero(p.grad) for p in mine):
+            if all(is_zero(p.grad) for p in event.parameters):  # else it clips those of another optimizer
+                ledger.clipped_without = event
+            return False
+        if not ledger.unused:
+            ledger.clipped_late = event
+            return False
+        ledger.clipped = event
+        return True
 
     def on_step_begins(self, event: StepBegins) -> None:
-        self.window = None
+        unscaled, self._unscaled = self._unscaled is event.optimizer, None
         ledger = self._ledgers.get(event.optimizer)
         if ledger is None:
             if any(not is_zero(p.grad) for p in held_by(event.optimizer)):
@@ -316,13 +396,28 @@ class GradientLedger(Fact):
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
         empty = ledger.empty and all(is_zero(p.grad) for p in held_by(event.optimizer))
-        self.window = Window(ledger, fresh, stale, empty, ledger.clipped, ledger.clipped_without)
         for entry in fresh:
             entry.used = event.update
             entry.fate.waiting -= 1
             entry.fate.used = entry.fate.used or not empty
+        used = GradientsUsed(
+            optimizer=event.optimizer,
+            number=event.number,
+            fresh=fresh,
+            stale=stale,
+            empty=empty,
+            scale="taken out" if unscaled else "none" if empty else _scale(event.optimizer, ledger, fresh),
+            clipped=ledger.clipped is not None,
+            clipped_without=None if ledger.clipped_without is None else ledger.clipped_without.where,
+            cleared_at=ledger.zeroed,
+            used_elsewhere=any(entry.fate.used for entry in fresh),
+            called=bool(self.monitor.forwards),
+            batch=event.batch,
+            where=event.where,
+        )
         ledger.entries = ledger.entries[-KEPT:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
+        self.tell(used)
 
     def _use_all(self) -> None:
         """What is waiting may be in the gradients of an optimizer that was not known at the backward passes."""
@@ -353,6 +448,16 @@ def rows_of(event: Backward) -> Hashable:
             largest = max(tensors, key=lambda tensor: tensor.numel())
             return tuple(largest.shape), float(real(largest).sum(dtype=torch.float64))
     return None if event.batch is None else event.batch.number
+
+
+def _scale(
+    optimizer: Optimizer, ledger: Ledger, fresh: Sequence[Contribution]
+) -> Literal["none", "taken out", "carried"]:
+    """What became of the factor of a GradScaler that did not unscale: a fused optimizer may take it out itself."""
+    scaled = bool(fresh) and all(entry.scaled for entry in fresh)
+    if not scaled or getattr(optimizer, "grad_scale", None) is not None:
+        return "none"
+    return "carried" if ledger.as_left else "taken out"
 
 
 def is_zero(gradient: torch.Tensor | None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
 from harness.watch.facts.batches import labels_of, tensors_in
 
@@ -18,7 +18,7 @@ KEPT = 4
 """Batches whose labels are remembered: by reasoning, what is fetched ahead or mixed up is one or two batches off."""
 
 
-class RecentLabels(Fact):
+class RecentLabels(Recogniser):
     """The labels of the latest batches."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Forward
 from harness.watch.facts.next_tokens import GIVEN, IGNORED
 
@@ -47,7 +47,7 @@ class Labelled:
         return self.labels != IGNORED
 
 
-class LabelsGiven(Fact):
+class LabelsGiven(Recogniser):
     """What the backward pass at hand teaches by labels, as far as its tensors are looked at."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined
 from harness.watch.facts.parameters import leaves_of
 
@@ -53,7 +53,7 @@ class Term:
     """The tensors that a part with a gradient reaches, where that was looked for."""
 
 
-class LossTerms(Fact):
+class LossTerms(Recogniser):
     """The terms of what the backward pass at hand differentiates."""
 
     def __init__(self, monitor: Monitor) -> None:

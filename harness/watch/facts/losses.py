@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, LossCall
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ KEEP_WEIGHTS = (
 """Operations that leave losses, or what is left of them, with one weight each."""
 
 
-class DifferentiatedLoss(Fact):
+class DifferentiatedLoss(Recogniser):
     """What the backward pass at hand differentiates."""
 
     def __init__(self, monitor: Monitor) -> None:

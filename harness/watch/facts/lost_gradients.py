@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from harness.watch.check import Fact
-from harness.watch.events import Backward, BackwardBegins, End, StepBegins
-from harness.watch.facts.gradient_ledger import Cleared, Contribution, GradientLedger, Ledger
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, End, Fact
+from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -26,15 +27,19 @@ WITH_CLIPPING = 6
 which to drop. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Gradients that were cleared, and that no optimizer used."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GradientsLost(Fact):
+    """Gradients were cleared that no optimizer used, and that were meant for an update. ``where`` cleared them."""
 
-    entries: list[Contribution]
-    where: str | None
-    update: int
-    partly: bool
+    in_windows = "all"
+    entries: Sequence[Contribution]
+    """The backward passes that they are of."""
+    update: int = 1
+    """In which they were cleared."""
+    partly: bool = False
     """Whether others, cleared with them, had been used."""
+    optimizers: int = 1
+    """Of the loop."""
 
     @property
     def lines(self) -> set[str | None]:
@@ -50,8 +55,8 @@ class Loss:
 class Losses:
     """Of one optimizer, since its latest step."""
 
-    waiting: list[Loss] = field(default_factory=list)
-    clipped: list[Loss] = field(default_factory=list)
+    waiting: list[GradientsLost] = field(default_factory=list)
+    clipped: list[GradientsLost] = field(default_factory=list)
     """Those whose norm was looked at before."""
     alike: int = 0
     """Windows in a row that lost as many of the clipped ones."""
@@ -65,17 +70,17 @@ class Unused:
     latest: int
     """The update that lost a pass of it."""
     in_a_row: int = 1
-    loss: Loss | None = None
+    loss: GradientsLost | None = None
     """One that was lost when there had been enough of them."""
 
 
-class LostGradients(Fact):
+class LostGradients(Recogniser):
     """Tells what was lost from what was only measured, by what becomes of other passes of the same line."""
+
+    makes = (GradientsLost,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.lost: list[Loss] = []
-        """What the step at hand, or the end, has shown to be lost."""
         self._gradients = monitor.fact(GradientLedger)
         self._losses: WeakKeyDictionary[Ledger, Losses] = WeakKeyDictionary()
         self._feeding: set[str | None] = set()
@@ -84,44 +89,49 @@ class LostGradients(Fact):
         """Lines whose backward passes are for something else."""
         self._unused: dict[str | None, Unused] = {}
 
-    def on_backward_begins(self, event: BackwardBegins) -> None:
-        for cleared in self._gradients.cleared:
-            if cleared.lost and not cleared.ledger.moved:
-                self._keep(cleared, event)
-
-    def _keep(self, cleared: Cleared, event: BackwardBegins) -> None:
-        where = cleared.ledger.zeroed or cleared.lost[-1].where or event.where
-        used = any(entry.used for entry in cleared.entries)
-        losses = self._losses.setdefault(cleared.ledger, Losses())
-        kept = losses.waiting if cleared.clipped is None else losses.clipped  # who measures the norm may leave one out
-        kept.append(Loss(cleared.lost, where, self.monitor.update, used))
+    def on_cleared(self, fact: GradientsCleared) -> None:
+        ledger = self._gradients.of(fact.optimizer)
+        if ledger is None or not fact.lost or fact.moved:
+            return
+        losses = self._losses.setdefault(ledger, Losses())
+        kept = losses.waiting if fact.clipped is None else losses.clipped  # who measures the norm may leave one out
+        lost = GradientsLost(
+            entries=fact.lost,
+            update=fact.at.update,
+            partly=fact.partly,
+            optimizers=len(self._gradients.ledgers),
+            where=fact.where,
+        )
+        kept.append(lost)
         del kept[:-KEPT]
 
     def on_backward(self, event: Backward) -> None:
         if event.where in self._unused and any(t.requires_grad for f in event.forwards for t in f.tensors.values()):
             self._measuring.add(event.where)  # the gradient of an input
 
-    def on_step_begins(self, event: StepBegins) -> None:
-        self.lost, window = [], self._gradients.window
-        if window is None or window.empty or not window.fresh:
+    def on_used(self, fact: GradientsUsed) -> None:
+        ledger = self._gradients.of(fact.optimizer)
+        if ledger is None or fact.empty or not fact.fresh:
             return
-        lines = {entry.where for entry in window.fresh}
-        if lines <= self._feeding or window.ledger.as_left:
+        lines = {entry.where for entry in fact.fresh}
+        if lines <= self._feeding or ledger.as_left:
             self._feeding |= lines
-        losses = self._losses.get(window.ledger)
+        losses = self._losses.get(ledger)
         if losses is None:
             return
-        self.lost = [*self._among(losses.waiting), *self._dropped_by_norm(losses)]
+        lost = [*self._among(losses.waiting), *self._dropped_by_norm(losses)]
         waiting, losses.waiting = [loss for loss in losses.waiting if not loss.measured], []
-        if waiting and not window.ledger.as_left:
+        if waiting and not ledger.as_left:
             self._measuring.update(*(loss.lines for loss in waiting))  # the gradients of others were made of them
-        self._count_unused(waiting, event.update)
+        self._count_unused(waiting, fact.at.update)
+        for each in lost:
+            self.tell(each)
 
-    def _among(self, losses: list[Loss]) -> list[Loss]:
+    def _among(self, losses: list[GradientsLost]) -> list[GradientsLost]:
         """Where the same line's gradients are used at other times, all of them were meant to be."""
         return [loss for loss in losses if not loss.measured and self._feeding & loss.lines]
 
-    def _count_unused(self, waiting: list[Loss], update: int) -> None:
+    def _count_unused(self, waiting: list[GradientsLost], update: int) -> None:
         """A line whose gradients are never used may measure something, unless it belongs to every update."""
         for line in set[str | None]().union(*(loss.lines for loss in waiting)):
             unused = self._unused.setdefault(line, Unused(update, in_a_row=0))
@@ -130,7 +140,7 @@ class LostGradients(Fact):
             if unused.in_a_row > IN_A_ROW:
                 unused.loss = unused.loss or waiting[-1]
 
-    def _dropped_by_norm(self, losses: Losses) -> list[Loss]:
+    def _dropped_by_norm(self, losses: Losses) -> list[GradientsLost]:
         clipped, losses.clipped = [loss for loss in losses.clipped if not loss.measured], []
         many = len(clipped)
         losses.alike = losses.alike + 1 if many and many == losses.as_many else int(many > 0)
@@ -138,6 +148,8 @@ class LostGradients(Fact):
         return self._among(clipped)[-1:] if losses.alike >= WITH_CLIPPING else []
 
     def on_end(self, event: End) -> None:
-        self.lost = [loss for losses in self._losses.values() for loss in self._among(losses.waiting)]
+        lost = [loss for losses in self._losses.values() for loss in self._among(losses.waiting)]
         known = self._feeding | self._measuring
-        self.lost += [each.loss for line, each in self._unused.items() if each.loss is not None and line not in known]
+        lost += [each.loss for line, each in self._unused.items() if each.loss is not None and line not in known]
+        for each in lost:
+            self.tell(each)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness import launch
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import MetricCall, Pass
 from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
 
@@ -94,7 +94,7 @@ class Computed:
         return bool((room.diagonal() >= 0).all())
 
 
-class MetricCalls(Fact):
+class MetricCalls(Recogniser):
     """What the metric at hand was computed from."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Forward, PassEnds
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class FirstForward:
     """Whether these take the mean of all batches, as they do while torch.optim.swa_utils.update_bn renews them."""
 
 
-class Modes(Fact):
+class Modes(Recogniser):
     """The modes of the models that are called."""
 
     def __init__(self, monitor: Monitor) -> None:

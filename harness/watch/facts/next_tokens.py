@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Taught:
         return targets
 
 
-class NextTokens(Fact):
+class NextTokens(Recogniser):
     """What the losses of the backward pass at hand teach, as far as its tensors are looked at."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, held_by_any
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD
 
@@ -195,7 +195,7 @@ class LooseParameters:
             self.by_hand = self.by_hand or (now is not None and not torch.equal(now, before))
 
 
-class Parameters(Fact):
+class Parameters(Recogniser):
     """The models, the optimizers, and which tensors got gradients."""
 
     def __init__(self, monitor: Monitor) -> None:

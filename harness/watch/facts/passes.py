@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import content_digest, rows_in, sample_digest
 
@@ -71,7 +71,7 @@ class BegunAnew:
     """Whether it was the same batch each time."""
 
 
-class Passes(Fact):
+class Passes(Recogniser):
     """The passes of a loop."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, TokenizerSaved
 from harness.watch.facts.tokens import texts_given
 from harness.watch.reload import Order, Reloaded, loaded_again
@@ -47,7 +47,7 @@ class _Model:
     kwargs: dict[str, torch.Tensor]
 
 
-class Reloads(Fact):
+class Reloads(Recogniser):
     """Loads each path once, whatever the checks want to know of it, and only when the first of them asks."""
 
     def __init__(self, monitor: Monitor) -> None:

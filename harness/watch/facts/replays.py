@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import is_dense
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Forward, positional
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
@@ -86,7 +86,7 @@ class Replay:
     """All rows with more padding."""
 
 
-class Replays(Fact):
+class Replays(Recogniser):
     """The replay of each model, made when it is first called in eval mode, within a pass of a loader or not."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data import default_collate
 
 from harness.torch_objects import real
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, Forward
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class _Order:
     """Whether rows are alike, so that their order says nothing."""
 
 
-class RowDimension(Fact):
+class RowDimension(Recogniser):
     """What each model is given by rows.
 
     A DataLoader says how many rows a batch has. Where the script makes batches by hand, rows are what comes again in

@@ -12,7 +12,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from harness.torch_objects import real
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.row_dimension import largest
 
@@ -49,7 +49,7 @@ class Slice:
     rows: int
 
 
-class RowsByHand(Fact):
+class RowsByHand(Recogniser):
     """The rows of batches that a script makes itself, by their content."""
 
     def __init__(self, monitor: Monitor) -> None:

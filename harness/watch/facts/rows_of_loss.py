@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
 from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import DifferentiatedLoss
@@ -60,7 +60,7 @@ class GivenRows:
         return all(_is_part(target, self.own) for target in self.targets)
 
 
-class RowsOfLoss(Fact):
+class RowsOfLoss(Recogniser):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.loss = monitor.fact(DifferentiatedLoss)

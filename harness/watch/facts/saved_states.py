@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import first_values, held_by, is_distributed
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Forward, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
 from harness.watch.facts.trained_models import reached
@@ -110,7 +110,7 @@ class StateGiven:
     where: str | None
 
 
-class SavedStates(Fact):
+class SavedStates(Recogniser):
     """What was saved of the models that are trained, whatever it was saved with."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from harness.torch_objects import held_by_any, share_groups
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, SkippedStep, StepBegins, TrainerMade
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import NotComputable, schedule_of
@@ -135,7 +135,7 @@ class SchedulerSeen:
         return self.rate(round(self.planned)) / peak if peak else 0.0
 
 
-class SchedulerLedger(Fact):
+class SchedulerLedger(Recogniser):
     """All schedulers, and what the unshortened run makes of their steps; whole when checks are told of the end."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Forward, MetricCall, Scored
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 
-class ScoredPasses(Fact):
+class ScoredPasses(Recogniser):
     """The passes that said how good a model is; those that only read its outputs are no evaluation."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Clip, Step, StepBegins
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 
@@ -56,7 +56,7 @@ class TensorUpdate:
     """Those of them that did not."""
 
 
-class TensorUpdates(Fact):
+class TensorUpdates(Recogniser):
     """What the step at hand did to the tensors that are looked at in it."""
 
     def __init__(self, monitor: Monitor) -> None:

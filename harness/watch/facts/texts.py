@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import DatasetMade, Encode, TokenizerMade
 from harness.watch.facts.batches import LABELS
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
@@ -25,7 +25,7 @@ MOST_ENCODED = 256
 """Rows of a call of the tokenizer that are kept until the next batch: by reasoning, a larger one makes a data set."""
 
 
-class LatestEncoded(Fact):
+class LatestEncoded(Recogniser):
     """What the latest call of the tokenizer was given and made, as far as tensors are looked at."""
 
     def __init__(self, monitor: Monitor) -> None:
@@ -45,7 +45,7 @@ class LatestEncoded(Fact):
         return rows
 
 
-class TextLabels(Fact):
+class TextLabels(Recogniser):
     """A dataset with texts and labels tells which label a text has, whatever becomes of the two."""
 
     def __init__(self, monitor: Monitor) -> None:

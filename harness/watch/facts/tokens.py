@@ -12,7 +12,7 @@ from weakref import ref
 
 import torch
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, Forward, InnerForward, TokenizerMade
 from harness.watch.locate import from_signal_handler
 
@@ -48,7 +48,7 @@ class Segments:
     """Pairs whose two segments are the same."""
 
 
-class Tokens(Fact):
+class Tokens(Recogniser):
     """The token ids of the forward at hand, where it is looked at."""
 
     def __init__(self, monitor: Monitor) -> None:

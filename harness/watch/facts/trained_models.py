@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from harness.torch_objects import real, share_parameters, spread_over
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Forward, FromPretrained, Load
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ DEVIATIONS = 5
 """Standard deviations of the cosine of two independent tensors, up to which they may be independent."""
 
 
-class TrainedModels(Fact):
+class TrainedModels(Recogniser):
     """The models that a backward pass went through."""
 
     def __init__(self, monitor: Monitor) -> None:
@@ -64,7 +64,7 @@ class Called:
     where: str | None
 
 
-class CalledModels(Fact):
+class CalledModels(Recogniser):
     """Whether the models that are called when the training is over are those that were trained."""
 
     def __init__(self, monitor: Monitor) -> None:
@@ -147,7 +147,7 @@ def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(abs(float(cosine)) > DEVIATIONS / one.numel() ** 0.5)
 
 
-class ModelsFromCheckpoints(Fact):
+class ModelsFromCheckpoints(Recogniser):
     """A few tensors of each model that was loaded from a checkpoint, as they were then."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.check import Fact
+from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.next_tokens import NextTokens, Taught
@@ -33,7 +33,7 @@ class Shown:
     """Whether the logits of a place depend on the token that is its target; None where that cannot be told."""
 
 
-class VisibleTokens(Fact):
+class VisibleTokens(Recogniser):
     """The answer for the model of the backward pass at hand, which is asked once."""
 
     def __init__(self, monitor: Monitor) -> None:

@@ -26,9 +26,9 @@ from harness.watch.instrument import (
     warned,
 )
 from harness.watch.instrument.patches import Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
-LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
+LIBRARIES: dict[str, Callable[[Session, Patches, ModuleType], None]] = {
     **accelerate.MODULES,
     datasets.MODULE: datasets.install,
     **lightning.MODULES,
@@ -38,7 +38,7 @@ LIBRARIES: dict[str, Callable[[Threads, Patches, ModuleType], None]] = {
 }
 """What the script may import, by the module in which something is wrapped."""
 
-_in_use: list[Threads] = []
+_in_use: list[Session] = []
 
 
 def is_in_use() -> bool:
@@ -47,7 +47,7 @@ def is_in_use() -> bool:
 
 
 @contextmanager
-def instrumented(threads: Threads, *, hooked: bool = True) -> Iterator[None]:
+def instrumented(threads: Session, *, hooked: bool = True) -> Iterator[None]:
     """Report to ``threads`` what happens; afterwards everything is as it was.
 
     Without ``hooked`` no hook is registered on the steps of optimizers: torch lets none be added or removed in such a

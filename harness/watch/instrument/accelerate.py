@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from harness.watch.events import AcceleratorBackward, Pass
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
 class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
@@ -19,7 +19,7 @@ class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
     ended: Pass | None = None
 
 
-def install_loaders(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_loaders(threads: Session, patches: Patches, module: ModuleType) -> None:
     def iterate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         (loader,) = args
         inner, fetched = original(loader), _Fetched()
@@ -52,7 +52,7 @@ def install_loaders(threads: Threads, patches: Patches, module: ModuleType) -> N
         patches.wrap(getattr(module, name), "__iter__", iterate)
 
 
-def install_accelerator(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_accelerator(threads: Session, patches: Patches, module: ModuleType) -> None:
     entered: WeakSet[Any] = WeakSet()
 
     def accumulate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import torch
 from harness.torch_objects import is_traced
 from harness.watch.events import Combined, Pairing
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 DEVIATIONS = ("abs", "__abs__", "square", "pow", "__pow__")
 """What a script does to a difference to make an error of it."""
@@ -31,7 +31,7 @@ COMBINATIONS = {
 }
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     for name, sign in COMPARISONS.items():
         patches.put(torch.Tensor, name, _comparison(threads, sign, getattr(torch.Tensor, name)))
     for name in THRESHOLDS:
@@ -44,7 +44,7 @@ def install(threads: Threads, patches: Patches) -> None:
         patches.put(torch.Tensor, name, _deviation(threads, getattr(torch.Tensor, name)))
 
 
-def _comparison(threads: Threads, sign: str, original: Original) -> Original:
+def _comparison(threads: Session, sign: str, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
         value = original(one, other, *args, **kwargs)
@@ -62,7 +62,7 @@ def _comparison(threads: Threads, sign: str, original: Original) -> Original:
     return operation
 
 
-def _threshold(threads: Threads, original: Original) -> Original:
+def _threshold(threads: Session, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
         if type(other) is float and type(one) is torch.Tensor and not one.requires_grad and not is_traced():
@@ -74,7 +74,7 @@ def _threshold(threads: Threads, original: Original) -> Original:
     return operation
 
 
-def _subtraction(threads: Threads, original: Original) -> Original:
+def _subtraction(threads: Session, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
         value = original(one, other, *args, **kwargs)
@@ -98,12 +98,12 @@ def _meet_all(one: torch.Tensor, other: torch.Tensor, value: torch.Tensor) -> bo
     return value.numel() > one.numel() > 1 < other.numel() < value.numel()
 
 
-def _tell_pairing(threads: Threads, sign: str, one: torch.Tensor, other: torch.Tensor) -> None:
+def _tell_pairing(threads: Session, sign: str, one: torch.Tensor, other: torch.Tensor) -> None:
     if (monitor := threads.current()) and not monitor.in_backward:
         monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
 
 
-def _deviation(threads: Threads, original: Original) -> Original:
+def _deviation(threads: Session, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         if not is_traced() and not one.requires_grad and (monitor := threads.current()) and monitor.difference:
@@ -116,7 +116,7 @@ def _deviation(threads: Threads, original: Original) -> Original:
     return operation
 
 
-def _combined(threads: Threads, sign: str, original: Original) -> Original:
+def _combined(threads: Session, sign: str, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
         if is_traced():
@@ -132,6 +132,6 @@ def _combined(threads: Threads, sign: str, original: Original) -> Original:
     return operation
 
 
-def _tell(threads: Threads, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:
+def _tell(threads: Session, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:
     if (monitor := threads.current()) and not monitor.in_backward:
         monitor.emit(Combined(sign, (one, other), value, monitor.locator.where()))

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         tensors = args[0] if args else kwargs["tensors"]

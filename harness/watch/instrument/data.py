@@ -14,7 +14,8 @@ from torch.utils.data import dataloader
 from harness.watch.asking import COUNTS, asker
 from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Monitor, Threads
+from harness.watch.monitor import Monitor
+from harness.watch.session import Session
 
 MOST_PLANNED = 10_000_000
 """Largest number of batches of a pass that is gone through. Of more it is left when there is enough. Neither half nor
@@ -24,7 +25,7 @@ double of it changes a verdict of the corpus."""
 class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
-    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Threads) -> None:
+    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Session) -> None:
         self.drawn, self._seen, self._threads = drawn, seen, threads
         self._shortening = threads.options.shortening
         self._given = 0
@@ -64,7 +65,7 @@ class _Indices:
 class _Passes:
     """The iterators of DataLoaders that are being gone through."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Session) -> None:
         self._threads = threads
         self._begun: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
         """By the iterator, with the monitor that the pass was begun in."""
@@ -141,7 +142,7 @@ class _Passes:
                         setattr(holder, name, getattr(holder, name).collate)
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     passes = _Passes(threads)
     patches.at_the_end(passes.put_back)
     base = dataloader._BaseDataLoaderIter

@@ -8,12 +8,12 @@ from typing import Any
 
 from harness.watch.events import DatasetMade
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 MODULE = "datasets.arrow_dataset"
 
 
-def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install(threads: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
         if monitor := threads.current():

@@ -9,10 +9,10 @@ from weakref import WeakSet
 
 from harness.watch.events import Pass
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
-def install(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install(threads: Session, patches: Patches, module: ModuleType) -> None:
     """Have it validate after the last batch of a shortened epoch, as it would after that of a whole one."""
     validated: WeakSet[Pass] = WeakSet()
 

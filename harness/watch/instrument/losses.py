@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from harness.watch.events import LossCall, SignedLoss
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 LOSSES = (
     "cross_entropy",
@@ -29,7 +29,7 @@ SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss"
 """Those whose targets are 1 and -1."""
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     parameters = {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in (*LOSSES, *SIGNED)}
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.watch.events import MetricCall, RankingCall
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Monitor, Threads
+from harness.watch.monitor import Monitor
+from harness.watch.session import Session
 
 SKLEARN = (
     "accuracy_score",
@@ -26,7 +27,7 @@ SKLEARN = (
 RANKINGS = ("average_precision_score", "precision_recall_curve", "roc_auc_score", "roc_curve")
 
 
-def install_evaluate(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_evaluate(threads: Session, patches: Patches, module: ModuleType) -> None:
     def added(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
             _emit(monitor, args[0].name, kwargs.get("predictions"), kwargs.get("references"), source=id(args[0]))
@@ -46,7 +47,7 @@ def install_evaluate(threads: Threads, patches: Patches, module: ModuleType) -> 
     patches.wrap(module.EvaluationModule, "compute", computed)
 
 
-def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_sklearn(threads: Session, patches: Patches, module: ModuleType) -> None:
     def scored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:
@@ -63,7 +64,7 @@ def install_sklearn(threads: Threads, patches: Patches, module: ModuleType) -> N
             patches.wrap(owner, name, scored)
 
 
-def install_rankings(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_rankings(threads: Session, patches: Patches, module: ModuleType) -> None:
     def ranked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:

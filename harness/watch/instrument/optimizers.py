@@ -19,19 +19,20 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Monitor, Threads
+from harness.watch.monitor import Monitor
+from harness.watch.session import Session
 
 StepHook = Callable[[Optimizer, Any, Any], Any]
 """One of torch's hooks on the steps of all optimizers, given the optimizer and what its step was called with."""
 
 
-def hooks(threads: Threads) -> list[RemovableHandle]:
+def hooks(threads: Session) -> list[RemovableHandle]:
     """torch's own hooks on the steps of all optimizers."""
     begins, ends = step_hooks(threads)
     return [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
 
 
-def step_hooks(threads: Threads) -> tuple[StepHook, StepHook]:
+def step_hooks(threads: Session) -> tuple[StepHook, StepHook]:
     """What is called before and after the steps of all optimizers.
 
     torch calls them before the hooks that the script has registered with an optimizer and after those: what these do
@@ -91,7 +92,7 @@ class _Closures:
     one does not (sharpness-aware minimization), the step begins before, as without a closure.
     """
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Session) -> None:
         self._threads = threads
         self._calls_first: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         self._waiting: dict[int, Optimizer] = {}
@@ -135,7 +136,7 @@ def _written(optimizer: Optimizer) -> int:
     return sum(p._version for group in optimizer.param_groups for p in group["params"])
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
         if monitor := threads.current():
@@ -180,7 +181,7 @@ def _is_used_up(parameters: Any) -> bool:
     return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
 
 
-def _scalers(threads: Threads, patches: Patches) -> None:
+def _scalers(threads: Session, patches: Patches) -> None:
     def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         monitor = threads.current()

@@ -10,10 +10,10 @@ import torch
 
 from harness.watch.events import Drawn
 from harness.watch.instrument.patches import Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     # What is taken out of a tensor by an index cannot be seen: a __getitem__ of Python's own would make torch.tensor
     # take a tensor without dimensions for a sequence.
     drawn = torch.randperm

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     def forked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         child = original(*args, **kwargs)
         if child == 0 or (isinstance(child, tuple) and child[0] == 0):  # os.forkpty gives two numbers

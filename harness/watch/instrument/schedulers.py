@@ -11,7 +11,7 @@ from torch.optim import lr_scheduler
 
 from harness.watch.events import Load, SchedulerStep
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
 class _Depth(threading.local):
@@ -20,7 +20,7 @@ class _Depth(threading.local):
     calls = 0
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     depth = _Depth()
 
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

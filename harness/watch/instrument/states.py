@@ -13,10 +13,10 @@ from torch.optim import Optimizer
 
 from harness.watch.events import Load, LoadBegins, Save, StateAsked
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 
-def install_safetensors(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_safetensors(threads: Session, patches: Patches, module: ModuleType) -> None:
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:
@@ -34,7 +34,7 @@ def install_safetensors(threads: Threads, patches: Patches, module: ModuleType) 
 MODULES = {"safetensors.torch": install_safetensors}
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     def into_module(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:

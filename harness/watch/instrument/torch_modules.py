@@ -16,7 +16,7 @@ from torch import nn
 
 from harness.torch_objects import is_traced
 from harness.watch.instrument.patches import Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 FRAMES = 8
 """How many calls of helpers a module's forward may be above the call of a part of it."""
@@ -37,7 +37,7 @@ class _Depth(threading.local):
 class _Calls:
     """What is told of the calls of modules."""
 
-    def __init__(self, threads: Threads, patches: Patches) -> None:
+    def __init__(self, threads: Session, patches: Patches) -> None:
         self.threads, self.patches, self.depth = threads, patches, _Depth()
         self.by_forward: dict[type[nn.Module], int] = {}
         """Classes whose forward is called by itself, with the updates made when that was seen."""
@@ -114,7 +114,7 @@ class _Calls:
         self.patches.put(model, "forward", watched)
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
     on its slow path, and only few calls are told of."""
     calls = _Calls(threads, patches)

@@ -21,10 +21,11 @@ from harness.watch.events import (
     TrainerMade,
 )
 from harness.watch.instrument.patches import Original, Patches
-from harness.watch.monitor import Monitor, Threads
+from harness.watch.monitor import Monitor
+from harness.watch.session import Session
 
 
-def install_models(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_models(threads: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
         if monitor := threads.current():
@@ -74,7 +75,7 @@ def _saved(monitor: Monitor, original: Original, args: tuple[Any, ...], kwargs: 
     return done
 
 
-def install_adapters(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_adapters(threads: Session, patches: Patches, module: ModuleType) -> None:
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:
@@ -98,7 +99,7 @@ def install_adapters(threads: Threads, patches: Patches, module: ModuleType) -> 
     patches.wrap(module.PeftModel, "load_adapter", loaded)
 
 
-def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_tokenizers(threads: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
         if monitor := threads.current():
@@ -125,7 +126,7 @@ def install_tokenizers(threads: Threads, patches: Patches, module: ModuleType) -
     patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
 
 
-def install_trainer(threads: Threads, patches: Patches, module: ModuleType) -> None:
+def install_trainer(threads: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
         if monitor := threads.current():

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.watch.instrument.patches import Patches
-from harness.watch.monitor import Threads
+from harness.watch.session import Session
 
 OWN = str(Path(__file__).parent) + os.sep
 
 
-def install(threads: Threads, patches: Patches) -> None:
+def install(threads: Session, patches: Patches) -> None:
     show = warnings.showwarning
 
     def showwarning(

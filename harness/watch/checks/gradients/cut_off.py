@@ -36,7 +36,6 @@ class CutOff(Check):
     - https://github.com/huggingface/transformers/issues/21381
     """
 
-    id = "gradients::cut-off"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("gradients::reach-the-parameters",)

@@ -29,7 +29,6 @@ class DecayNotExempt(Check):
     - https://github.com/huggingface/transformers/issues/42769
     """
 
-    id = "groups::decay-not-exempt"
     needs = "parameters exempt from weight decay"
     in_windows = "first"
     formerly = ("groups::decay-exempt-as-meant",)

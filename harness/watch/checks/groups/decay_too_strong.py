@@ -29,7 +29,6 @@ class DecayTooStrong(Check):
     - https://arxiv.org/abs/1711.05101
     """
 
-    id = "groups::decay-too-strong"
     needs = "AdamW with weight decay"
     in_windows = "all"
 

@@ -25,7 +25,6 @@ class DuplicateParameters(Check):
     - https://docs.pytorch.org/docs/stable/optim.html
     """
 
-    id = "groups::duplicate-parameters"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("groups::no-duplicates",)

@@ -39,7 +39,6 @@ class UnknownKey(Check):
     - https://github.com/huggingface/transformers/issues/8396
     """
 
-    id = "groups::unknown-key"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("groups::known-keys",)

@@ -34,7 +34,6 @@ class ClassesAsNumbers(Check):
     - https://github.com/huggingface/transformers/issues/45611
     """
 
-    id = "inputs::classes-as-numbers"
     needs = "model with one output"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")

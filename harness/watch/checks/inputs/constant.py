@@ -31,7 +31,6 @@ class Constant(Check):
     - https://discuss.pytorch.org/t/67853
     """
 
-    id = "inputs::constant"
     needs = "labelled batches of a DataLoader"
     in_windows = "first"
     explains = ("rows::repeated-or-skipped", "weights::units-alike", "gradients::cut-off")

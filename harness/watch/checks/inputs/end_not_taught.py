@@ -48,7 +48,6 @@ class EndNotTaught(Check):
     - https://huggingface.co/docs/transformers/main_classes/data_collator#transformers.DataCollatorForLanguageModeling
     """
 
-    id = "inputs::end-not-taught"
     severity = "warning"
     needs = "language model that is taught texts with an end"
 

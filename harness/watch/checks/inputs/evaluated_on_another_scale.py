@@ -126,7 +126,6 @@ class EvaluatedOnAnotherScale(Check):
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
     """
 
-    id = "inputs::evaluated-on-another-scale"
     severity = "warning"
     needs = "evaluation of numbers that a model was trained on"
 

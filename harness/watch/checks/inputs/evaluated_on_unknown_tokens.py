@@ -44,7 +44,6 @@ class EvaluatedOnUnknownTokens(Check):
     words that have ids of their own.
     """
 
-    id = "inputs::evaluated-on-unknown-tokens"
     status = "new"
     needs = "evaluation of texts whose tokens a model has embeddings of"
 

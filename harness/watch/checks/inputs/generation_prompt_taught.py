@@ -33,7 +33,6 @@ class GenerationPromptTaught(Check):
     - https://huggingface.co/docs/transformers/chat_templating#add_generation_prompt
     """
 
-    id = "inputs::generation-prompt-taught"
     status = "new"
     needs = "language model whose tokenizer has a chat template"
 

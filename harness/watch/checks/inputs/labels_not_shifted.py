@@ -27,7 +27,6 @@ class LabelsNotShifted(Check):
     - https://huggingface.co/docs/transformers/tasks/language_modeling
     """
 
-    id = "inputs::labels-not-shifted"
     needs = "language model"
     formerly = ("inputs::next-token-visible",)
 

@@ -25,7 +25,6 @@ class LabelsShiftedTwice(Check):
     - https://huggingface.co/docs/transformers/model_doc/gpt2#transformers.GPT2LMHeadModel.forward.labels
     """
 
-    id = "inputs::labels-shifted-twice"
     needs = "language model"
     in_windows = "first"
 

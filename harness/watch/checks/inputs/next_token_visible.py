@@ -27,7 +27,6 @@ class NextTokenVisible(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html
     """
 
-    id = "inputs::next-token-visible"
     needs = "language model"
 
     def __init__(self, monitor: Monitor) -> None:

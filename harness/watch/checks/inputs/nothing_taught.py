@@ -34,7 +34,6 @@ class NothingTaught(Check):
     - https://github.com/huggingface/trl/issues/3927
     """
 
-    id = "inputs::nothing-taught"
     status = "new"
     needs = "language model that is given labels"
 

@@ -28,7 +28,6 @@ class OneClass(Check):
     Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
     """
 
-    id = "inputs::one-class"
     needs = "labels of classes"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")

@@ -38,7 +38,6 @@ class PaddingInLoss(Check):
     - https://huggingface.co/docs/transformers/model_doc/t5#training
     """
 
-    id = "inputs::padding-in-loss"
     severity = "warning"
     needs = "labels of tokens"
     in_windows = "first"

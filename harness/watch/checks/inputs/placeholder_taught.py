@@ -28,7 +28,6 @@ class PlaceholderTaught(Check):
     - https://huggingface.co/docs/trl/sft_trainer#training-vision-language-models
     """
 
-    id = "inputs::placeholder-taught"
     status = "new"
     needs = "model with placeholders for images or sound"
     in_windows = "first"

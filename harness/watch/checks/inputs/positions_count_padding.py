@@ -34,7 +34,6 @@ class PositionsCountPadding(Check):
     - https://github.com/tloen/alpaca-lora/issues/315
     """
 
-    id = "inputs::positions-count-padding"
     status = "new"
     needs = "language model with rows padded on the left"
 

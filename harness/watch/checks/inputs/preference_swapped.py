@@ -33,7 +33,6 @@ class PreferenceSwapped(Check):
     - https://huggingface.co/docs/trl/dataset_formats
     """
 
-    id = "inputs::preference-swapped"
     severity = "warning"
     status = "new"
     needs = "Trainer with scores of chosen and rejected answers"

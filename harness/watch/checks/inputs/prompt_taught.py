@@ -39,7 +39,6 @@ class PromptTaught(Check):
     - https://huggingface.co/docs/trl/sft_trainer#train-on-completion-only
     """
 
-    id = "inputs::prompt-taught"
     severity = "warning"
     status = "new"
     needs = "language model whose prompts are left out of the loss"

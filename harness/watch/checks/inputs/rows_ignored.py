@@ -22,7 +22,6 @@ class RowsIgnored(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
 
-    id = "inputs::rows-ignored"
     severity = "warning"
     needs = "labels of classes"
     in_windows = "first"

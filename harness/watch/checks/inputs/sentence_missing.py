@@ -47,7 +47,6 @@ class SentenceMissing(Check):
     that are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
     """
 
-    id = "inputs::sentence-missing"
     needs = "tokenized pairs"
     formerly = ("inputs::both-sentences",)
 

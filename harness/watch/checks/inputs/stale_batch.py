@@ -26,7 +26,6 @@ class StaleBatch(Check):
     has another backward pass, which the loader's rows go through.
     """
 
-    id = "inputs::stale-batch"
     needs = "batches of a DataLoader"
     in_windows = "first"
     explains = ("rows::repeated-or-skipped",)

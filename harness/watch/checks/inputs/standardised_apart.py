@@ -53,7 +53,6 @@ class StandardisedApart(Check):
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
     """
 
-    id = "inputs::standardised-apart"
     status = "new"
     needs = "evaluation of columns of numbers"
     severity = "warning"

@@ -29,7 +29,6 @@ class StartMissing(Check):
     - https://huggingface.co/docs/transformers/chat_templating
     """
 
-    id = "inputs::start-missing"
     severity = "warning"
     status = "new"
     needs = "language model whose tokenizer begins texts with a token"

@@ -37,7 +37,6 @@ class StartTwice(Check):
     - https://github.com/huggingface/trl/issues/1400
     """
 
-    id = "inputs::start-twice"
     status = "new"
     needs = "training on tokens with a begin-of-text token"
     in_windows = "first"

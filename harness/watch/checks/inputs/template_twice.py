@@ -34,7 +34,6 @@ class TemplateTwice(Check):
     - https://huggingface.co/docs/trl/dataset_formats
     """
 
-    id = "inputs::template-twice"
     status = "new"
     needs = "language model whose tokenizer has a chat template"
 

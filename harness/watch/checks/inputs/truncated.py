@@ -25,7 +25,6 @@ class Truncated(Check):
     `return_overflowing_tokens` lose nothing, and are not reported.
     """
 
-    id = "inputs::truncated"
     needs = "tokenized texts"
     formerly = ("inputs::not-cut-off",)
     severity = "warning"

@@ -41,7 +41,6 @@ class UnknownWords(Check):
     - https://huggingface.co/docs/transformers/main_classes/tokenizer
     """
 
-    id = "inputs::unknown-words"
     needs = "tokenized texts"
     explains = ("rows::repeated-or-skipped", "rows::labels-of-other-rows", "rows::evaluated-on-training-rows")
 

@@ -40,7 +40,6 @@ class WrongAttentionMask(Check):
     - https://github.com/huggingface/transformers/issues/278
     """
 
-    id = "inputs::wrong-attention-mask"
     needs = "tokenized texts"
     in_windows = "first"
     formerly = ("inputs::padding-is-masked",)

@@ -30,7 +30,6 @@ class WrongMaskedLabels(Check):
     - https://huggingface.co/docs/transformers/main_classes/data_collator
     """
 
-    id = "inputs::wrong-masked-labels"
     needs = "masked tokens with labels"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")

@@ -27,7 +27,6 @@ class WrongSegmentIds(Check):
     - https://github.com/huggingface/transformers/issues/48128
     """
 
-    id = "inputs::wrong-segment-ids"
     needs = "tokenized pairs"
     in_windows = "first"
     formerly = ("inputs::segment-ids",)

@@ -28,7 +28,6 @@ class AxesMixed(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html
     """
 
-    id = "loss::axes-mixed"
     needs = "cross_entropy with a label for each place"
     in_windows = "first"
 

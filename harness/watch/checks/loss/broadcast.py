@@ -33,7 +33,6 @@ class Broadcast(Check):
     - https://github.com/pytorch/pytorch/issues/4938
     """
 
-    id = "loss::broadcast"
     needs = "loss whose target has the prediction's shape"
     in_windows = "all"
     formerly = ("loss::shapes-agree",)

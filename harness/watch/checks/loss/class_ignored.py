@@ -34,7 +34,6 @@ class ClassIgnored(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
 
-    id = "loss::class-ignored"
     status = "new"
     needs = "loss over rows of labels of which some are ignored"
     in_windows = "first"

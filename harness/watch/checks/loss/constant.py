@@ -38,7 +38,6 @@ class Constant(Check):
     - https://github.com/huggingface/transformers/issues/45479
     """
 
-    id = "loss::constant"
     needs = "losses of several batches"
     in_windows = "first"
     formerly = ("loss::varies",)

@@ -23,7 +23,6 @@ class DifferentiatedAgain(Check):
     Losses of several forwards of one batch, and window losses that are kept and differentiated once, are not reported.
     """
 
-    id = "loss::differentiated-again"
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")

@@ -26,7 +26,6 @@ class FlattenedApart(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
     """
 
-    id = "loss::flattened-apart"
     status = "new"
     needs = "loss of flattened logits and labels"
     in_windows = "first"

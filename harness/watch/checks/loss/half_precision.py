@@ -32,7 +32,6 @@ class HalfPrecision(Check):
     - https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-autocast-to-float32
     """
 
-    id = "loss::half-precision"
     severity = "warning"
     status = "new"
     needs = "loss over a large vocabulary"

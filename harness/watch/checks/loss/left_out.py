@@ -28,7 +28,6 @@ class LeftOut(Check):
     parameters that get a gradient at any time, or that no optimizer holds.
     """
 
-    id = "loss::left-out"
     status = "new"
     needs = "loss function"
     explains = ("gradients::cut-off",)

@@ -27,7 +27,6 @@ class NotFinite(Check):
     - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
     """
 
-    id = "loss::not-finite"
     needs = "backward pass of a loss"
     in_windows = "all"
     formerly = ("loss::finite",)

@@ -47,7 +47,6 @@ class NotRawLogits(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html
     """
 
-    id = "loss::not-raw-logits"
     needs = "loss function that takes logits"
     in_windows = "first"
     formerly = ("loss::of-raw-logits",)

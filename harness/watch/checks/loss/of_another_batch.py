@@ -25,7 +25,6 @@ class OfAnotherBatch(Check):
     nor are logits that are reordered, or selected, together with their labels.
     """
 
-    id = "loss::of-another-batch"
     needs = "labels of classes in a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-the-batch",)

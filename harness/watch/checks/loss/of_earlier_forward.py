@@ -18,7 +18,6 @@ class OfEarlierForward(Check):
     Window losses that are kept and differentiated together with the current one are not reported.
     """
 
-    id = "loss::of-earlier-forward"
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")

@@ -23,7 +23,6 @@ class OfSomeRows(Check):
     Rows that are selected by their content are not reported, nor is a loss over some rows in addition to another one.
     """
 
-    id = "loss::of-some-rows"
     needs = "labels of classes in a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")

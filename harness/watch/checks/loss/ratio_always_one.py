@@ -38,7 +38,6 @@ class RatioAlwaysOne(Check):
     - https://arxiv.org/abs/1707.06347
     """
 
-    id = "loss::ratio-always-one"
     status = "new"
     needs = "ratio of probabilities, of rows that are trained on again"
 

@@ -26,7 +26,6 @@ class TargetsNotProbabilities(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
     """
 
-    id = "loss::targets-not-probabilities"
     needs = "binary cross-entropy"
     in_windows = "first"
     explains = ("update::ascends",)

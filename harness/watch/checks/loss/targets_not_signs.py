@@ -22,7 +22,6 @@ class TargetsNotSigns(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.MarginRankingLoss.html
     """
 
-    id = "loss::targets-not-signs"
     status = "new"
     needs = "loss of signed targets"
     in_windows = "first"

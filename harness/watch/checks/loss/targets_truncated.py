@@ -34,7 +34,6 @@ class TargetsTruncated(Check):
     a loss in addition to another one, or targets that the script makes itself.
     """
 
-    id = "loss::targets-truncated"
     needs = "regression over a DataLoader"
     in_windows = "first"
 

@@ -39,7 +39,6 @@ class TermAlwaysZero(Check):
     Neither is one that leaves 0 at any time, as the divergence from a reference does after the first update.
     """
 
-    id = "loss::term-always-zero"
     status = "new"
     needs = "sum of losses"
     severity = "warning"

@@ -34,7 +34,6 @@ class TermOfUntrainedParameters(Check):
     - https://docs.pytorch.org/docs/stable/optim.html
     """
 
-    id = "loss::term-of-untrained-parameters"
     status = "new"
     needs = "sum of losses"
     in_windows = "first"

@@ -34,7 +34,6 @@ class TermWithoutGradient(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
     """
 
-    id = "loss::term-without-gradient"
     status = "new"
     needs = "sum of losses"
     in_windows = "first"

@@ -32,7 +32,6 @@ class WeightRoundedToZero(Check):
     condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
     """
 
-    id = "loss::weight-rounded-to-zero"
     status = "new"
     needs = "weighted term"
 

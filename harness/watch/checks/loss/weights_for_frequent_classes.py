@@ -25,7 +25,6 @@ class WeightsForFrequentClasses(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
     """
 
-    id = "loss::weights-for-frequent-classes"
     status = "new"
     needs = "class weights"
     formerly = ("loss::weights-of-other-classes",)

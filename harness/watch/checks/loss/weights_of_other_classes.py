@@ -24,7 +24,6 @@ class WeightsOfOtherClasses(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
 
-    id = "loss::weights-of-other-classes"
     status = "new"
     needs = "class weights"
 

@@ -39,7 +39,6 @@ class GraphsKept(Check):
     - https://docs.pytorch.org/docs/stable/notes/faq.html
     """
 
-    id = "memory::graphs-kept"
     severity = "warning"  # it costs memory, and changes no result for as long as there is some
     needs = "long enough series of backward passes"
     in_windows = "all"

@@ -31,7 +31,6 @@ class Broadcast(Check):
     - https://docs.pytorch.org/docs/stable/notes/broadcasting.html
     """
 
-    id = "metrics::broadcast"
     needs = "comparison of what a model said without a graph"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -40,7 +40,6 @@ class LabelsOnAnotherScale(Check):
     - https://scikit-learn.org/stable/modules/compose.html (transforming the target in regression)
     """
 
-    id = "metrics::labels-on-another-scale"
     status = "new"
     needs = "evaluation of a regression"
 

@@ -72,7 +72,6 @@ class MeanOfMeans(Check):
     - https://huggingface.co/docs/transformers/perplexity
     """
 
-    id = "metrics::mean-of-means"
     status = "new"
     needs = "evaluation of three batches with different numbers of targets"
 

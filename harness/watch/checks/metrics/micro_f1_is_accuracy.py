@@ -26,7 +26,6 @@ class MicroF1IsAccuracy(Check):
     - https://github.com/huggingface/datasets/issues/3639
     """
 
-    id = "metrics::micro-f1-is-accuracy"
     needs = "library's F1 over an evaluation"
     formerly = ("metrics::tells-apart",)
     severity = "warning"

@@ -23,7 +23,6 @@ class Misaligned(Check):
     Shuffled evaluations are not reported if predictions and references are shuffled together.
     """
 
-    id = "metrics::misaligned"
     needs = "library's metric over an evaluation"
     formerly = ("metrics::aligned",)
 

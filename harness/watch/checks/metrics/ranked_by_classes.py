@@ -29,7 +29,6 @@ class RankedByClasses(Check):
     - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.roc_auc_score.html
     """
 
-    id = "metrics::ranked-by-classes"
     status = "new"
     needs = "metric of a ranking"
 

@@ -56,7 +56,6 @@ class RowsMissingOrRepeated(Check):
     - https://github.com/huggingface/transformers/issues/30767
     """
 
-    id = "metrics::rows-missing-or-repeated"
     needs = "library's metric over an evaluation"
     formerly = ("metrics::every-row",)
 

@@ -26,7 +26,6 @@ class ThresholdOfProbabilities(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
     """
 
-    id = "metrics::threshold-of-probabilities"
     status = "new"
     needs = "threshold of what a model says"
 

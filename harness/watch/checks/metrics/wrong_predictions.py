@@ -24,7 +24,6 @@ class WrongPredictions(Check):
     at.
     """
 
-    id = "metrics::wrong-predictions"
     needs = "library's metric over an evaluation"
     formerly = ("metrics::of-the-predictions",)
 

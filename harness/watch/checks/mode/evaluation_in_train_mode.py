@@ -30,7 +30,6 @@ class EvaluationInTrainMode(Check):
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval
     """
 
-    id = "mode::evaluation-in-train-mode"
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-in-eval-mode",)
 

@@ -26,7 +26,6 @@ class EvaluationWithGraph(Check):
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
     """
 
-    id = "mode::evaluation-with-graph"
     severity = "warning"  # it costs memory and time, and changes no result
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-without-graph",)

@@ -40,7 +40,6 @@ class FrozenNormDrifts(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
     """
 
-    id = "mode::frozen-norm-drifts"
     status = "new"
     needs = "batch normalisation with frozen weights"
     in_windows = "first"

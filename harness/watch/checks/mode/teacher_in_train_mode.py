@@ -44,7 +44,6 @@ class TeacherInTrainMode(Check):
     the trained model's, or one without dropout and batch normalisation.
     """
 
-    id = "mode::teacher-in-train-mode"
     status = "new"
     needs = "teacher beside the model that is trained"
     in_windows = "first"

@@ -53,7 +53,6 @@ class TrainingInEvalMode(Check):
     - https://github.com/ThilinaRajapakse/simpletransformers/issues/739
     """
 
-    id = "mode::training-in-eval-mode"
     needs = "dropout or normalisation"
     in_windows = "all"
     formerly = ("mode::training-in-train-mode",)

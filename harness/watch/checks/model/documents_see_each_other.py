@@ -33,7 +33,6 @@ class DocumentsSeeEachOther(Check):
     - https://huggingface.co/docs/trl/reducing_memory_usage#packing
     """
 
-    id = "model::documents-see-each-other"
     status = "new"
     needs = "rows of several documents with position ids of their own"
 

@@ -26,7 +26,6 @@ class EvaluatedUntrained(Check):
     reported.
     """
 
-    id = "model::evaluated-untrained"
     needs = "model that is called after the training"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")

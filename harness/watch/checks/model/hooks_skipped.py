@@ -23,7 +23,6 @@ class HooksSkipped(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
     """
 
-    id = "model::hooks-skipped"
     status = "new"
     needs = "call of a model's forward method"
 

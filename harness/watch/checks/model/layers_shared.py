@@ -78,7 +78,6 @@ class LayersShared(Check):
     - https://arxiv.org/abs/1909.11942
     """
 
-    id = "model::layers-shared"
     severity = "warning"
     needs = "training of a model with a list of modules"
 

@@ -49,7 +49,6 @@ class NondeterministicEval(Check):
     - https://github.com/huggingface/pytorch-image-models/pull/1978
     """
 
-    id = "model::nondeterministic-eval"
     needs = "evaluation that can be repeated"
     formerly = ("mode::evaluation-repeats",)
 

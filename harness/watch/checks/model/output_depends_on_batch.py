@@ -27,7 +27,6 @@ class OutputDependsOnBatch(Check):
     - https://karpathy.github.io/2019/04/25/recipe/
     """
 
-    id = "model::output-depends-on-batch"
     needs = "evaluation that can be repeated"
     formerly = ("padding::neighbours-do-not-matter",)
 

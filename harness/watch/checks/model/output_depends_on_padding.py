@@ -27,7 +27,6 @@ class OutputDependsOnPadding(Check):
     - https://github.com/huggingface/transformers/issues/2860
     """
 
-    id = "model::output-depends-on-padding"
     needs = "evaluation of padded rows"
     formerly = ("padding::does-not-matter",)
 

@@ -34,7 +34,6 @@ class ReferenceIsAnother(Check):
     - https://github.com/huggingface/trl/issues/1340
     """
 
-    id = "model::reference-is-another"
     severity = "warning"
     status = "new"
     needs = "trainer with a reference model"

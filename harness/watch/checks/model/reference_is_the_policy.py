@@ -37,7 +37,6 @@ class ReferenceIsThePolicy(Check):
     - https://huggingface.co/docs/trl/dpo_trainer
     """
 
-    id = "model::reference-is-the-policy"
     status = "new"
     needs = "forward passes of a reference beside those that are trained"
     explains = ("loss::constant",)

@@ -23,7 +23,6 @@ class HoldsAnotherModel(Check):
     out. Neither are embeddings that were resized after the optimizer was made.
     """
 
-    id = "optimizer::holds-another-model"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("identity::optimizer-holds-the-model",)

@@ -25,7 +25,6 @@ class HoldsOnlyFrozen(Check):
     - https://discuss.pytorch.org/t/84911
     """
 
-    id = "optimizer::holds-only-frozen"
     needs = "optimizer step"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")

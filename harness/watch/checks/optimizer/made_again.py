@@ -80,7 +80,6 @@ class MadeAgain(Check):
     client's does in federated learning. Plain SGD without momentum has nothing to lose.
     """
 
-    id = "optimizer::made-again"
     needs = "second update"
     in_windows = "all"
     formerly = ("effect::optimizer-kept",)

@@ -26,7 +26,6 @@ class Maximizes(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    id = "optimizer::maximizes"
     needs = "backward pass of a loss"
     in_windows = "first"
     formerly = ("update::ascends", "update::descends")

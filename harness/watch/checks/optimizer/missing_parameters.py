@@ -25,7 +25,6 @@ class MissingParameters(Check):
     that the script updates by hand, or with a class that is not a torch optimizer.
     """
 
-    id = "optimizer::missing-parameters"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("identity::nothing-forgotten",)

@@ -33,7 +33,6 @@ class NeverMade(Check):
     and updates by hand that change something, are not reported.
     """
 
-    id = "optimizer::never-made"
     needs = "backward pass without an optimizer"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")

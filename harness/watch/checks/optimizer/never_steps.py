@@ -30,7 +30,6 @@ class NeverSteps(Check):
     changes what it holds.
     """
 
-    id = "optimizer::never-steps"
     needs = "backward pass with an optimizer"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")

@@ -29,7 +29,6 @@ class NotAsAsked(Check):
     - https://huggingface.co/docs/transformers/main_classes/trainer
     """
 
-    id = "optimizer::not-as-asked"
     status = "new"
     needs = "Trainer that is given an optimizer"
     in_windows = "first"

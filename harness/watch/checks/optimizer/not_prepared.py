@@ -30,7 +30,6 @@ class NotPrepared(Check):
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
     """
 
-    id = "optimizer::not-prepared"
     status = "new"
     needs = "accumulation by an Accelerator"
 

@@ -32,7 +32,6 @@ class StateEmptied(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html
     """
 
-    id = "optimizer::state-emptied"
     needs = "second update of an optimizer that counts its steps"
     in_windows = "all"
     formerly = ("optimizer::made-again", "effect::optimizer-kept")

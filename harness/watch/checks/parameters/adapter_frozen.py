@@ -25,7 +25,6 @@ class AdapterFrozen(Check):
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.from_pretrained
     """
 
-    id = "parameters::adapter-frozen"
     status = "new"
     needs = "adapter that an optimizer holds"
     formerly = ("parameters::adapter-untrained",)

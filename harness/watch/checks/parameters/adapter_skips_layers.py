@@ -36,7 +36,6 @@ class AdapterSkipsLayers(Check):
     - https://huggingface.co/docs/peft/package_reference/lora#peft.LoraConfig
     """
 
-    id = "parameters::adapter-skips-layers"
     status = "new"
     needs = "adapter with a pattern of target modules"
     in_windows = "first"

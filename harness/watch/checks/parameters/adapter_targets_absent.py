@@ -35,7 +35,6 @@ class AdapterTargetsAbsent(Check):
     - https://huggingface.co/docs/peft/developer_guides/lora
     """
 
-    id = "parameters::adapter-targets-absent"
     status = "new"
     needs = "adapter with a list of modules"
     in_windows = "first"

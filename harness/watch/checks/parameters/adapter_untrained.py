@@ -26,7 +26,6 @@ class AdapterUntrained(Check):
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
     """
 
-    id = "parameters::adapter-untrained"
     status = "new"
     needs = "model with adapters"
 

@@ -27,7 +27,6 @@ class CopyAlsoTrained(Check):
     same architecture that are both trained.
     """
 
-    id = "parameters::copy-also-trained"
     status = "new"
     needs = "moving average of a network"
     in_windows = "first"

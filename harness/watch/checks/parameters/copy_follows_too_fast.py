@@ -32,7 +32,6 @@ class CopyFollowsTooFast(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.lerp_.html
     """
 
-    id = "parameters::copy-follows-too-fast"
     status = "new"
     needs = "moving average of a network"
     in_windows = "first"

@@ -36,7 +36,6 @@ class CopyNeverFollows(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.state_dict
     """
 
-    id = "parameters::copy-never-follows"
     status = "new"
     needs = "network that is to follow a trained one"
 

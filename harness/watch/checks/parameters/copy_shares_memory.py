@@ -23,7 +23,6 @@ class CopySharesMemory(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html
     """
 
-    id = "parameters::copy-shares-memory"
     status = "new"
     needs = "network of the same build as a trained one"
     in_windows = "first"

@@ -26,7 +26,6 @@ class CopyWithoutBuffers(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema
     """
 
-    id = "parameters::copy-without-buffers"
     status = "new"
     needs = "moving average of a network with batch normalisation"
 

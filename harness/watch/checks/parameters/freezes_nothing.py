@@ -32,7 +32,6 @@ class FreezesNothing(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
     """
 
-    id = "parameters::freezes-nothing"
     needs = "model that is called"
     in_windows = "all"
     formerly = ("parameters::frozen-changed", "effect::frozen-stay")

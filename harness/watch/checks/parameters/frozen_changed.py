@@ -41,7 +41,6 @@ class FrozenChanged(Check):
     reported. Neither are frozen parameters that keep a state (averages of other weights, running statistics).
     """
 
-    id = "parameters::frozen-changed"
     needs = "frozen parameters"
     in_windows = "all"
     formerly = ("effect::frozen-stay",)

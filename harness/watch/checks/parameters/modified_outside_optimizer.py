@@ -34,7 +34,6 @@ class ModifiedOutsideOptimizer(Check):
     the update (adversarial training, SAM), and states that are loaded, are not reported.
     """
 
-    id = "parameters::modified-outside-optimizer"
     needs = "second update of one backward pass"
     in_windows = "all"
     formerly = ("effect::only-the-optimizer-writes",)

@@ -46,7 +46,6 @@ class NewHeadFrozen(Check):
     - https://huggingface.co/docs/peft/developer_guides/troubleshooting#randomly-initialized-layers
     """
 
-    id = "parameters::new-head-frozen"
     status = "new"
     explains = ("saved::loads-otherwise",)
     needs = "checkpoint that lacks the model's head"

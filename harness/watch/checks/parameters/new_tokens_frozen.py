@@ -48,7 +48,6 @@ class NewTokensFrozen(Check):
     - https://huggingface.co/docs/peft/developer_guides/lora#efficiently-train-tokens-alongside-lora
     """
 
-    id = "parameters::new-tokens-frozen"
     status = "new"
     needs = "embeddings that were resized for new tokens"
 

@@ -23,7 +23,6 @@ class NotRegistered(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html
     """
 
-    id = "parameters::not-registered"
     needs = "optimizer step"
     in_windows = "first"
     formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")

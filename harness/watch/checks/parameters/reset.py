@@ -66,7 +66,6 @@ class Reset(Check):
     gets smaller.
     """
 
-    id = "parameters::reset"
     needs = "second update"
     formerly = ("effect::updates-are-kept",)
     explains = ("parameters::modified-outside-optimizer",)

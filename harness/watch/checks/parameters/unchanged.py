@@ -22,7 +22,6 @@ class Unchanged(Check):
     reported. Neither are updates that a GradScaler skips.
     """
 
-    id = "parameters::unchanged"
     needs = "update with a gradient and a learning rate"
     in_windows = "all"
     formerly = ("effect::parameters-change",)

@@ -21,7 +21,6 @@ class FewerThanAsked(Check):
     reported.
     """
 
-    id = "ranks::fewer-than-asked"
     needs = "second process"
     formerly = ("ranks::as-many-as-asked",)
 

@@ -30,7 +30,6 @@ class RowsDividedTwice(Check):
     - https://github.com/huggingface/accelerate/issues/4201
     """
 
-    id = "ranks::rows-divided-twice"
     needs = "rows that are divided among processes"
 
     def __init__(self, monitor: Monitor) -> None:

@@ -47,7 +47,6 @@ class RowsShared(Check):
     - https://github.com/huggingface/accelerate/issues/2268
     """
 
-    id = "ranks::rows-shared"
     needs = "second process"
     formerly = ("ranks::rows-of-its-own",)
 

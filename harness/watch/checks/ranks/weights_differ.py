@@ -29,7 +29,6 @@ class WeightsDiffer(Check):
     - https://github.com/deepspeedai/DeepSpeed/issues/1801
     """
 
-    id = "ranks::weights-differ"
     needs = "second process"
     formerly = ("ranks::same-weights",)
 

@@ -55,7 +55,6 @@ class ChangedInPlace(Check):
     - https://discuss.pytorch.org/t/126760
     """
 
-    id = "rows::changed-in-place"
     needs = "rows that a dataset gives a second time"
     explains = ("rows::evaluation-augmented",)
 

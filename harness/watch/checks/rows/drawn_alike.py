@@ -34,7 +34,6 @@ class DrawnAlike(Check):
     - https://docs.pytorch.org/docs/stable/notes/randomness.html
     """
 
-    id = "rows::drawn-alike"
     status = "new"
     needs = "permutations that the script draws while it trains"
 

@@ -32,7 +32,6 @@ class EpochCutShort(Check):
     updates, are not reported.
     """
 
-    id = "rows::epoch-cut-short"
     needs = "whole epoch, as with --full"
     formerly = ("rows::complete-epochs",)
     severity = "warning"

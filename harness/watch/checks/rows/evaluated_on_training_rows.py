@@ -47,7 +47,6 @@ class EvaluatedOnTrainingRows(Check):
     cluster, a threshold for what is unusual, the loss of each row), is not an evaluation.
     """
 
-    id = "rows::evaluated-on-training-rows"
     needs = "evaluation over a DataLoader"
     formerly = ("rows::evaluation-rows-unseen",)
 

@@ -36,7 +36,6 @@ class EvaluationAugmented(Check):
     - https://discuss.pytorch.org/t/120835
     """
 
-    id = "rows::evaluation-augmented"
     needs = "second pass over the same labelled rows"
     severity = "warning"
 

@@ -37,7 +37,6 @@ class EvaluationIncomplete(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader
     """
 
-    id = "rows::evaluation-incomplete"
     needs = "evaluation over a DataLoader"
     formerly = ("rows::every-evaluation-row-once",)
 

@@ -21,7 +21,6 @@ class FirstBatchAgain(Check):
     If the loader shuffles, each batch is drawn from all rows; `rows::epoch-cut-short` warns about that.
     """
 
-    id = "rows::first-batch-again"
     needs = "training over a DataLoader"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

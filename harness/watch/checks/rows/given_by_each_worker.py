@@ -28,7 +28,6 @@ class GivenByEachWorker(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
     """
 
-    id = "rows::given-by-each-worker"
     needs = "epoch of an IterableDataset with several workers"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

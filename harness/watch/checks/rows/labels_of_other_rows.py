@@ -49,7 +49,6 @@ class LabelsOfOtherRows(Check):
     - https://github.com/huggingface/datasets/issues/3190
     """
 
-    id = "rows::labels-of-other-rows"
     needs = "labels that the dataset gives with its rows"
     formerly = ("rows::labels-of-their-rows",)
 

@@ -48,7 +48,6 @@ class LoadersApart(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.StackDataset
     """
 
-    id = "rows::loaders-apart"
     status = "new"
     needs = "loss of two loaders' batches"
 

@@ -44,7 +44,6 @@ class RepeatedOrSkipped(Check):
     times are not reported.
     """
 
-    id = "rows::repeated-or-skipped"
     needs = "epoch of rows that can be told apart"
     formerly = ("rows::every-row-once",)
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

@@ -24,7 +24,6 @@ class RestNeverReached(Check):
     left early and datasets that draw their rows themselves are not reported.
     """
 
-    id = "rows::rest-never-reached"
     needs = "training over a DataLoader"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

@@ -98,7 +98,6 @@ class SameOrderEachEpoch(Check):
     - https://github.com/huggingface/accelerate/issues/2627
     """
 
-    id = "rows::same-order-each-epoch"
     needs = "second epoch of a DataLoader"
     formerly = ("rows::another-order-each-epoch",)
 

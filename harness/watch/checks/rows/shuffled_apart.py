@@ -38,7 +38,6 @@ class ShuffledApart(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
     """
 
-    id = "rows::shuffled-apart"
     status = "new"
     needs = "permutations that the script's file draws"
 

@@ -24,7 +24,6 @@ class SkippedInEachEpoch(Check):
     - https://github.com/huggingface/accelerate/issues/2316
     """
 
-    id = "rows::skipped-in-each-epoch"
     needs = "second epoch"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

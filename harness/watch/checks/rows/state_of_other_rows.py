@@ -35,7 +35,6 @@ class StateOfOtherRows(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html (h_0 and c_0 default to zeros)
     """
 
-    id = "rows::state-of-other-rows"
     severity = "warning"
     needs = "training on shuffled rows"
 

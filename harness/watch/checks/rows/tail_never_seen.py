@@ -43,7 +43,6 @@ class TailNeverSeen(Check):
     of less than 2% of all rows, or the end of a text that a language model is trained on.
     """
 
-    id = "rows::tail-never-seen"
     status = "new"
     needs = "batches that are slices of one tensor"
     severity = "warning"

@@ -39,7 +39,6 @@ class TestRowsInLoss(Check):
     its settings were chosen, has nothing left to be evaluated on.
     """
 
-    id = "rows::test-rows-in-loss"
     status = "new"
     needs = "rows without a DataLoader that the script calls test, validation or held out"
     __test__ = False  # it is no class of pytest's

@@ -29,7 +29,6 @@ class WeightsOfClasses(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.WeightedRandomSampler
     """
 
-    id = "rows::weights-of-classes"
     needs = "WeightedRandomSampler"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

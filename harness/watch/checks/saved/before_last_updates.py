@@ -26,7 +26,6 @@ class BeforeLastUpdates(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "saved::before-last-updates"
     status = "new"
     needs = "model that is trained in several stages and saved"
 

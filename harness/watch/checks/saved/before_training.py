@@ -28,7 +28,6 @@ class BeforeTraining(Check):
     before the training, or a state that is saved to be loaded again.
     """
 
-    id = "saved::before-training"
     needs = "model that is saved"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")

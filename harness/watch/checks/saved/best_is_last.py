@@ -23,7 +23,6 @@ class BestIsLast(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "saved::best-is-last"
     status = "new"
     needs = "state that was kept and saved later"
 

@@ -55,7 +55,6 @@ class BestIsWorst(Check):
     - https://github.com/huggingface/transformers/issues/31142
     """
 
-    id = "saved::best-is-worst"
     needs = "state kept after one of several evaluations"
     formerly = ("saved::best-is-best",)
 

@@ -68,7 +68,6 @@ class LoadsOtherwise(Check):
     - https://huggingface.co/docs/peft/developer_guides/checkpoint
     """
 
-    id = "saved::loads-otherwise"
     status = "new"
     needs = "model that save_pretrained saved after its updates"
 

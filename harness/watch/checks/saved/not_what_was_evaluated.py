@@ -35,7 +35,6 @@ class NotWhatWasEvaluated(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema
     """
 
-    id = "saved::not-what-was-evaluated"
     status = "new"
     needs = "evaluation after the training, and a state saved after it"
 

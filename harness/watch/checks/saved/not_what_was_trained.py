@@ -37,7 +37,6 @@ class NotWhatWasTrained(Check):
     - https://huggingface.co/docs/accelerate/usage_guides/checkpoint
     """
 
-    id = "saved::not-what-was-trained"
     needs = "model saved after its updates"
     formerly = ("saved::is-what-was-trained",)
     explains = ("saved::not-what-was-evaluated", "weights::left-random")

@@ -36,7 +36,6 @@ class ResumedIncompletely(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "saved::resumed-incompletely"
     needs = "resumed optimizer or scheduler"
     formerly = ("saved::resumed-where-it-stopped",)
     explains = ("schedule::wrong-length", "schedule::may-be-too-long", "saved::not-what-was-trained")

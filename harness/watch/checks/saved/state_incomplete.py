@@ -37,7 +37,6 @@ class StateIncomplete(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "saved::state-incomplete"
     status = "new"
     needs = "state saved after updates"
 

@@ -33,7 +33,6 @@ class TokenizerOtherwise(Check):
     - https://huggingface.co/docs/transformers/main_classes/tokenizer
     """
 
-    id = "saved::tokenizer-otherwise"
     status = "new"
     needs = "tokenizer that is saved"
 

@@ -21,7 +21,6 @@ class WithoutAdapter(Check):
     A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
     """
 
-    id = "saved::without-adapter"
     needs = "model with adapters that is saved"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")

@@ -27,7 +27,6 @@ class DecaysTooFast(Check):
     A decay that ends with the training is not reported, nor are warm restarts.
     """
 
-    id = "schedule::decays-too-fast"
     needs = "learning rate scheduler"
     formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
 

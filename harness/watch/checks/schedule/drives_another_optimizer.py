@@ -27,7 +27,6 @@ class DrivesAnotherOptimizer(Check):
     shares its groups, counts as that one.
     """
 
-    id = "schedule::drives-another-optimizer"
     needs = "learning rate scheduler"
     formerly = ("schedule::drives-the-optimizer",)
     explains = (

@@ -46,7 +46,6 @@ class LrZero(Check):
     optimizer with a learning rate of 0 in only some of its groups, and warm restarts are not reported.
     """
 
-    id = "schedule::lr-zero"
     needs = "learning rate"
     formerly = ("schedule::lr-above-zero",)
 

@@ -26,7 +26,6 @@ class MayBeTooLong(Check):
     reported. Without an evaluation between the epochs, this is an error, `schedule::wrong-length`.
     """
 
-    id = "schedule::may-be-too-long"
     needs = "schedule that can be computed ahead"
     severity = "warning"
     formerly = ("schedule::may-end-early",)

@@ -36,7 +36,6 @@ class NeverStepped(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    id = "schedule::never-stepped"
     needs = "learning rate scheduler"
     formerly = ("schedule::stepped-in-wrong-unit", "schedule::steps-with-the-updates")
     explains = ("schedule::lr-zero",)

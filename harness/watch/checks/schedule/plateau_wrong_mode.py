@@ -42,7 +42,6 @@ class PlateauWrongMode(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.ReduceLROnPlateau.html
     """
 
-    id = "schedule::plateau-wrong-mode"
     needs = "ReduceLROnPlateau that is stepped after an evaluation"
 
     def __init__(self, monitor: Monitor) -> None:

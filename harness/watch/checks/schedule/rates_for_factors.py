@@ -32,7 +32,6 @@ class RatesForFactors(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html
     """
 
-    id = "schedule::rates-for-factors"
     needs = "learning rate scheduler"
     formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
     explains = (

@@ -26,7 +26,6 @@ class SteppedBeforeUpdate(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    id = "schedule::stepped-before-update"
     needs = "learning rate scheduler"
     formerly = ("schedule::after-the-update",)
     explains = (

@@ -35,7 +35,6 @@ class SteppedInWrongUnit(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    id = "schedule::stepped-in-wrong-unit"
     needs = "schedule that can be computed ahead"
     formerly = ("schedule::steps-with-the-updates",)
     explains = ("schedule::lr-zero", "schedule::wrong-length", "schedule::may-be-too-long")

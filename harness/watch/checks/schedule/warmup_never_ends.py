@@ -36,7 +36,6 @@ class WarmupNeverEnds(Check):
     that rises without a peak, or before another optimizer takes over, as in a learning rate range test.
     """
 
-    id = "schedule::warmup-never-ends"
     needs = "schedule of eight steps or more that can be computed ahead"
     formerly = ("schedule::warmup-ends",)
     explains = (

@@ -31,7 +31,6 @@ class WrongLength(Check):
     `schedule::may-be-too-long`.
     """
 
-    id = "schedule::wrong-length"
     needs = "schedule that can be computed ahead"
     formerly = ("schedule::ends-with-the-training",)
     explains = ("schedule::lr-zero", "schedule::may-be-too-long", "rows::epoch-cut-short")

@@ -26,7 +26,6 @@ class Ascends(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    id = "update::ascends"
     needs = "backward pass of a loss"
     in_windows = "first"
     formerly = ("update::descends",)

@@ -27,7 +27,6 @@ class NotAsDefined(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    id = "update::not-as-defined"
     needs = "optimizer whose formula is known"
     in_windows = "all"
     formerly = ("update::as-the-optimizer-defines",)

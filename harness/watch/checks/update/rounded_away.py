@@ -26,7 +26,6 @@ class RoundedAway(Check):
     - https://github.com/huggingface/transformers/issues/42883
     """
 
-    id = "update::rounded-away"
     needs = "update with a gradient and a learning rate"
     in_windows = "all"
     formerly = ("update::not-rounded-away",)

@@ -59,7 +59,6 @@ class AlreadyTrained(Check):
     - https://huggingface.co/docs/transformers/main_classes/trainer (model_init)
     """
 
-    id = "weights::already-trained"
     severity = "warning"
     needs = "second Trainer"
 

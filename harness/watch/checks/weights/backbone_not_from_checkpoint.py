@@ -35,7 +35,6 @@ class BackboneNotFromCheckpoint(Check):
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
 
-    id = "weights::backbone-not-from-checkpoint"
     needs = "pretrained checkpoint"
     formerly = ("weights::backbone-from-checkpoint",)
 

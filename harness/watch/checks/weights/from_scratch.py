@@ -29,7 +29,6 @@ class FromScratch(Check):
     - https://huggingface.co/docs/transformers/model_doc/auto#transformers.AutoModel.from_config
     """
 
-    id = "weights::from-scratch"
     needs = "model of transformers"
     severity = "warning"
     formerly = ("weights::not-from-scratch",)

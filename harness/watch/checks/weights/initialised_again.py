@@ -40,7 +40,6 @@ class InitialisedAgain(Check):
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
 
-    id = "weights::initialised-again"
     needs = "pretrained checkpoint"
     formerly = ("weights::backbone-not-from-checkpoint", "weights::backbone-from-checkpoint")
 

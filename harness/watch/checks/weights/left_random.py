@@ -48,7 +48,6 @@ class LeftRandom(Check):
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
 
-    id = "weights::left-random"
     status = "new"
     needs = "model loaded after the training"
     explains = ("saved::loads-otherwise",)

@@ -51,7 +51,6 @@ class LoadedIntoAnother(Check):
     when the training is over), nor is the state that a script loads last of all.
     """
 
-    id = "weights::loaded-into-another"
     needs = "state loaded into a model"
     formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")

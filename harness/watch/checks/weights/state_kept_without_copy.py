@@ -51,7 +51,6 @@ class StateKeptWithoutCopy(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "weights::state-kept-without-copy"
     needs = "state loaded into a model"
     formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")

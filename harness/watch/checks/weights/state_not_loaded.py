@@ -28,7 +28,6 @@ class StateNotLoaded(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    id = "weights::state-not-loaded"
     needs = "state loaded into a model"
     formerly = ("identity::state-was-loaded",)
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")

@@ -53,7 +53,6 @@ class UnitsAlike(Check):
     - https://www.deeplearningbook.org/contents/optimization.html (section 8.4, breaking the symmetry)
     """
 
-    id = "weights::units-alike"
     needs = "update of a linear or convolutional layer"
     in_windows = "first"
 

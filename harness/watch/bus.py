@@ -1,0 +1,235 @@
+"""The bus: tells listeners what happens, each after the recognisers that it needs; one that raises is left out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
+
+from harness.findings import shortened
+from harness.watch.events import Event, Fact, Position
+from harness.watch.locate import from_signal_handler
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+Told = tuple[type[Event], Callable[[Any], None]]
+"""A kind of event or fact, and what is called with it."""
+
+
+def kinds_told(function: FunctionType) -> tuple[type[Event], ...]:
+    """The events or facts that a handler takes: those with which its first parameter after ``self`` is annotated.
+
+    Raises:
+        TypeError: the annotation names something that its module does not know when the class is made.
+    """
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    annotation = function.__annotations__.get(names[0]) if names else None
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, function.__globals__)  # noqa: S307 - an annotation of our own
+        except NameError as error:
+            raise TypeError(f"{function.__qualname__}: {error}; import it outside TYPE_CHECKING") from None
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Event))
+
+
+class Listener:
+    """What events and facts are told to: recognisers, checks, recorders.
+
+    A method whose name begins with ``on_`` is told of what its first parameter is annotated with: ``def on_step(self,
+    event: Step)``, ``def on_used(self, fact: GradientsUsed)``, or of several: ``Forward | InnerForward``.
+
+    Raises:
+        TypeError: when a subclass is made with such a method whose parameter names no event and no fact.
+    """
+
+    takes: ClassVar[tuple[str, ...]] = ("on_",)
+    """How the names of methods begin that are told of something."""
+    told_of: ClassVar[dict[str, tuple[type[Event], ...]]] = {}
+    """By method, what it is told of."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.told_of = dict(cls.told_of)
+        for name, method in vars(cls).items():
+            if name.startswith(cls.takes) and isinstance(method, FunctionType):
+                cls.told_of[name] = kinds_told(method)
+                if not cls.told_of[name]:
+                    raise TypeError(
+                        f"{cls.__qualname__}.{name} is told of nothing: annotate its first parameter with an event "
+                        f"(harness/watch/events.py) or a fact (harness/watch/facts)"
+                    )
+
+    def subscriptions(self) -> Iterator[Told]:
+        """What it is told of, with what is called then."""
+        for name, kinds in self.told_of.items():
+            for kind in kinds:
+                yield kind, getattr(self, name)
+
+
+class Onlooker(Listener):
+    """A listener with an outcome: a check, or a recorder, which judges nothing."""
+
+    id: ClassVar[str]
+    looked = True
+    """Whether there was something to look at."""
+
+    def lacks(self) -> str:
+        """Why there was nothing to look at."""
+        return ""
+
+    def summary(self) -> Any:
+        """What this rank knows, as JSON, for a listener that compares ranks; None for others."""
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        """Compare the ranks' summaries, this one's first; called on the first of several ranks when all are over."""
+
+
+class Recogniser(Listener):
+    """Makes facts from events, or from other recognisers' facts, and tells them by ``self.tell(fact)``.
+
+    It is made where somebody needs one of its facts (``makes``), and is told of an event before those that need it.
+    What it keeps from one event to the next is its own; it is bounded, and lets tensors go.
+
+    Raises:
+        TypeError: when a subclass is made that makes a fact that another makes.
+    """
+
+    makes: ClassVar[tuple[type[Fact], ...]] = ()
+    of_fact: ClassVar[dict[type[Event], type[Recogniser]]] = {}
+    """By fact, who makes it."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for fact in vars(cls).get("makes", ()):
+            other = Recogniser.of_fact.setdefault(fact, cls)
+            if other.__qualname__ != cls.__qualname__:
+                raise TypeError(f"{cls.__qualname__} makes {fact.__qualname__}, which {other.__qualname__} makes")
+            Recogniser.of_fact[fact] = cls
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+
+    def tell(self, fact: Fact) -> None:
+        self.monitor.emit(fact)
+
+
+KnownListener = TypeVar("KnownListener", bound=Listener)
+
+
+class Suspended(threading.local):
+    """Entered for each event: a context manager by contextlib takes more calls than most listeners make."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+class Bus:
+    """The listeners of one loop, and what became of them."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self.suspended = Suspended()
+        """What happens within it in this thread is not the script's doing, and nobody is told."""
+        self.crashed: dict[str, str] = {}
+        """By id, listeners that failed themselves or need one that did, and how."""
+        self._told: dict[type[Event], list[tuple[Listener, Callable[[Any], None]]]] = {}
+        self._recognisers: dict[type[Listener], Listener] = {}
+        self._needs: dict[Listener, list[Listener]] = {}
+        """Which recognisers a listener needs."""
+        self._making: list[list[Listener]] = []
+        self._left_out: set[object] = set()
+
+    def add(self, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
+        """Make a listener, and before it the recognisers of what it is told of: so it is told after them."""
+        self._making.append([])
+        listener = kind(self._monitor)
+        told = list(listener.subscriptions())
+        for event, _ in told:
+            if event in Recogniser.of_fact:
+                self.recogniser(Recogniser.of_fact[event])
+        self._needs[listener] = self._making.pop()
+        for event, handle in told:
+            self._told.setdefault(event, []).append((listener, handle))
+        return listener
+
+    def recogniser(self, kind: type[KnownListener]) -> KnownListener:
+        """The recogniser of this class: the same one for all, made when the first needs it."""
+        if kind not in self._recognisers:
+            self._recognisers[kind] = self.add(kind)
+            known = list(self._recognisers.values())
+            for listeners in self._told.values():  # recognisers first; the sort keeps the order of their making
+                listeners.sort(key=lambda pair: pair[0] not in known)
+        recogniser = self._recognisers[kind]
+        if self._making:
+            self._making[-1].append(recogniser)
+        assert isinstance(recogniser, kind)
+        return recogniser
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether anybody is told of such events: what is dear to make is made only then."""
+        return bool(self._told.get(kind))
+
+    def tell(self, event: Event, at: Position) -> None:
+        """Tell the listeners; one that raises is left out, unless it was the script's own signal handler that did."""
+        object.__setattr__(event, "at", at)  # nobody else writes it
+        left_out = self._left_out
+        with self.suspended:
+            for listener, handle in self._told[type(event)]:
+                if left_out and listener in left_out:
+                    continue  # since this very event
+                try:
+                    handle(event)
+                except Exception as error:
+                    if from_signal_handler(error):
+                        raise
+                    self.leave_out(listener, error)
+
+    def guarded(self, listener: Listener, handle: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A hook that a listener puts on something of the script's: what it raises is not the script's."""
+
+        def guarded(told: Any) -> None:
+            try:
+                with self.suspended:
+                    if listener not in self._left_out:
+                        handle(told)
+            except Exception as error:
+                if from_signal_handler(error):
+                    raise
+                self.leave_out(listener, error)
+
+        return guarded
+
+    def leave_out(self, failed: Listener, error: Exception) -> None:
+        """A check that fails itself leaves out only itself; a recogniser that does, those that need it."""
+        if os.environ.get("HARNESS_DEBUG"):
+            raise error
+        gone: set[object] = {failed}
+        left = -1
+        while len(gone) > left:
+            left = len(gone)
+            gone |= {each for each, needed in self._needs.items() if gone.intersection(needed)}
+        self._left_out |= gone
+        for kind, listeners in self._told.items():
+            self._told[kind] = [each for each in listeners if each[0] not in gone]
+        for each in self._needs:
+            if each in gone and (name := getattr(each, "id", None)):
+                self.crashed.setdefault(name, f"the check itself crashed: {said(error, self._monitor.update)}")
+
+
+def said(error: Exception, update: int) -> str:
+    """What an error says, in one line, and where it was raised."""
+    last, (first, *_) = traceback.extract_tb(error.__traceback__)[-1], [*str(error).splitlines(), ""]
+    return (
+        f"{type(error).__name__}: {shortened(first)} ({os.path.basename(last.filename)}:{last.lineno}, update {update})"
+    )

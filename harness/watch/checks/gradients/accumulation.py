@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.accelerators import AcceleratorAccumulates
+from harness.watch.facts.losses import NEAR
+from harness.watch.facts.micro_batches import COUNT, FirstWindowOfPass, MicroBatchesUsed, UncountedLossUsed
+
+ENOUGH = 8
+"""Backward passes that must have been seen. By reasoning: two windows of the usual four."""
+
+
+class AccumulationUnscaled(Check):
+    """The losses of accumulated micro-batches are not scaled so that they add up to the mean over their window.
+
+    ## Why is this a bug?
+    Gradients add up. Four micro-batches whose losses are not divided by four give gradients four times as large as one
+    batch of the same rows would: the effective learning rate is not the one that was set, and clipping cuts more.
+
+    ## What to do
+    Divide each micro-batch's loss by the number of micro-batches of its window before its backward pass (Accelerate:
+    gradient_accumulation_steps and accelerator.backward do it). Since transformers 4.46, Trainer leaves that to the
+    loss: `compute_loss` and `compute_loss_func` get `num_items_in_batch`, the number of targets of the window, and
+    divide a sum by it. One that returns a mean and never reads it trains with gradients that are too large by the
+    number of micro-batches.
+
+    ## When it is right
+    Losses that are summed over rows or tokens and divided once for the whole window, even by hand after the last
+    backward pass, are not reported. Neither is a window that the end of an epoch cuts short. Several losses of one
+    update, each with a backward pass of its own (real and fake rows, the heads of a model, its tasks; graphs or
+    episodes of different sizes), are not micro-batches: they are meant to be added.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/47688
+    - https://github.com/huggingface/transformers/issues/43651
+    - https://github.com/huggingface/transformers/pull/34198
+    """
+
+    formerly = ("gradients::accumulation-scaled",)
+
+    def judge(self, fact: MicroBatchesUsed) -> Verdict:
+        shares, size = fact.shares, len(fact.shares)
+        first = shares[0]
+        if first <= 0:
+            return HELD  # a loss of another sign is another check's
+        total = sum(shares) / fact.divided_by_hand
+        alike = all(abs(share - first) <= NEAR * abs(first) for share in shares)
+        whole = 1 / first
+        mixed = all(min(abs(share - 1), abs(share * size - 1)) <= NEAR for share in shares)
+        if (not alike and not mixed) or abs(whole - round(whole)) > NEAR * abs(whole) or abs(total - 1) <= 2 * NEAR:
+            return HELD
+        divided = f"each is divided by {round(whole)}" if round(whole) > 1 else "none is divided"
+        how = divided if alike else "some are divided, others are not"
+        return Found(
+            expected=f"losses divided by {size}, because {size} micro-batches are added up for an update",
+            observed=f"{how}, so the gradients are {total:.4g} times the mean's",
+            hint=f"Divide each micro-batch's loss by {size} only once, by hand or by accelerator.backward, which "
+            "does it where gradient_accumulation_steps is given."
+            if round(whole) == size * size
+            else f"Divide each micro-batch's loss by {size} before its backward pass"
+            " (Accelerate: gradient_accumulation_steps and accelerator.backward do it).",
+        )
+
+    def judge_trainers(self, fact: UncountedLossUsed) -> Verdict:
+        if not fact.undivided:
+            return HELD
+        return Found(
+            expected=f"losses divided for the {fact.micro_batches} micro-batches of an update",
+            observed=f"`{fact.function}` returns a mean and never reads `{COUNT}`, and Trainer does not divide what "
+            f"it returns: the gradients are {fact.micro_batches} times as large as those of one batch",
+            hint=f"Sum the loss over the targets and divide it by `{COUNT}` where it is not None, or set "
+            "`loss_is_scaled_for_ga = False` where Trainer has it.",
+        )
+
+
+class AccumulationNotEntered(Check):
+    """Accelerate was told to accumulate gradients, and the loop never enters `accelerator.accumulate`.
+
+    ## Why is this a bug?
+    `Accelerator(gradient_accumulation_steps=4)` divides each loss by four in `accelerator.backward`.
+    `with accelerator.accumulate(model)` decides which steps wait for the others. Without it the optimizer steps at each
+    micro-batch, on a quarter of its loss: four times as many updates, each on a quarter of the rows.
+
+    ## What to do
+    Put the body of the loop into `with accelerator.accumulate(model):`.
+
+    ## When it is right
+    A loop that counts the micro-batches itself and steps at every fourth one is not reported.
+
+    ## References
+    - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
+    """
+
+    status = "new"
+
+    def judge(self, fact: AcceleratorAccumulates) -> Verdict:
+        if fact.entered or not ENOUGH <= fact.passes <= fact.steps:
+            return HELD
+        return Found(
+            expected=f"one update for {fact.micro_batches} backward passes, within accelerator.accumulate",
+            observed=f"accelerator.accumulate is never entered: {fact.steps} updates in {fact.passes} backward "
+            f"passes, each on 1/{fact.micro_batches} of its loss",
+        )
+
+
+class LeftOver(Check):
+    """Micro-batches that an epoch's last, unfilled window leaves over are added to an update of the next epoch.
+
+    ## Why is this a bug?
+    If the script counts the batches from 0 again in each epoch, the last of them may not fill a window. Their gradients
+    stay, and the next epoch's first update contains more micro-batches than each loss was divided by, or different
+    ones. After the last epoch they are never used.
+
+    ## What to do
+    Make a step for the last batch of an epoch too: if (i + 1) % n == 0 or i + 1 == len(loader).
+
+    ## When it is right
+    Windows that continue across the end of an epoch, because updates are counted over the whole training, have the same
+    size everywhere and are not reported. Neither are windows whose sizes differ within an epoch (the same number of
+    tokens in each).
+
+    ## References
+    - https://github.com/huggingface/accelerate/issues/1847
+    """
+
+    def judge(self, fact: FirstWindowOfPass) -> Verdict:
+        if fact.usual is None or not fact.left_over or fact.size == fact.usual:
+            return HELD
+        return Found(
+            expected=f"updates of {fact.usual} micro-batches, as the others are",
+            observed=f"one of {fact.size}: {fact.left_over} that the epoch before left over, and "
+            f"{fact.size - fact.left_over} of this one",
+        )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.gradient_ledger import GradientsUsed
+from harness.watch.facts.lost_gradients import GradientsLost
+
+
+class NotCleared(Check):
+    """Gradients of an earlier update are still in those that an optimizer step uses.
+
+    ## Why is this a bug?
+    `backward()` adds to `.grad`. Without `zero_grad()`, update n uses the sum of n batches' gradients: the steps grow
+    and keep pointing where the first batches pointed. The loss still falls for a while.
+
+    ## What to do
+    Call optimizer.zero_grad() once for each update: after optimizer.step(), or before the first backward pass of the
+    next one.
+
+    ## When it is right
+    Accumulating micro-batches is not reported: the backward passes since the last optimizer step are one window.
+    Neither are the several backward passes of an optimizer that calls its closure more than once (LBFGS).
+
+    ## References
+    - https://stackoverflow.com/q/60335387
+    """
+
+    needs = "second update"
+    formerly = ("gradients::cleared-between-updates",)
+
+    def judge(self, fact: GradientsUsed) -> Verdict:
+        if fact.empty or (fact.number == 1 and not fact.stale):
+            return NOTHING_TO_JUDGE
+        if not fact.stale:
+            return HELD
+        used = fact.stale[-1].used
+        return Found(
+            expected=f"the gradients of the backward passes since update {used}",
+            observed=f"those of update {used} are still in them"
+            + ("" if fact.fresh else "; there was no backward pass since"),
+        )
+
+
+class Lost(Check):
+    """Gradients that were computed for an update are cleared before the optimizer uses them.
+
+    ## Why is this a bug?
+    The backward pass of those rows is wasted: the model never learns from them. If `zero_grad()` comes between
+    `backward()` and `step()`, it learns nothing at all; if the last, unfilled window of accumulated micro-batches gets
+    no step, the end of every epoch is thrown away.
+
+    ## What to do
+    Clear the gradients after optimizer.step(). Where micro-batches are accumulated, make a step for the last window
+    too, which the end of the epoch cuts short.
+
+    ## When it is right
+    A backward pass is not lost if any optimizer used it: the generator's loss also leaves gradients in the
+    discriminator, and the actor's in the critic, and these are cleared. The following are not reported: updates that a
+    GradScaler skips; gradients whose norm was measured before they were dropped; losses that are differentiated again
+    as part of the update's loss (to balance them by their gradients); parameters that were moved between the backward
+    pass and the clearing (SAM and other two-pass methods); gradients that the script reads at any time to make others
+    from them (PCGrad, A-GEM, Fisher information); and the gradients of an input (adversarial training).
+
+    ## References
+    - https://github.com/huggingface/accelerate/issues/616
+    """
+
+    needs = "optimizer step after a backward pass"
+    formerly = ("gradients::not-lost",)
+
+    def judge(self, fact: GradientsLost) -> Verdict:
+        lost, hint = len(fact.entries), None
+        if fact.optimizers > 1:
+            lines = " and ".join(sorted({entry.where for entry in fact.entries if entry.where}))
+            hint = f"Let the optimizer of the loss at {lines} make its step before anything clears the gradients."
+        return Found(
+            expected="an optimizer step after the backward passes, before their gradients are cleared",
+            observed=f"the gradients of {lost} backward pass{'es' * (lost > 1)} were cleared "
+            + ("and no step used them" if fact.partly else "before a step could use them"),
+            update=fact.update,
+            hint=hint,
+        )
+
+    def judge_step(self, fact: GradientsUsed) -> Verdict:
+        if not fact.empty or not fact.fresh or fact.used_elsewhere:
+            return HELD
+        if fact.called:
+            return Found(
+                expected="gradients at optimizer.step()",
+                observed="all of them are empty: optimizer.step() comes before the backward pass",
+                where=fact.cleared_at,
+                hint="Call optimizer.step() after the backward pass of its batch, and zero_grad() after that.",
+            )
+        return Found(
+            expected="gradients at optimizer.step()",
+            observed="all of them are empty: they were cleared between the backward pass and the step",
+            where=fact.cleared_at,
+            hint="Move zero_grad() behind optimizer.step(), or in front of the backward pass.",
+        )

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.gradient_ledger import GradientsAdded, GradientsCleared, GradientsClipped, GradientsUsed
+from harness.watch.facts.parameters import names
+from harness.watch.facts.unheld_gradients import ClippedWithUnheld
+
+
+class ClippedInPart(Check):
+    """Gradients are clipped after some of an update's micro-batches, and those of further ones are added to them.
+
+    ## Why is this a bug?
+    Each call clips only the sum so far: the first micro-batches are scaled down again and again, the last one counts in
+    full, and the gradient that the optimizer uses may still exceed the limit.
+
+    ## What to do
+    Clip right before optimizer.step(), only where the window of accumulated micro-batches is full.
+
+    ## When it is right
+    Several backward passes of one batch with clipping in between are not reported.
+
+    ## References
+    - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
+    """
+
+    needs = "clipping of gradients"
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
+
+    def judge(self, fact: GradientsAdded) -> Verdict:
+        if not fact.clipped:
+            return NOTHING_TO_JUDGE
+        if fact.of_one_batch:
+            return HELD
+        return Found(
+            expected="clipping once all micro-batches of the update have been added up",
+            observed="it clips after a micro-batch, and then adds the gradients of further ones",
+        )
+
+    def judge_clipping(self, fact: GradientsClipped) -> Verdict:
+        return HELD
+
+
+class ClippedWhileScaled(Check):
+    """Gradients are clipped while they still carry a GradScaler's factor.
+
+    ## Why is this a bug?
+    Before `scaler.unscale_` gradients are thousands of times too large. Clipping at that point cuts nearly all of them
+    to the limit, and then they are divided by the factor: every update has the same length, which is much too small.
+
+    ## What to do
+    Call scaler.unscale_(optimizer) once, after the backward pass and before clip_grad_norm_.
+
+    ## When it is right
+    Never: a limit for scaled gradients would have to follow the scaler's factor, which changes.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping
+    """
+
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
+
+    def judge(self, fact: GradientsClipped) -> Verdict:
+        if not fact.scaled:
+            return HELD
+        return Found(
+            expected="gradients in their own scale when they are clipped",
+            observed="they still carry the GradScaler's factor",
+        )
+
+
+class ClipsNothing(Check):
+    """Clipping is given a generator of parameters that was used up before.
+
+    ## Why is this a bug?
+    `parameters = model.parameters()` yields its parameters only once. Counting them, or clipping them in the first
+    update, leaves nothing for the next call, which then clips nothing and says nothing.
+
+    ## What to do
+    Give model.parameters() anew each time, or keep list(model.parameters()).
+
+    ## When it is right
+    Never. Lists, and parameters that have no gradients yet, are different cases.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters
+    """
+
+    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
+
+    def judge(self, fact: GradientsClipped) -> Verdict:
+        if not fact.used_up:
+            return HELD
+        return Found(
+            expected="the parameters whose gradients are to be clipped",
+            observed="none: a generator that was used up before",
+        )
+
+
+class MisplacedClipping(Check):
+    """Gradients are clipped before the backward pass, where there are none yet, or after the step that used them.
+
+    ## Why is this a bug?
+    Clipping acts on the gradients as they are when it is called. Before the backward pass there are none, and after the
+    step they have been used: a single large gradient changes the weights as if nothing were clipped.
+
+    ## What to do
+    Call clip_grad_norm_ after the backward pass and before optimizer.step().
+
+    ## When it is right
+    Several backward passes of one batch with clipping in between are not reported, nor is measuring the norm
+    (`clip_grad_norm_` with an infinite limit) once per window.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html
+    """
+
+    needs = "clipping of gradients"
+    formerly = ("gradients::clipped-in-time",)
+
+    def judge(self, fact: GradientsUsed) -> Verdict:
+        if fact.empty or fact.clipped_without is None or fact.number == 1:
+            return NOTHING_TO_JUDGE
+        return self._not_in_between(fact.clipped_without, "there are no gradients yet when it clips")
+
+    def judge_clearing(self, fact: GradientsCleared) -> Verdict:
+        if fact.clipped_late is None:
+            return NOTHING_TO_JUDGE
+        return self._not_in_between(fact.clipped_late.where, "it clips after optimizer.step() has used them")
+
+    def judge_clipping(self, fact: GradientsClipped) -> Verdict:
+        return HELD
+
+    def _not_in_between(self, where: str | None, observed: str) -> Found:
+        return Found("clipping between the backward pass and optimizer.step()", observed, where)
+
+
+class ClippedWithUnused(Check):
+    """Gradients that no optimizer uses, and that nothing clears, are clipped together with those of the optimizer.
+
+    ## Why is this a bug?
+    The gradients of parameters that no optimizer holds pile up, since `optimizer.zero_grad()` does not know them. Their
+    norm grows with each update, and clipping scales the others down by it: every update is smaller than the one before.
+
+    ## What to do
+    Give the optimizer model.parameters(); or freeze what is not to be trained with requires_grad_(False).
+
+    Clip the parameters that the optimizer holds.
+
+    ## When it is right
+    Clipping what the optimizer holds is right, and so is clipping what `model.zero_grad()` clears in each update.
+    """
+
+    needs = "clipping of gradients"
+    formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
+
+    def judge(self, fact: ClippedWithUnheld) -> Verdict:
+        return Found(
+            expected="clipping of the gradients that the optimizer uses",
+            observed=f"{names(fact.parameters)} of {fact.model} are in no optimizer, nothing clears their gradients, "
+            "and they are clipped together with the others: their growing norm makes every update smaller",
+            update=1,
+        )
+
+    def judge_clipping(self, fact: GradientsClipped) -> Verdict:
+        return HELD

@@ -1,0 +1,62 @@
+"""Accelerators: whether backward passes that are to be accumulated are, and whose optimizer steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.watch.bus import Recogniser
+from harness.watch.events import AcceleratorBackward, End, Fact, Step
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AcceleratorAccumulates(Fact):
+    """A loop is over in which an Accelerator was told to accumulate. ``where`` is the first backward pass outside."""
+
+    needs = "accumulation by an Accelerator"
+    of_run = True
+    micro_batches: int
+    """For an update, as it was told."""
+    entered: bool
+    """Whether its ``accumulate`` was ever entered."""
+    passes: int = 0
+    """Backward passes outside it."""
+    steps: int = 0
+    """Optimizer steps since the first of them."""
+
+
+class Accelerators(Recogniser):
+    makes = (AcceleratorAccumulates,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._micro_batches = 1
+        self._entered = False
+        self._passes = 0
+        self._steps = 0
+        self._where: str | None = None
+
+    def on_accelerator_backward(self, event: AcceleratorBackward) -> None:
+        if event.steps <= 1:
+            return
+        self._entered = self._entered or event.entered
+        self._passes += not event.entered
+        self._micro_batches, self._where = event.steps, self._where or event.where
+
+    def on_step(self, event: Step) -> None:
+        self._steps += self._passes > 0
+
+    def on_end(self, event: End) -> None:
+        if self._micro_batches > 1:
+            self.tell(
+                AcceleratorAccumulates(
+                    micro_batches=self._micro_batches,
+                    entered=self._entered,
+                    passes=self._passes,
+                    steps=self._steps,
+                    where=self._where,
+                )
+            )

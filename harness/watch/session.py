@@ -1,0 +1,178 @@
+"""The session: one watch of a script, with a monitor for each of its loops."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from torch.optim import Optimizer
+
+from harness.findings import Finding
+from harness.torch_objects import is_transformed
+from harness.watch.bus import said
+from harness.watch.locate import Locator, from_signal_handler
+from harness.watch.monitor import Monitor, Options, UpdateLimitReached
+
+MOST_STOPS = 100
+"""How often a script may go on after it was ended, before its process is left. More than it has loops. Neither half nor
+double of it changes a verdict of the corpus."""
+
+
+class Session:
+    """The monitors of a script: one for each thread that trains.
+
+    Everything belongs to the first, until a thread calls a model while another one that lives trains there already:
+    then it is a loop of its own, with what it has made until then. What a loop's helper threads do (fetching batches)
+    is the first's too, and so is what the threads of torch's own engine do.
+    """
+
+    def __init__(self, options: Options, locator: Locator) -> None:
+        self.options, self.locator = options, locator
+        self.first = Monitor(options, locator)
+        self.monitors = [self.first]
+        self.reported: Callable[[list[Finding]], list[Finding]] = list
+        """The findings that are wanted and say something of their own, of all."""
+        self.closed = False
+        """Whether the watch is over: what was made meanwhile may still call its instruments."""
+        self.broken: str | None = None
+        """How the watch itself failed, where it did; the script then goes on without it."""
+        self.leaving: Callable[[int], int] | None = None
+        """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
+        self._stops = 0
+        """How often the script was ended after it had been ended."""
+        self._trains: threading.Thread | None = None
+        """The thread whose loop is the first."""
+        self._own = threading.local()
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        """What a notebook shows: the findings as a terminal shows them, and how much was looked at."""
+        found = self.reported(self.all_findings)
+        lines = [f"{len(found) or 'nothing'} found in {self.updates_made} updates; {len(self.looked)} checks looked"]
+        return "\n".join([*lines, *(line for finding in found for line in ("", *finding.lines()))])
+
+    def current(self) -> Monitor | None:
+        """The monitor of this thread; None where nobody is to be told what happens."""
+        monitor: Monitor = getattr(self._own, "monitor", self.first)
+        over = self.closed or self.broken is not None or monitor.over
+        return None if over or monitor.suspended.depth or is_transformed() else monitor
+
+    def calling_a_model(self) -> Monitor | None:
+        """The monitor of this thread, which shows by its call that it may be a loop of its own."""
+        if not self.closed and self.broken is None and not hasattr(self._own, "monitor"):
+            with self._lock:
+                self._own.monitor = self._assigned(threading.get_ident())
+        return self.current()
+
+    def _assigned(self, thread: int) -> Monitor:
+        known = {each.ident: each for each in threading.enumerate() if not isinstance(each, threading._DummyThread)}
+        if thread not in known:
+            return self.first  # of torch's engine, which nobody started as a thread of Python's
+        for ended in [each for each in self.monitors[1:] if each.thread not in known]:
+            ended.let_go()
+        if self._trains is None or not self._trains.is_alive() or self._trains is known[thread]:
+            self._trains = known[thread]
+            return self.first
+        other = Monitor(self.options, self.locator)
+        other.thread = thread
+        self.monitors.append(other)
+        self.first.hand_over(other, thread)
+        return other
+
+    def stop_at_limit(self) -> None:
+        """End a script that went on after it was ended, as one with a bare ``except:`` does.
+
+        Raises:
+            UpdateLimitReached: the updates that were asked for have been made.
+        """
+        if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
+            for each in self.monitors:
+                each.complete = False
+            self._stops += 1
+            if self._stops > MOST_STOPS and self.leaving is not None:
+                sys.stdout.flush()
+                os._exit(self.leaving(0))
+            raise UpdateLimitReached
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What is done meanwhile is ours; where it fails, the script goes on as if nobody watched."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - one crash policy: the script never pays for it, and it is named
+            self.fails(error)
+
+    def fails(self, error: Exception) -> None:
+        """The watch itself has failed: it is over, and what was not found until now was not looked at.
+
+        Raises:
+            Exception: the error, where a signal handler of the script's own raised it, or under HARNESS_DEBUG.
+        """
+        if os.environ.get("HARNESS_DEBUG") or from_signal_handler(error):
+            raise error
+        self.broken = self.broken or f"the watch itself crashed: {said(error, self.updates_made + 1)}"
+        for monitor in self.monitors:
+            monitor.complete = False
+
+    def stepping(self, optimizer: Optimizer) -> Monitor | None:
+        """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""
+        monitor = self.current()
+        if monitor is not None and monitor is not self.first and optimizer in self.first.optimizers:
+            self.first.hand_over_optimizer(optimizer, monitor)
+        return monitor
+
+    def ends(self) -> None:
+        """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
+        self.closed = True
+        for monitor in self.monitors if self.broken is None else ():
+            monitor.ends()
+
+    @property
+    def findings(self) -> dict[str, Finding]:
+        """By the id of the check; of each the first."""
+        return {finding.check: finding for finding in reversed(self.all_findings)}
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Of all loops; of a check in a line the first."""
+        found: dict[tuple[str, str | None], Finding] = {}
+        for monitor in self.monitors:
+            for finding in monitor.findings:
+                found.setdefault((finding.check, finding.where), finding)
+        return list(found.values())
+
+    @property
+    def notes(self) -> list[str]:
+        return list(dict.fromkeys(note for monitor in self.monitors for note in monitor.notes))
+
+    @property
+    def crashed(self) -> dict[str, str]:
+        """Checks that could not look, and why: they failed themselves, or the watch did."""
+        found = {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+        if self.broken is None:
+            return found
+        unseen = {check.id for check in self.first.checks} - set(self.findings)
+        return dict.fromkeys(sorted(unseen), self.broken) | found
+
+    @property
+    def looked(self) -> set[str]:
+        """Checks that judged something."""
+        return {check.id for monitor in self.monitors for check in monitor.checks if check.looked}
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Checks that had nothing to look at, and why."""
+        looked, checks = self.looked, [check for monitor in self.monitors for check in monitor.checks]
+        return {check.id: check.lacks() for check in checks if check.id not in looked}
+
+    @property
+    def trained(self) -> bool:
+        """Whether any optimizer made a step, or the script its own updates."""
+        return any(monitor.stepped or monitor.updated_by_hand for monitor in self.monitors)
+
+    @property
+    def updates_made(self) -> int:
+        return sum(monitor.updates_made for monitor in self.monitors)
