@@ -1,9 +1,10 @@
-"""Break each check in each place in which it reports, and see whether the first ring's scripts of that check notice.
+"""Break each check in each place in which it reports, and see whether what guards every change notices.
 
     python -m scripts.broken_checks [ID]...
 
-Of each ``self.found(…)`` the statement is removed once, and once the condition that it depends on is inverted. A broken
-check that its own scripts of the first ring judge as before survives, and needs one more that does not. Writes
+Each ``return Found(…)`` is once made to find nothing, and once the condition that it depends on is inverted. A broken
+check that says the same of its facts that are made by hand (``tests/checks/FAMILY/facts.py``), and of its scripts of
+the first ring, survives, and needs one more that does not. Writes
 ``scripts/records/broken-checks.json`` and the table in ``docs/detection.md``; it takes ten minutes on two cores. With
 names only those checks are broken, and what is written of the others stays.
 """
@@ -21,9 +22,12 @@ from typing import Any
 
 from harness import catalogue
 from harness.files import write_atomically
+from harness.watch.check import Verdict
 from scripts.detection import BROKEN, DETECTION, MARGINS, TABLE, on_servers, page
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, cases_of
+from tests.checks.judging import Case as ByHand
+from tests.checks.judging import all_cases, is_as_said, judged
 from tests.server import Server
 
 
@@ -40,31 +44,37 @@ class Broken:
 
 def broken(check: str) -> Iterator[Broken]:
     """Each way to break a check."""
-    module = inspect.getmodule(catalogue.checks()[check])
+    kind = catalogue.checks()[check]
+    module = inspect.getmodule(kind)
     assert module is not None
     text = inspect.getsource(module)
-    for number, line in enumerate(_reports(ast.parse(text))):
+    for number, line in enumerate(_reports(ast.parse(text), kind.__name__)):
         for how, change in (("its report is removed", _removed), ("its condition is inverted", _inverted)):
             tree = ast.parse(text)
-            if change(tree, list(_reports(tree))[number]):
+            if change(tree, list(_reports(tree, kind.__name__))[number]):
                 yield Broken(check, module.__name__, line.lineno, how, ast.unparse(tree))
 
 
-def _reports(tree: ast.AST) -> Iterator[ast.Expr]:
-    """The statements that report a finding, in order."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            called = node.value.func
-            if isinstance(called, ast.Attribute) and called.attr == "found" and ast.unparse(called.value) == "self":
+def _reports(tree: ast.AST, name: str) -> Iterator[ast.Expr | ast.Return]:
+    """The statements of a check's class that report a finding, in order."""
+    for kind in ast.walk(tree):
+        for node in ast.walk(kind) if isinstance(kind, ast.ClassDef) and kind.name == name else ():
+            if isinstance(node, ast.Return | ast.Expr) and any(map(_finds, ast.walk(node))):
                 yield node
 
 
-def _removed(tree: ast.AST, report: ast.Expr) -> bool:
-    report.value = ast.Constant(None)
+def _finds(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("Found", "self.found")
+
+
+def _removed(tree: ast.AST, report: ast.Expr | ast.Return) -> bool:
+    report.value = ast.parse("NOTHING_TO_JUDGE" if isinstance(report, ast.Return) else "None", mode="eval").body
+    tree_body = tree.body if isinstance(tree, ast.Module) else []
+    tree_body.insert(1, ast.parse("from harness.watch.check import NOTHING_TO_JUDGE").body[0])
     return True
 
 
-def _inverted(tree: ast.AST, report: ast.Expr) -> bool:
+def _inverted(tree: ast.AST, report: ast.Expr | ast.Return) -> bool:
     """The innermost ``if`` that the report stands in, or else the last one before it that returns."""
     before: list[ast.If] = []
     inside: list[ast.If] = []
@@ -90,9 +100,26 @@ def _function_of(tree: ast.AST, node: ast.AST) -> ast.AST | None:
 
 
 def survives(server: Server, change: Broken) -> bool:
-    """Whether every guard of the check passes all the same."""
+    """Whether every guard of the check passes all the same: facts that are made by hand, and scripts."""
+    if not all(is_as_said(case, verdict) for case, verdict in _judged_by_hand(change)):
+        return False
     family, _, name = change.check.partition("::")
     return all(_passes(server, case, change) for case in cases_of(FOLDER / family / name) if case.guards)
+
+
+def _judged_by_hand(change: Broken) -> Iterator[tuple[ByHand, Verdict | None]]:
+    """What the broken check says of each fact that is made by hand for it; None where it fails."""
+    known = dict(catalogue._registered)
+    namespace: dict[str, Any] = {"__name__": change.module}
+    exec(change.source, namespace)  # noqa: S102 - the check's own source, with one thing changed
+    catalogue._registered.clear()
+    catalogue._registered.update(known)
+    for case in all_cases():
+        if case.check.id == change.check:
+            try:
+                yield case, judged(namespace[case.check.__name__], case.fact)
+            except Exception:  # noqa: BLE001 - however it fails, it is noticed
+                yield case, None
 
 
 def _passes(server: Server, case: Case, change: Broken) -> bool:

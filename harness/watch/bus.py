@@ -118,6 +118,10 @@ class Recogniser(Listener):
     def tell(self, fact: Fact) -> None:
         self.monitor.emit(fact)
 
+    def wants(self, kind: type[Fact]) -> bool:
+        """Whether anybody needs such facts: what is dear to make, or leaves a note, is made only then."""
+        return self.monitor.bus.wants(kind)
+
 
 KnownListener = TypeVar("KnownListener", bound=Listener)
 
@@ -177,7 +181,7 @@ class Bus:
         return recogniser
 
     def wants(self, kind: type[Event]) -> bool:
-        """Whether anybody is told of such events: what is dear to make is made only then."""
+        """Whether anybody is told of such events."""
         return bool(self._told.get(kind))
 
     def tell(self, event: Event, at: Position) -> None:

@@ -13,18 +13,27 @@ from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
 from harness.watch.bus import Onlooker, Told
-from harness.watch.events import Event, Fact
+from harness.watch.events import Event, Fact, NotKnown
 from harness.watch.monitor import Monitor
 
 
 class Outcome(Enum):
-    """What a check says of a fact in which it finds nothing."""
-
     HELD = "held"
-    NOTHING_TO_JUDGE = "nothing to judge"
 
 
-HELD, NOTHING_TO_JUDGE = Outcome.HELD, Outcome.NOTHING_TO_JUDGE
+HELD = Outcome.HELD
+"""The fault would have been seen, and was not there."""
+
+
+@dataclass(frozen=True)
+class NothingToJudge:
+    """The fault would not have been seen."""
+
+    why: str | None = None
+    """As the outcome says it, where it is not that what the check needs did not happen."""
+
+
+NOTHING_TO_JUDGE = NothingToJudge()
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class Found:
     """What to do in this very case, where that is more than the first paragraph of "What to do"."""
 
 
-Verdict = Outcome | Found
+Verdict = Outcome | NothingToJudge | Found
 
 SPANS = ("none", "first", "all")
 
@@ -52,8 +61,9 @@ class Check(Fault, Onlooker, package=CHECKS):
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
     are its page (:class:`harness.catalogue.Fault`). It judges facts, or events: ``def judge(self, fact: GradientsUsed)
     -> Verdict`` is called with each, and further methods ``judge_…`` with others. It returns HELD where the fault would
-    have been seen and was not, NOTHING_TO_JUDGE where it would not have been seen, and else what it :class:`Found`. A
-    check that raises is left out from then on, and the outcome says so.
+    have been seen and was not, NOTHING_TO_JUDGE where it would not have been seen, and else what it :class:`Found`.
+    NotKnown, which a fact may raise, leaves a note. A check that raises anything else is left out from then on, and the
+    outcome says so.
     """
 
     takes = ("on_", "judge")
@@ -65,6 +75,7 @@ class Check(Fault, Onlooker, package=CHECKS):
     itself."""
     looked = False
     """Whether it has judged something."""
+    _why: str | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -84,8 +95,13 @@ class Check(Fault, Onlooker, package=CHECKS):
             yield kind, partial(self._judged, handle) if handle.__name__.startswith("judge") else handle
 
     def _judged(self, judge: Callable[[Any], Any], fact: Event) -> None:
-        verdict = judge(fact)
-        if verdict is NOTHING_TO_JUDGE:
+        try:
+            verdict = judge(fact)
+        except NotKnown as error:
+            self.monitor.note(str(error))
+            return
+        if isinstance(verdict, NothingToJudge):
+            self._why = verdict.why or self._why
             return
         self.looked = True
         if isinstance(verdict, Found):
@@ -118,4 +134,4 @@ class Check(Fault, Onlooker, package=CHECKS):
         self.monitor.report(self.finding(expected, observed, where, update, hint))
 
     def lacks(self) -> str:
-        return f"no {self.needs}"
+        return self._why or f"no {self.needs}"

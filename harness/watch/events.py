@@ -70,6 +70,10 @@ class Pass:
         return self.loader.dataset
 
 
+class NotKnown(Exception):
+    """Raised where what a fact is asked for cannot be told; the message is the note that the outcome has of it."""
+
+
 class Position(NamedTuple):
     """Where a loop is when an event or a fact is told."""
 
@@ -392,6 +396,8 @@ class StepBegins(Event):
     """Whether the tensors are looked at in this update."""
     where: str | None
     batch: Batch | None = None
+    made: str | None = None
+    """Where the optimizer was made, or else where it steps."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -373,7 +373,8 @@ class Monitor:
         seen = self.optimizers.setdefault(optimizer, OptimizerSeen())
         seen.where = self.locator.where()
         number, sampled = seen.steps + 1, self.is_sampled()
-        self._step = StepBegins(optimizer, number, self.update, sampled, seen.where, self.batch)
+        made = seen.made or seen.where
+        self._step = StepBegins(optimizer, number, self.update, sampled, seen.where, self.batch, made)
         self.emit(self._step)
 
     def step_ends(self, optimizer: Optimizer) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from harness.watch.check import Check, Found, Outcome, Verdict
+from harness.watch.check import HELD, Check, Found, NothingToJudge, Outcome, Verdict
 from harness.watch.events import Event
 
 FOLDER = Path(__file__).parent
@@ -21,13 +21,18 @@ FOLDER = Path(__file__).parent
 class Case:
     check: type[Check]
     fact: Event
-    verdict: Outcome | str
+    verdict: Outcome | NothingToJudge | str
     """HELD, NOTHING_TO_JUDGE, or words of what it observes where it finds the fault."""
 
     @property
     def name(self) -> str:
-        said = self.verdict.value if isinstance(self.verdict, Outcome) else self.verdict
-        return f"{self.check.id}: {type(self.fact).__name__}, {said}"
+        return f"{self.check.id}: {type(self.fact).__name__}, {self.said}"
+
+    @property
+    def said(self) -> str:
+        if isinstance(self.verdict, str):
+            return self.verdict
+        return "held" if self.verdict is HELD else "nothing to judge"
 
 
 @cache
@@ -45,8 +50,8 @@ def judged(check: type[Check], fact: Event) -> Verdict:
     return cast(Verdict, getattr(made, methods[0])(fact))
 
 
-def is_as_said(case: Case, verdict: Verdict) -> bool:
+def is_as_said(case: Case, verdict: Verdict | None) -> bool:
     """Whether a check says of its fact what the case says."""
-    if isinstance(case.verdict, Outcome):
-        return verdict is case.verdict
-    return isinstance(verdict, Found) and case.verdict in verdict.observed
+    if isinstance(case.verdict, str):
+        return isinstance(verdict, Found) and case.verdict in verdict.observed
+    return verdict == case.verdict

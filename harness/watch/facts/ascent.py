@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch.optim import Optimizer
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, StepBegins
+from harness.watch.events import BackwardBegins, End, Fact, StepBegins
 from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import NEAR, DifferentiatedLoss, mean_loss
 from harness.watch.facts.parameters import Parameters
@@ -22,26 +22,33 @@ MOST_PARTS = 64
 """Micro-batches by whose number a negative loss may have been divided: more than any window has."""
 
 
-@dataclass(frozen=True)
-class Climb:
-    """The first step that made the loss larger."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossFollowed(Fact):
+    """A run is over whose losses were looked at: whether its updates made them larger.
 
-    where: str | None
-    """The backward pass, or where the optimizer was made."""
-    update: int
-    maximizes: bool
-    """Whether the optimizer did so, with ``maximize=True``; the negative of a loss was differentiated otherwise."""
+    ``where`` is the backward pass of the first that did, or, if the optimizer did it, where that was made.
+    """
+
+    needs = "backward pass of a loss"
+    in_windows = "first"
+    of_run = True
+    climbs: Literal["no", "by the loss", "by the optimizer"] = "no"
+    """By what all updates climbed: the negative of a loss was differentiated, or ``maximize=True``."""
+    update: int = 1
+    """The first update that did."""
 
 
 class Ascent(Recogniser):
     """Signs of what is differentiated, beside the directions in which the optimizers go."""
+
+    makes = (LossFollowed,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self._loss = monitor.fact(DifferentiatedLoss)
         self._labels = monitor.fact(RecentLabels)
         self._parameters = monitor.fact(Parameters)
-        self.looked = False
+        self._looked = False
         """Whether any loss was looked at."""
         self._signs: set[int] = set()
         """What the backward passes of the update at hand differentiated: 1 is a loss, -1 its negative, 0 another."""
@@ -49,29 +56,29 @@ class Ascent(Recogniser):
         """Whether an optimizer has made a step with their gradients."""
         self._place: str | None = None
         """Of the latest backward pass."""
-        self._climbs: Climb | None = None
-        self._negative: Climb | None = None
+        self._climbs: LossFollowed | None = None
+        self._negative: LossFollowed | None = None
         """The first backward pass from the negative of a loss."""
         self._descends = False
         """Whether any step did not climb: then those that do may be an adversary's, or of a multiplier."""
 
-    def climb(self) -> Climb | None:
-        """The first step that climbed, where all did; asked at the end."""
-        climb = self._negative if self.monitor.updated_by_hand and not self.monitor.stepped else self._climbs
-        return None if self._descends else climb
+    def on_end(self, event: End) -> None:
+        if self._looked:
+            climb = self._negative if self.monitor.updated_by_hand and not self.monitor.stepped else self._climbs
+            self.tell(LossFollowed() if self._descends or climb is None else climb)
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if self._used:
             self._signs, self._used = set(), False
         value = self._loss.value
-        self.looked |= value is not None
+        self._looked |= value is not None
         if value is not None and not math.isfinite(value):
             return  # it has climbed out of sight
         sign = self._sign(event, value) if value else 0
         self._signs.add(sign)
         self._place = event.where
         if sign < 0 and self._negative is None:
-            self._negative = Climb(event.where, self.monitor.update, False)
+            self._negative = LossFollowed(climbs="by the loss", update=event.at.update, where=event.where)
 
     def _sign(self, event: BackwardBegins, value: float) -> int:
         if value > 0 and not any(map(_maximizes, self.monitor.optimizers)):
@@ -101,9 +108,9 @@ class Ascent(Recogniser):
         if self._signs != {1 if maximizes else -1}:
             self._descends = True
         elif self._climbs is None:
-            made = self.monitor.optimizers[event.optimizer].made
-            where = (made or event.where) if maximizes else self._place
-            self._climbs = Climb(where, event.update, maximizes)
+            where = event.made if maximizes else self._place
+            how: Literal["by the loss", "by the optimizer"] = "by the optimizer" if maximizes else "by the loss"
+            self._climbs = LossFollowed(climbs=how, update=event.update, where=where)
 
 
 def _maximizes(optimizer: Optimizer) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.bus import Recogniser
-from harness.watch.events import Forward, Step, StepBegins
+from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -140,8 +140,56 @@ class Copied:
         self._after = None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyFound(Fact):
+    """A network of the same build as one that is about to be trained. ``where`` is the step."""
+
+    needs = "network of the same build as a trained one"
+    in_windows = "first"
+    shown: str = "target"
+    """What the script calls the copy."""
+    shares: bool = False
+    """Whether both have parameters of their own that share one memory."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyFollowed(Fact):
+    """The network of a copy was trained in an update that is looked at. ``where`` is the step."""
+
+    needs = "moving average of a network"
+    in_windows = "first"
+    shown: str = "target"
+    weights: Sequence[float] = ()
+    """Of the trained network in each mean that the copy was set to so far: 1 copies it whole."""
+    steps: int = 0
+    """Updates so far in which an optimizer changed the copy, too."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyOver(Fact):
+    """A run is over in which a network was trained that has a copy. ``where`` is the latest step."""
+
+    of_run = True
+    shown: str = "target"
+    updates: int = 0
+    """Of the network."""
+    follows: bool = False
+    """Whether something but an optimizer changed the copy."""
+    apart: bool = True
+    """Whether neither its memory nor an optimizer's step is behind what the copy was all the time."""
+    has_norms: bool = False
+    """Whether both have a batch normalisation."""
+    stale: str | None = None
+    """The line that called the copy in eval mode with the running statistics that it began with, though the network's
+    had moved; None without one."""
+    loaded: Collection[str | None] = ()
+    """Lines of the run that loaded a state."""
+
+
 class Copies(Recogniser):
     """Each trained network with the others of its build that no module is shared with."""
+
+    makes = (CopyFound, CopyFollowed, CopyOver)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -151,6 +199,8 @@ class Copies(Recogniser):
         self._known: set[tuple[int, int]] = set()
         self._steps = 0
         self._with_norms = False
+        self._loaded: set[str | None] = set()
+        """Lines that loaded a state."""
 
     def on_step_begins(self, event: StepBegins) -> None:
         self._steps += 1
@@ -160,6 +210,7 @@ class Copies(Recogniser):
             for each in self._of.get(id(event.optimizer), ()):
                 each.where = event.where
                 each.step_begins()
+                self.tell(CopyFound(shown=each.shown, shares=each.shares, where=each.where))
 
     def on_forward(self, event: Forward) -> None:
         if self._with_norms and not event.gradients and self.monitor.is_sampled():
@@ -170,8 +221,27 @@ class Copies(Recogniser):
         for each in self._of.get(id(event.optimizer), ()):
             if event.sampled:
                 each.step_ends()
+                self.tell(CopyFollowed(shown=each.shown, weights=each.weights, steps=each.steps, where=each.where))
             else:
                 each.missed()
+
+    def on_load(self, event: Load) -> None:
+        self._loaded.add(event.where)
+
+    def on_end(self, event: End) -> None:
+        for each in self.all:
+            self.tell(
+                CopyOver(
+                    shown=each.shown,
+                    updates=each.updates,
+                    follows=each.follows,
+                    apart=not each.shares and not each.steps,
+                    has_norms=each.norms is not None,
+                    stale=each.stale,
+                    loaded=self._loaded,
+                    where=each.where,
+                )
+            )
 
     def _search(self) -> None:
         held = {id(p): id(o) for o in list(self.monitor.optimizers) for p in held_by(o)}

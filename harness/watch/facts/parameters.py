@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, held_by_any
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, End, Forward, Step, ZeroGrad
+from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD
 
 if TYPE_CHECKING:
@@ -195,11 +195,84 @@ class LooseParameters:
             self.by_hand = self.by_hand or (now is not None and not torch.equal(now, before))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TensorsHeld(Fact):
+    """What became of the trainable tensors of an optimizer that made steps, at the end of the run.
+
+    ``where`` is the latest backward pass of the first model, or else where the optimizer was made.
+    """
+
+    needs = "optimizer step"
+    in_windows = "first"
+    of_run = True
+    made: str | None = None
+    """Where the optimizer was made."""
+    tensors: int
+    foreign: int = 0
+    """Those that got no gradient and belong to no model that was called."""
+    of_another_model: bool = False
+    """Whether it holds a model that is never called in the place of the one that is trained."""
+    without_gradient: int = 0
+    """Those that never got one though their model was called, or, where the loss reaches none, all."""
+    called: bool = True
+    """Whether the models of all of these were called."""
+    share_of_elements: float = 0.0
+    """Of all its elements, those of tensors without a gradient whose model was called."""
+    shown: str = ""
+    """A few of those without a gradient, by their names."""
+    ends_in: tuple[int, ...] | None = None
+    """The shape of the new tensor in which the loss's graph ends, where no tensor gets a gradient."""
+    ends_at: str | None = None
+    """The line of that loss's backward pass."""
+    any_cut_off: bool = False
+    """Whether tensors of any optimizer of the run got no gradient though their model was called."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ZeroGradients(Fact):
+    """Matrices of an optimizer had gradients of exactly 0 in all updates that were looked at, at the end of the run.
+
+    ``where`` is as that of :class:`TensorsHeld`.
+    """
+
+    in_windows = "first"
+    of_run = True
+    matrices: int
+    shown: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelHeld(Fact):
+    """A model whose parameters got gradients, at the end of a run with optimizer steps. ``where`` made an optimizer."""
+
+    needs = "optimizer step"
+    in_windows = "first"
+    of_run = True
+    model: str
+    """The name of its class."""
+    forgotten: Sequence[str] = ()
+    """The parameters that got gradients, that are in no optimizer, and that nothing shows to be left out on purpose."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LooseTensors(Fact):
+    """What a run's losses depend on that is in no module and in no optimizer, at its end."""
+
+    needs = "optimizer step"
+    in_windows = "first"
+    of_run = True
+    shapes: Sequence[tuple[int, ...]] = ()
+
+
 class Parameters(Recogniser):
     """The models, the optimizers, and which tensors got gradients."""
 
+    makes = (TensorsHeld, ZeroGradients, ModelHeld, LooseTensors)
+
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self._weighed = False
+        """Whether a term of a loss was given a weight of 0: then it is to have no gradient."""
         self.models: list[ModelTensors] = []
         self.optimizers: list[OptimizerTensors] = []
         self._of_model: WeakKeyDictionary[nn.Module, ModelTensors] = WeakKeyDictionary()
@@ -343,6 +416,63 @@ class Parameters(Recogniser):
             self.monitor.note(
                 "updates are made without an optimizer of torch: they are not counted, nor compared with a formula"
             )
+
+        if self.stepped:
+            self._tell_of_models()
+            self.tell(self._loose_tensors())
+        for held in self.optimizers:
+            if held.stepped:
+                self._tell_of(held)
+
+    def _loose_tensors(self) -> LooseTensors:
+        if self.loose is None or self.loose.by_hand:
+            return LooseTensors()
+        return LooseTensors(shapes=self.loose.shapes, where=self.loose.where)
+
+    def _tell_of_models(self) -> None:
+        if not self.wants(ModelHeld):
+            return
+        left_out = self.left_out()
+        made = next((held.made for held in self.optimizers if held.stepped), None)
+        for model in self.models:
+            forgotten = model.forgotten if model in left_out else set()
+            if forgotten and self.may_be_meant(model):
+                if not any(map(self.holds_another_model, self.optimizers)):
+                    self.monitor.note(
+                        f"{len(forgotten)} of {len(model.order)} trainable tensors of {model.name} get gradients and "
+                        "are in no optimizer; if that is meant, requires_grad_(False) says so and saves their backward "
+                        "pass"
+                    )
+                forgotten = set()
+            ordered = [name for name in model.order if name in forgotten] or sorted(forgotten)
+            self.tell(ModelHeld(model=model.name, forgotten=ordered, where=made))
+
+    def _tell_of(self, held: OptimizerTensors) -> None:
+        cut = held.cut_off if held.reached or self.ends_in is None else held.without_gradient
+        of_all = len(cut) == len(held.all)
+        where = self.models[0].where if self.models else held.made
+        self.tell(
+            TensorsHeld(
+                made=held.made,
+                tensors=len(held.all),
+                foreign=len(held.foreign),
+                of_another_model=self.holds_another_model(held),
+                without_gradient=len(cut),
+                called=cut == held.cut_off,
+                share_of_elements=held.share_of_elements,
+                shown=self.shown(cut),
+                ends_in=self.ends_in if of_all else None,
+                ends_at=self.ends_at if of_all else None,
+                any_cut_off=any(each.cut_off for each in self.optimizers if each.stepped and each.all),
+                where=where,
+            )
+        )
+        dead = (held.matrices & held.reached) - held.nonzero
+        if held.looks >= LOOKS and not self._weighed and dead and not held.foreign:
+            self.tell(ZeroGradients(matrices=len(dead), shown=self.shown(dead), where=where))
+
+    def on_combined(self, event: Combined) -> None:
+        self._weighed |= event.sign == "*" and any(type(part) in (int, float) and part == 0 for part in event.parts)
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         if isinstance(event.of, Optimizer) and event.of in self._of_optimizer:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -13,17 +14,26 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from harness.torch_objects import held_by_any, share_groups
 from harness.watch.bus import Recogniser
-from harness.watch.events import End, Load, Pass, PassEnds, SchedulerStep, SkippedStep, StepBegins, TrainerMade
+from harness.watch.events import (
+    End,
+    Fact,
+    Load,
+    NotKnown,
+    Pass,
+    PassEnds,
+    SchedulerStep,
+    SkippedStep,
+    StepBegins,
+    TrainerMade,
+)
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import NotComputable, schedule_of
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
-Observed = TypeVar("Observed")
-
-NO_SCHEDULER = "no learning rate scheduler"
-"""Why a check of schedules did not look, whatever else it needs."""
+NOT_AHEAD = "no schedule that can be computed ahead"
+"""Why a check of a schedule's length did not look, where there is one without a known end."""
 
 TOO_SHORT = "too few steps of the schedule for its epochs to tell another length from it"
 """Why a check of a schedule's length did not look, where there is one with an end."""
@@ -97,6 +107,11 @@ class SchedulerSeen:
     def planned_steps(self) -> str:
         return f"{'about ' if self.is_estimate else ''}{self.planned:.0f}"
 
+    def not_known(self, problem: object) -> str:
+        """What is noted where its rates, or its end, cannot be computed."""
+        made = f" ({self.made})" if self.made else ""
+        return f"whether {self.name}{made} ends with the training is not known: {problem}"
+
     def update_comes(self) -> None:
         if len(self.before) < 2:
             self.before.append(self.moved)
@@ -118,166 +133,185 @@ class SchedulerSeen:
             "hint": f"Make the schedule for {self.planned_steps} steps, or make one pass less.",
         }
 
+
+@dataclass(eq=False)
+class Training:
+    """What a run's schedules are compared with."""
+
+    optimizers: int = 0
+    """Those that made steps."""
+    planned_updates: float = 0.0
+    """Updates that the unshortened run makes."""
+    epochs: int = 0
+    extents: set[tuple[int, int | None]] = field(default_factory=set)
+    """Batches of the passes that trained, and how many each would have had."""
+    known: bool = True
+    """Whether every pass that trained was gone through to its end."""
+    cut: bool = False
+    """Whether the latest pass that trained was left before its end."""
+    shortened: bool = False
+    """Whether any was shortened."""
+    evaluated_between: bool = False
+    """Whether an evaluation came between two passes that trained."""
+    restored: bool = False
+    """Whether a scheduler's state was loaded."""
+    accumulated: int = 1
+    """Batches for an update, at most."""
+    rows: int = 1
+    """Rows in a batch, at most."""
+    may_be_left: bool = False
+    """Whether a training that was not shortened might end in the middle of a pass."""
+    batches: int = 0
+    """Batches of a shortened pass, at most."""
+    stepped_at: set[str] = field(default_factory=set)
+    """The lines of the script at which optimizers made steps."""
+    files: Collection[str] = ()
+    """Those of the user's that ran, where there was no pass."""
+    lengths_are_seen: bool = True
+    """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScheduleOver(Fact):
+    """A run is over in which there was a learning rate scheduler. ``where`` is where it was made."""
+
+    needs = "learning rate scheduler"
+    of_run = True
+    seen: SchedulerSeen
+    training: Training = field(default_factory=Training)
+    is_one_of_two: bool = False
+    """Whether another one like it drives the same optimizer, and an optimizer that makes steps has none."""
+    asked: tuple[str, float, str | None] | None = None
+    """The warmup that a Trainer was asked for: the argument, its value, and the user's line that says it."""
+
+    @property
+    def drives(self) -> bool:
+        """Whether its optimizer made steps."""
+        return self.seen.optimizer is not None
+
+    @property
+    def end(self) -> int | None:
+        """The step with which it ends, where it was stepped."""
+        return self.seen.end if self.seen.steps else None
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether its learning rates are known for the whole training."""
+        return self.training.known and self.seen.rate is not None and self.seen.steps > 0
+
+    def rate(self, step: int) -> float:
+        """The learning rate after so many steps.
+
+        Raises:
+            NotKnown: the scheduler's own function fails, or is not asked.
+        """
+        assert self.seen.rate is not None
+        try:
+            return self.seen.rate(step)
+        except NotComputable as error:
+            raise NotKnown(self.seen.not_known(error)) from error
+
     @property
     def stops_early(self) -> str:
         """How a schedule ends that is longer than the training."""
-        ahead = max(self.planned, self.end or 0)
+        ahead = max(self.seen.planned, self.seen.end or 0)
         rises = self.stops_at(ahead) < self.stops_at()
         at = f"it {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
-        return f"it is made for {self.end} steps and gets {self.planned_steps}, so {at}"
+        return f"it is made for {self.seen.end} steps and gets {self.seen.planned_steps}, so {at}"
 
     def stops_at(self, ahead: float = 0) -> float:
         """The learning rate after the last step, as a share of its peak up to then, or up to a step ahead."""
-        if self.rate is None:
+        if self.seen.rate is None:
             return math.nan
-        last = round(max(ahead, self.planned))
+        last = round(max(ahead, self.seen.planned))
         peak = max(self.rate(step) for step in range(1 + min(MOST_LOOKED_AT, last)))
-        return self.rate(round(self.planned)) / peak if peak else 0.0
+        return self.rate(round(self.seen.planned)) / peak if peak else 0.0
+
+    def is_over_early(self) -> bool:
+        """Whether the training goes on after the schedule's end."""
+        if self.seen.end is None or not self.seen.steps or self.seen.planned <= self.seen.end + self.allowed():
+            return False
+        return not self._may_end_with(self.seen.end)
+
+    def makes_a_pass_more(self) -> bool:
+        """Whether a schedule is over before the training by the steps of one pass over the data."""
+        over = self.seen.planned - (self.seen.end or 0)
+        of_a_pass: list[float] = [planned or batches for batches, planned in self.training.extents]
+        if self.training.epochs > 1:
+            of_a_pass.append(self.seen.planned / self.training.epochs)
+        return any(abs(over - each) <= 1 for each in of_a_pass)
+
+    def outlasts_the_training(self) -> bool:
+        """Whether a schedule has steps left when the training is over."""
+        return self.training.known and self.has_steps_left()
+
+    def has_steps_left(self) -> bool:
+        """The same, where it is not known that every pass was gone through to its end."""
+        return self.seen.end is not None and self.seen.planned < self.seen.end - self.allowed()
+
+    def is_flat(self) -> bool:
+        """Whether the learning rate is the same from the first step to the last."""
+        if self.seen.rate is None:
+            return False
+        last = max(2, self.seen.updates, round(self.training.planned_updates))
+        return math.isclose(self.rate(1), self.rate(last), rel_tol=1e-6)
+
+    def allowed(self) -> float:
+        """Steps by which a schedule may be shorter or longer than the training."""
+        return max(1 + self.training.epochs, TOLERANCE * self.seen.planned)
+
+    def counts_other_units(self) -> bool:
+        """Whether a schedule is longer than the training by as many times as an update has batches or rows."""
+        end, allowed = self.seen.end or 0, self.allowed()
+        batches, rows = self.training.accumulated, self.training.rows
+        return any(
+            factor > 1 and abs(end - factor * self.seen.planned) <= max(factor * allowed, 0.05 * end)
+            for factor in (batches, rows, batches * rows)
+        )
+
+    def _may_end_with(self, end: int) -> bool:
+        """Whether a training may end after this number of steps, though whole passes would make more."""
+        if not self.training.shortened or self.seen.steps > end + max(1 + self.training.epochs, self.training.batches):
+            return False
+        counts_them = self.training.epochs > FEWEST_STEPS and self.seen.steps >= end
+        return self.training.may_be_left or self.training.cut or counts_them
 
 
 class SchedulerLedger(Recogniser):
-    """All schedulers, and what the unshortened run makes of their steps; whole when checks are told of the end."""
+    """All schedulers, and what the unshortened run makes of their steps."""
+
+    makes = (ScheduleOver,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self._seen: WeakKeyDictionary[Any, SchedulerSeen] = WeakKeyDictionary()
         self.all_seen: list[SchedulerSeen] = []
         """Those that are gone included."""
-        self.planned_updates = 0.0
-        """Updates that the unshortened run makes."""
+        self.training = Training()
         self._updates = Rhythm()
         """Updates in the pass at hand."""
-        self.epochs = 0
-        self.extents: set[tuple[int, int | None]] = set()
-        """Batches of the passes that trained, and how many each would have had."""
-        self.known = True
-        """Whether every pass that trained was gone through to its end."""
-        self.cut = self.shortened = False
-        """Whether the latest pass that trained was left before its end; whether any was shortened."""
-        self.evaluated_between = False
-        """Whether an evaluation came between two passes that trained."""
         self._tested = False
         """Whether one came since the latest pass that trained."""
-        self.restored = False
-        """Whether a scheduler's state was loaded."""
-        self.accumulated = 1
-        """Batches for an update, at most."""
-        self.rows = 1
-        """Rows in a batch, at most."""
-        self.may_be_left = False
-        """Whether a training that was not shortened might end in the middle of a pass."""
-        self.batches = 0
-        """Batches of a shortened pass, at most."""
-        self.stepping = 0
-        """Optimizers that made steps."""
-        self.stepped_at: set[str] = set()
-        """The lines of the script at which optimizers made steps."""
         self._numbers: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Of those that are alive."""
-
-    @property
-    def any_seen(self) -> bool:
-        """Whether there is a scheduler at all."""
-        return bool(self.all_seen)
-
-    @property
-    def any_with_end(self) -> bool:
-        """Whether one's end can be compared with the training's."""
-        return self.known and any(seen.end is not None and seen.steps for seen in self.all_seen)
-
-    @property
-    def lengths_are_seen(self) -> bool:
-        """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
-        with_end = [seen for seen in self.all_seen if seen.end is not None and seen.steps]
-        return self.any_with_end and all(2 * self.allowed(seen) <= seen.planned for seen in with_end)
-
-    @property
-    def any_with_rates(self) -> bool:
-        """Whether one's learning rates are known for the whole training."""
-        return self.known and any(seen.rate is not None and seen.steps for seen in self.all_seen)
-
-    @property
-    def driving(self) -> list[SchedulerSeen]:
-        """Those whose optimizers made steps."""
-        return [seen for seen in self.all_seen if seen.optimizer is not None]
+        self._asked: tuple[str, float] | None = None
+        """The warmup that a Trainer was asked for, and its value."""
 
     def seen(self, scheduler: Any) -> SchedulerSeen | None:
         """What is known of a scheduler; None where it is a part of another."""
         return self._seen.get(scheduler)
 
-    def where_observed(
-        self, judge: Callable[[SchedulerSeen], Observed | None]
-    ) -> Iterator[tuple[SchedulerSeen, Observed]]:
-        """Those that drive an optimizer and of which the judge has something to say, and what.
-
-        One whose learning rates the script's own function does not give is passed over with a note.
-        """
-        for seen in self.driving:
-            try:
-                observed = judge(seen)
-            except NotComputable as error:
-                self._cannot_compute(seen, error)
-            else:
-                if observed is not None:
-                    yield seen, observed
-
-    def is_over_early(self, seen: SchedulerSeen) -> bool:
-        """Whether the training goes on after the schedule's end; asked at the end, as what follows."""
-        if seen.end is None or not seen.steps or seen.planned <= seen.end + self.allowed(seen):
-            return False
-        return not self._may_end_with(seen, seen.end)
-
-    def makes_a_pass_more(self, seen: SchedulerSeen) -> bool:
-        """Whether a schedule is over before the training by the steps of one pass over the data."""
-        over = seen.planned - (seen.end or 0)
-        of_a_pass: list[float] = [planned or batches for batches, planned in self.extents]
-        if self.epochs > 1:
-            of_a_pass.append(seen.planned / self.epochs)
-        return any(abs(over - each) <= 1 for each in of_a_pass)
-
-    def outlasts_the_training(self, seen: SchedulerSeen) -> bool:
-        """Whether a schedule has steps left when the training is over."""
-        return self.known and self.has_steps_left(seen)
-
-    def has_steps_left(self, seen: SchedulerSeen) -> bool:
-        """The same, where it is not known that every pass was gone through to its end."""
-        return seen.end is not None and seen.planned < seen.end - self.allowed(seen)
-
-    def is_flat(self, seen: SchedulerSeen) -> bool:
-        """Whether the learning rate is the same from the first step to the last."""
-        if seen.rate is None:
-            return False
-        last = max(2, seen.updates, round(self.planned_updates))
-        return math.isclose(seen.rate(1), seen.rate(last), rel_tol=1e-6)
-
-    def allowed(self, seen: SchedulerSeen) -> float:
-        """Steps by which a schedule may be shorter or longer than the training."""
-        return max(1 + self.epochs, TOLERANCE * seen.planned)
-
-    def counts_other_units(self, seen: SchedulerSeen) -> bool:
-        """Whether a schedule is longer than the training by as many times as an update has batches or rows."""
-        end, allowed = seen.end or 0, self.allowed(seen)
-        return any(
-            factor > 1 and abs(end - factor * seen.planned) <= max(factor * allowed, 0.05 * end)
-            for factor in (self.accumulated, self.rows, self.accumulated * self.rows)
-        )
-
-    def _may_end_with(self, seen: SchedulerSeen, end: int) -> bool:
-        """Whether a training may end after this number of steps, though whole passes would make more."""
-        if not self.shortened or seen.steps > end + max(1 + self.epochs, self.batches):
-            return False
-        counts_them = self.epochs > FEWEST_STEPS and seen.steps >= end
-        return self.may_be_left or self.cut or counts_them
-
     @property
     def rounding(self) -> int:
         """Updates by which a plan may be wrong that rounds in each epoch; none are where passes were shortened."""
-        return 0 if self.shortened else 1 + self.epochs
+        return 0 if self.training.shortened else 1 + self.training.epochs
 
     # What happens
 
     def on_trainer_made(self, event: TrainerMade) -> None:
-        self.may_be_left = self.may_be_left or getattr(event.trainer.args, "max_steps", 0) > 0
+        given = ((name, getattr(event.trainer.args, name, 0)) for name in ("warmup_steps", "warmup_ratio"))
+        self._asked = next((each for each in given if each[1]), None)
+        self.training.may_be_left = self.training.may_be_left or getattr(event.trainer.args, "max_steps", 0) > 0
 
     def on_scheduler_step(self, event: SchedulerStep) -> None:
         seen = self._of(event.scheduler)
@@ -324,27 +358,23 @@ class SchedulerLedger(Recogniser):
             plain = {key: value for key, value in vars(scheduler).items() if isinstance(value, (bool, int, float, str))}
             seen.settings = plain | {"class": name, "updates": self.monitor.updates_made}
             if schedule.problem is not None:
-                self._cannot_compute(seen, schedule.problem)
+                self.monitor.note(seen.not_known(schedule.problem))
             if isinstance(scheduler, LambdaLR):
                 seen.base = float(scheduler.base_lrs[0])
             self._seen[scheduler] = seen
             self.all_seen.append(seen)
         return seen
 
-    def _cannot_compute(self, seen: SchedulerSeen, problem: object) -> None:
-        made = f" ({seen.made})" if seen.made else ""
-        self.monitor.note(f"whether {seen.name}{made} ends with the training is not known: {problem}")
-
     def on_step_begins(self, event: StepBegins) -> None:
         optimizer = event.optimizer
         if optimizer not in self._numbers:
-            self.stepping += 1
-            self._numbers[optimizer] = self.stepping
+            self.training.optimizers += 1
+            self._numbers[optimizer] = self.training.optimizers
             self.monitor.find_schedulers()
         if (of := self._pass_at_hand()) is not None:
             self._updates.beat(of.batches)
         if event.where is not None:
-            self.stepped_at.add(event.where)
+            self.training.stepped_at.add(event.where)
         for seen in self._schedulers_of(optimizer):
             seen.optimizer = seen.optimizer or self._numbers[optimizer]
             seen.updates += 1
@@ -367,37 +397,55 @@ class SchedulerLedger(Recogniser):
         return [each for scheduler, each in seen if share_groups(getattr(scheduler, "optimizer", None), optimizer)]
 
     def on_pass_ends(self, event: PassEnds) -> None:
-        ended = event.of
+        ended, training = event.of, self.training
         if not ended.trains:
             self._tested = True
             return
-        self.evaluated_between = self.evaluated_between or (self._tested and self.epochs > 0)
+        training.evaluated_between = training.evaluated_between or (self._tested and training.epochs > 0)
         self._tested = False
-        self.epochs += 1
-        self.known = self.known and not self.cut and not (ended.shortened and ended.planned is None)
-        self.cut = not ended.exhausted and not ended.shortened
-        if len(self.extents) < 2:
-            self.extents.add((ended.batches, ended.planned))
-        self.shortened = self.shortened or ended.shortened
+        training.epochs += 1
+        training.known = training.known and not training.cut and not (ended.shortened and ended.planned is None)
+        training.cut = not ended.exhausted and not ended.shortened
+        if len(training.extents) < 2:
+            training.extents.add((ended.batches, ended.planned))
+        training.shortened = training.shortened or ended.shortened
         for seen in self.all_seen:
             seen.planned += seen.rhythm.whole(ended)
             seen.is_estimate = seen.is_estimate or seen.rhythm.is_estimate or ended.may_be_left
             seen.rhythm.begin_again()
         self._updates.total = ended.updates
-        self.planned_updates += self._updates.whole(ended)
+        training.planned_updates += self._updates.whole(ended)
         self._updates.begin_again()
-        self.accumulated = max(self.accumulated, self._updates.period)
-        self.may_be_left = self.may_be_left or ended.may_be_left
-        self.batches = max(self.batches, ended.batches if ended.shortened else 0)
-        self.rows = max(self.rows, round(ended.rows / ended.batches) if ended.batches else 1)
+        training.accumulated = max(training.accumulated, self._updates.period)
+        training.may_be_left = training.may_be_left or ended.may_be_left
+        training.batches = max(training.batches, ended.batches if ended.shortened else 0)
+        training.rows = max(training.rows, round(ended.rows / ended.batches) if ended.batches else 1)
 
     def on_load(self, event: Load) -> None:
         """A schedule that is resumed has been stepped before."""
         if "last_epoch" in event.state and hasattr(event.into, "last_epoch"):
-            self.restored = True
+            self.training.restored = True
             seen = self._of(event.into)
             seen.planned = float(event.state["last_epoch"])
             seen.stands_at = int(event.state["last_epoch"])
 
     def on_end(self, event: End) -> None:
-        self.known = self.known and self.monitor.complete and not (self.cut and self.shortened)
+        training = self.training
+        training.known = training.known and event.at.complete and not (training.cut and training.shortened)
+        if not training.epochs:  # how long its epochs are is not known
+            training.files = self.monitor.locator.users_files()
+        facts = [ScheduleOver(seen=seen, training=training, where=seen.made) for seen in self.all_seen]
+        with_end = [fact for fact in facts if fact.end is not None]
+        training.lengths_are_seen = all(2 * fact.allowed() <= fact.seen.planned for fact in with_end)
+        pair = self._one_of_two()
+        asked = None if self._asked is None else (*self._asked, self.monitor.locator.argument(self._asked[0]))
+        for fact in facts:
+            self.tell(replace(fact, is_one_of_two=fact.seen is pair, asked=asked))
+
+    def _one_of_two(self) -> SchedulerSeen | None:
+        """Two alike on one optimizer while another has none were meant for one each; others are chained."""
+        stepped = [seen for seen in self.all_seen if seen.optimizer is not None and seen.steps]
+        if self.training.optimizers <= len({seen.optimizer for seen in stepped}):
+            return None
+        pairs = itertools.combinations(stepped, 2)
+        return next((b for a, b in pairs if a.optimizer == b.optimizer and a.settings == b.settings), None)

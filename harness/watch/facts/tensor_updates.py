@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim import Optimizer
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, Clip, Step, StepBegins
+from harness.watch.events import Backward, Clip, Fact, Step, StepBegins
+from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 
 if TYPE_CHECKING:
@@ -54,27 +56,36 @@ class TensorUpdate:
     """Elements that had to change by the formula; counted in low precision only."""
     lost: int = 0
     """Those of them that did not."""
+    name: str = "a tensor"
+    """Its name in its model, where one did not change that had to."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TensorsUpdated(Fact):
+    """What an optimizer step did to the tensors that are looked at in it. ``where`` is that of the step."""
+
+    needs = "update with a gradient and a learning rate"
+    in_windows = "all"
+    optimizer: str = "SGD"
+    """The name of its class."""
+    tensors: Sequence[TensorUpdate]
+    """At least one."""
+    rounded_away: float | None = None
+    """The mean share of elements that updates left as they were; None where it is no more than may be."""
 
 
 class TensorUpdates(Recogniser):
-    """What the step at hand did to the tensors that are looked at in it."""
+    makes = (TensorsUpdated,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
+        self._parameters = monitor.fact(Parameters)
         self._before: list[Before] = []
         self._turn = 0
         self._lost = 0.0
         """The sum of the shares of elements that each update lost to rounding."""
         self._updates = 0
         """In how many that was looked at."""
-        self.seen: list[TensorUpdate] = []
-        """By the latest optimizer step; empty where nothing was looked at."""
-
-    @property
-    def rounded_away(self) -> float | None:
-        """The mean share of elements that updates left as they were; None where it is no more than may be."""
-        share = self._lost / self._updates if self._updates > 1 else 0.0
-        return share if share > MAX_SHARE_UNCHANGED else None
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step:
@@ -85,7 +96,7 @@ class TensorUpdates(Recogniser):
             self._before = []  # the step changes its gradients first
 
     def on_step_begins(self, event: StepBegins) -> None:
-        self._before, self.seen = [], []
+        self._before = []
         if not event.sampled:
             return
         trained = with_gradients(event.optimizer)
@@ -97,12 +108,24 @@ class TensorUpdates(Recogniser):
                 self._before.append(Before.of(event.optimizer, parameter, group, gradient))
 
     def on_step(self, event: Step) -> None:
-        self.seen = [_looked_at(event.optimizer, before) for before in self._before]
-        self._before = []
-        to_change = sum(each.to_change for each in self.seen)
+        seen, self._before = [_looked_at(event.optimizer, before) for before in self._before], []
+        if not seen:
+            return
+        to_change = sum(each.to_change for each in seen)
         if to_change and event.number > 1:
-            self._lost += sum(each.lost for each in self.seen) / to_change
+            self._lost += sum(each.lost for each in seen) / to_change
             self._updates += 1
+        share = self._lost / self._updates if self._updates > 1 else 0.0
+        self.tell(
+            TensorsUpdated(
+                optimizer=type(event.optimizer).__name__,
+                tensors=[replace(each, name=self._parameters.name_of(each.tensor)) for each in seen]
+                if any(each.due and not each.changed for each in seen)
+                else seen,
+                rounded_away=share if share > MAX_SHARE_UNCHANGED else None,
+                where=event.where,
+            )
+        )
 
 
 def with_gradients(optimizer: Optimizer) -> list[tuple[torch.Tensor, dict[str, Any]]]:

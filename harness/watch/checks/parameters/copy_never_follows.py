@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.findings import tree_at
-from harness.watch.check import Check
-from harness.watch.events import End, Load
-from harness.watch.facts.copies import Copies
-from harness.watch.monitor import Monitor
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.copies import CopyOver
 
 MIN_UPDATES = 50
 """Updates of the network from which on a copy that is to follow it would have done so. Half or double of it changes
@@ -39,58 +37,48 @@ class CopyNeverFollows(Check):
     status = "new"
     needs = "network that is to follow a trained one"
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self.copies = monitor.fact(Copies)
-        self.loaded: set[str | None] = set()
-        """Lines that loaded a state."""
+    def judge(self, fact: CopyOver) -> Verdict:
+        if fact.follows:
+            return HELD
+        if fact.updates < MIN_UPDATES or not fact.apart or fact.where is None or not fact.at.complete:
+            return NOTHING_TO_JUDGE
+        file = fact.where.rpartition(":")[0]
+        for line, why in _lines(file, fact.loaded):
+            return Found(
+                expected="a copy that follows the network, as this line is to make it",
+                observed=f"in {fact.updates} updates of the network {fact.shown} never changed: {why}",
+                where=f"{file}:{line}",
+            )
+        return NOTHING_TO_JUDGE
 
-    def on_load(self, event: Load) -> None:
-        self.loaded.add(event.where)
 
-    def on_end(self, event: End) -> None:
-        self.looked |= any(each.follows for each in self.copies.all)
-        still = [each for each in self.copies.all if not each.follows and each.updates >= MIN_UPDATES]
-        still = [each for each in still if not each.shares and not each.steps]
-        if not still or not self.monitor.complete:
-            return
-        for where in {each.where for each in still if each.where is not None}:
-            file = where.rpartition(":")[0]
-            for line, why in self._lines(file):
-                self.found(
-                    expected="a copy that follows the network, as this line is to make it",
-                    observed=f"in {still[0].updates} updates of the network {still[0].shown} never changed: {why}",
-                    where=f"{file}:{line}",
-                )
-                return
+def _lines(file: str, loaded: Collection[str | None]) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are to change a copy and do not, each with the reason."""
+    tree, _ = tree_at(f"{file}:1")
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Expr) and _is_call(node.value, "update") and _of_state(node.value)) or (
+            isinstance(node, ast.Assign) and any(_is_item_of_state(target) for target in node.targets)
+        ):
+            yield node.lineno, "state_dict() gives a new dictionary, and nobody loads it"
+        elif isinstance(node, ast.For) and _is_over_parameters(node):
+            yield from _that_keep_nothing(node)
+    yield from _never_run(tree, {line.rpartition(":")[2] for line in loaded if line is not None})
 
-    def _lines(self, file: str) -> Iterator[tuple[int, str]]:
-        """The lines of a file that are to change a copy and do not, each with the reason."""
-        tree, _ = tree_at(f"{file}:1")
-        for node in ast.walk(tree):
-            if (isinstance(node, ast.Expr) and _is_call(node.value, "update") and _of_state(node.value)) or (
-                isinstance(node, ast.Assign) and any(_is_item_of_state(target) for target in node.targets)
-            ):
-                yield node.lineno, "state_dict() gives a new dictionary, and nobody loads it"
-            elif isinstance(node, ast.For) and _is_over_parameters(node):
-                yield from _that_keep_nothing(node)
-        yield from self._never_run(file, tree)
 
-    def _never_run(self, file: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
-        """Lines that copy one network's state into another and were never come to."""
-        first = {line.rpartition(":")[2] for line in self.loaded if line is not None}
-        for loop in ast.walk(tree):
-            if not isinstance(loop, ast.For | ast.While | ast.FunctionDef):
+def _never_run(tree: ast.AST, loaded: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Lines that copy one network's state into another and were never come to."""
+    for loop in ast.walk(tree):
+        if not isinstance(loop, ast.For | ast.While | ast.FunctionDef):
+            continue
+        for node in ast.walk(loop):
+            if not isinstance(node, ast.Expr) or not _is_call(node.value, "load_state_dict"):
                 continue
-            for node in ast.walk(loop):
-                if not isinstance(node, ast.Expr) or not _is_call(node.value, "load_state_dict"):
-                    continue
-                assert isinstance(node.value, ast.Call)
-                given = node.value.args[:1]
-                if given and _is_call(given[0], "state_dict"):
-                    spanned = {str(line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-                    if not spanned & first:
-                        yield node.lineno, "this line was never come to"
+            assert isinstance(node.value, ast.Call)
+            given = node.value.args[:1]
+            if given and _is_call(given[0], "state_dict"):
+                spanned = {str(line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+                if not spanned.intersection(loaded):
+                    yield node.lineno, "this line was never come to"
 
 
 def _is_call(node: ast.expr, method: str) -> bool:

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import difflib
-from weakref import WeakSet
 
 from torch import nn
 
-from harness.watch.check import Check
-from harness.watch.events import Forward
-from harness.watch.monitor import Monitor
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.called_models import ModelCalled
 
 MIN_NAME_SIMILARITY = 0.8
 """Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. Neither half nor
@@ -32,27 +30,17 @@ class FreezesNothing(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
     """
 
-    needs = "model that is called"
-    in_windows = "all"
     formerly = ("parameters::frozen-changed", "effect::frozen-stay")
     explains = ("parameters::modified-outside-optimizer",)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self.looked_at: WeakSet[nn.Module] = WeakSet()
-
-    def on_forward(self, event: Forward) -> None:
-        if event.model in self.looked_at:
-            return
-        self.looked_at.add(event.model)
-        self.looked = True
-        if attribute := _freezing_nothing(event.model):
-            self.found(
-                expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
-                observed=f"{attribute} was set, which freezes nothing",
-                where=event.where,
-                update=self.monitor.update,
-            )
+    def judge(self, fact: ModelCalled) -> Verdict:
+        attribute = _freezing_nothing(fact.model)
+        if attribute is None:
+            return HELD
+        return Found(
+            expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
+            observed=f"{attribute} was set, which freezes nothing",
+        )
 
 
 def _freezing_nothing(model: nn.Module) -> str | None:

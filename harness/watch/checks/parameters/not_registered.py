@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-from harness.watch.check import Check
-from harness.watch.events import End
-from harness.watch.facts.parameters import Parameters
-from harness.watch.monitor import Monitor
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.parameters import LooseTensors
 
 
 class NotRegistered(Check):
@@ -23,25 +21,16 @@ class NotRegistered(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html
     """
 
-    needs = "optimizer step"
-    in_windows = "first"
     formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
     explains = ("schedule::lr-zero",)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self.parameters = monitor.fact(Parameters)
-
-    def on_end(self, event: End) -> None:
-        seen = self.parameters
-        self.looked = seen.stepped
-        if seen.stepped and seen.loose is not None and not seen.loose.by_hand:
-            shapes = seen.loose.shapes
-            several = f"{len(shapes)} parameters, the first of shape {shapes[0]}, get gradients and are"
-            self.found(
-                expected="every parameter registered in a module, and in the optimizer",
-                observed=f"{several if shapes[1:] else f'a parameter of shape {shapes[0]} gets gradients and is'} "
-                "in neither",
-                where=seen.loose.where,
-                update=1,
-            )
+    def judge(self, fact: LooseTensors) -> Verdict:
+        if not fact.shapes:
+            return HELD
+        first, several = fact.shapes[0], len(fact.shapes) > 1
+        many = f"{len(fact.shapes)} parameters, the first of shape {first}, get gradients and are"
+        return Found(
+            expected="every parameter registered in a module, and in the optimizer",
+            observed=f"{many if several else f'a parameter of shape {first} gets gradients and is'} in neither",
+            update=1,
+        )

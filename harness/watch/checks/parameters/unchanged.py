@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from harness.watch.check import Check
-from harness.watch.events import Step
-from harness.watch.facts.parameters import Parameters
-from harness.watch.facts.tensor_updates import TensorUpdates
-from harness.watch.monitor import Monitor
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.tensor_updates import TensorsUpdated
 
 
 class Unchanged(Check):
@@ -22,23 +19,17 @@ class Unchanged(Check):
     reported. Neither are updates that a GradScaler skips.
     """
 
-    needs = "update with a gradient and a learning rate"
-    in_windows = "all"
     formerly = ("effect::parameters-change",)
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self.updates = monitor.fact(TensorUpdates)
-        self.parameters = monitor.fact(Parameters)
-
-    def on_step(self, event: Step) -> None:
-        for each in self.updates.seen:
-            self.looked |= each.due
-            if each.due and not each.changed:
-                self.found(
-                    expected=f"a change, with a gradient and a learning rate of {each.lr:.3g}",
-                    observed=f"{self.parameters.name_of(each.tensor)} is the same after the step",
-                    where=event.where,
-                    update=event.update,
-                )
+    def judge(self, fact: TensorsUpdated) -> Verdict:
+        due = [tensor for tensor in fact.tensors if tensor.due]
+        if not due:
+            return NOTHING_TO_JUDGE
+        still = next((tensor for tensor in due if not tensor.changed), None)
+        if still is None:
+            return HELD
+        return Found(
+            expected=f"a change, with a gradient and a learning rate of {still.lr:.3g}",
+            observed=f"{still.name} is the same after the step",
+        )

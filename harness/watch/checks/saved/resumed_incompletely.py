@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from harness.torch_objects import held_by, raw_optimizer
 from harness.watch.check import Check
 from harness.watch.events import End, FromPretrained, Load, StepBegins
-from harness.watch.facts.scheduler_ledger import SchedulerLedger, SchedulerSeen
+from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
 from harness.watch.facts.trained_models import ModelsFromCheckpoints
 from harness.watch.monitor import Monitor
 
@@ -96,7 +96,7 @@ class ResumedIncompletely(Check):
     def on_end(self, event: End) -> None:
         """A schedule that ends with what is trained now was made for it: it is a stage of its own."""
         for seen, observed, where, update in self.begun_anew:
-            if self.ledger.outlasts_the_training(seen):
+            if _outlasts(self.ledger, seen):
                 self._not_resumed(observed, where, update)
 
     def _is_at_its_first_weights(self, optimizer: Optimizer) -> bool:
@@ -115,3 +115,7 @@ class ResumedIncompletely(Check):
             where=where,
             update=update,
         )
+
+
+def _outlasts(ledger: SchedulerLedger, seen: SchedulerSeen) -> bool:
+    return ScheduleOver(seen=seen, training=ledger.training).outlasts_the_training()

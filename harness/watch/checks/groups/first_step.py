@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
-from harness.watch.check import Check
+from harness.torch_objects import held_by
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import StepBegins
 
 TORCHS = {"params", "initial_lr", "param_names", "max_lr", "min_lr", "max_momentum", "base_momentum"}
@@ -19,6 +21,42 @@ verdict of the corpus."""
 WORD = 3
 """Letters up to which a key is too short for another to be meant because one begins with the other. Half or double of
 it changes verdicts (docs/detection.md)."""
+
+
+class DuplicateParameters(Check):
+    """Tensors are in the optimizer more than once, and each step updates them as often.
+
+    ## Why is this a bug?
+    torch rejects a tensor that is in two groups, but only warns about one that is in the same group twice. Each step
+    updates it twice: for this part of the model, the learning rate is about twice the one that was set.
+
+    ## What to do
+    Make the groups without an overlap.
+
+    ## When it is right
+    Tied weights, the same tensor under two names, are not reported if they come from `model.parameters()`, which yields
+    them once. A list that is put together from parts of the model has to leave out the second one.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/optim.html
+    """
+
+    needs = "optimizer step"
+    in_windows = "first"
+    formerly = ("groups::no-duplicates",)
+
+    def judge(self, step: StepBegins) -> Verdict:
+        if step.number != 1:
+            return NOTHING_TO_JUDGE
+        twice = sum(count > 1 for count in Counter(id(p) for p in held_by(step.optimizer)).values())
+        if not twice:
+            return HELD
+        return Found(
+            expected="each tensor once",
+            observed=f"{twice} tensors are in the optimizer more than once, and are updated as often",
+            where=step.made,
+            update=1,
+        )
 
 
 class UnknownKey(Check):
@@ -43,22 +81,22 @@ class UnknownKey(Check):
     in_windows = "first"
     formerly = ("groups::known-keys",)
 
-    def on_step_begins(self, event: StepBegins) -> None:
-        if event.number != 1:
-            return
-        self.looked = True
-        optimizer, known = event.optimizer, sorted(event.optimizer.defaults)
+    def judge(self, step: StepBegins) -> Verdict:
+        if step.number != 1:
+            return NOTHING_TO_JUDGE
+        optimizer, known = step.optimizer, sorted(step.optimizer.defaults)
         for group in optimizer.param_groups:
             for key, value in group.items():
                 meant = None if key in TORCHS or key in known else _meant(key, value, known)
                 if meant and group.get(meant) == optimizer.defaults.get(meant):
-                    self.found(
+                    return Found(
                         expected=f"keys that {type(optimizer).__name__} reads: {', '.join(known)}",
                         observed=f"{key!r}, which it does not; {meant!r} stays {group.get(meant)!r}",
-                        where=self.monitor.optimizers[optimizer].made or event.where,
+                        where=step.made,
                         update=1,
                         hint=f"Write {meant!r}.",
                     )
+        return HELD
 
 
 def _meant(key: str, value: Any, known: Collection[str]) -> str | None:

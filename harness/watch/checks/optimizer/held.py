@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.ascent import LossFollowed
+from harness.watch.facts.optimizer_steps import HeldByAll
+from harness.watch.facts.parameters import ModelHeld, TensorsHeld, names
+
+
+class HoldsAnotherModel(Check):
+    """The optimizer holds tensors of a model that is never called, and not of the one that is trained.
+
+    ## Why is this a bug?
+    An optimizer keeps the tensors that it was given. If the model is loaded again, copied or given a new head
+    afterwards, the forward pass uses other tensors: they get gradients, and no step ever changes them.
+
+    ## What to do
+    Make the optimizer after the model is final (after from_pretrained, resizing, a new head, or moving to another
+    class), from that model's parameters().
+
+    ## When it is right
+    An optimizer over several models, or over parts that are not called (an autoencoder's decoder when only the encoder
+    is used), is not reported as long as some of what it holds gets gradients, and nothing that gets gradients is left
+    out. Neither are embeddings that were resized after the optimizer was made.
+    """
+
+    formerly = ("identity::optimizer-holds-the-model",)
+    explains = ("optimizer::missing-parameters",)
+
+    def judge(self, fact: TensorsHeld) -> Verdict:
+        if not fact.of_another_model:
+            return HELD
+        return Found(
+            expected="an optimizer that holds the parameters of the model that is trained",
+            observed=f"{fact.foreign} of its {fact.tensors} tensors belong to no model that was called, "
+            "and never get a gradient",
+            where=fact.made,
+            update=1,
+        )
+
+
+class HoldsOnlyFrozen(Check):
+    """All parameters that the optimizer holds are frozen: its steps change nothing.
+
+    ## Why is this a bug?
+    Nothing that the optimizer holds gets a gradient, and what is not frozen has no optimizer. Usually the wrong half
+    of the model was frozen, or the wrong half was given to the optimizer; the model stays what it was.
+
+    ## What to do
+    Give the optimizer the parameters that are trained, after freezing the others.
+
+    ## When it is right
+    An optimizer of a part that is frozen is reported only if no optimizer has anything to change in the whole training:
+    parts may be unfrozen later, one after the other.
+
+    ## References
+    - https://discuss.pytorch.org/t/84911
+    """
+
+    formerly = ("parameters::unchanged", "effect::parameters-change")
+    explains = ("gradients::lost", "optimizer::missing-parameters")
+
+    def judge(self, fact: HeldByAll) -> Verdict:
+        if not fact.only_frozen:
+            return HELD
+        return Found(
+            expected="an optimizer with parameters that are trained",
+            observed="all that it holds are frozen (requires_grad is False)",
+            update=fact.update,
+        )
+
+
+class Maximizes(Check):
+    """The optimizer makes the loss larger: it was made with `maximize=True`.
+
+    ## Why is this a bug?
+    With `maximize=True` an optimizer climbs the gradient, for objectives that should grow. With a loss, each update
+    makes the model worse at its task, quickly and without an error.
+
+    ## What to do
+    Leave out maximize=True: it is for objectives that are to grow.
+
+    ## When it is right
+    The option is for objectives that are not a loss function's value, such as a reward or a likelihood, and for the
+    negative of a loss; these are not reported. If other updates do go down, those that climb may belong to an adversary
+    or a Lagrange multiplier; an optimizer that searches for a model's input, such as an adversarial image, may climb
+    too.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
+    """
+
+    formerly = ("update::ascends", "update::descends")
+    explains = ("gradients::accumulation-unscaled",)
+
+    def judge(self, fact: LossFollowed) -> Verdict:
+        if fact.climbs != "by the optimizer":
+            return HELD
+        return Found(
+            expected="maximize=False, because a loss is differentiated",
+            observed="the optimizer climbs: maximize=True",
+            update=fact.update,
+        )
+
+
+class MissingParameters(Check):
+    """Parameters get gradients, and no optimizer holds them.
+
+    ## Why is this a bug?
+    They are meant to be trained, but stay as they were initialised. A head that the optimizer does not know stays
+    random to the end: what comes before it has to learn around it.
+
+    ## What to do
+    Give the optimizer model.parameters(), or freeze what is not to be trained with requires_grad_(False). What is
+    unfrozen later comes to it with optimizer.add_param_group.
+
+    ## When it is right
+    Training the head alone while the backbone gets gradients that nobody uses is a note, not a finding. It is also a
+    note if only vectors, such as all biases, are trained in addition to the head, or if the script searches for a
+    model's input (an adversarial image, a latent code) and trains nothing in the model. Parameters that come to an
+    optimizer later, through `add_param_group` or with another optimizer, are not reported either. Neither are those
+    that the script updates by hand, or with a class that is not a torch optimizer.
+    """
+
+    formerly = ("identity::nothing-forgotten",)
+    explains = ("schedule::lr-zero",)
+
+    def judge(self, fact: ModelHeld) -> Verdict:
+        if not fact.forgotten:
+            return HELD
+        return Found(
+            expected="every trainable parameter of the model in an optimizer",
+            observed=f"{names(fact.forgotten)} of {fact.model} get gradients and are in none",
+            update=1,
+        )

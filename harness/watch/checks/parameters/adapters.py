@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.adapters import AdapterPattern, AdaptersActive, AdapterTargets, names
+
+MODULES_SHOWN = 6
+"""Names of modules that are said."""
+
+TARGETS_SHOWN = 8
+"""Names of targets that are said."""
+
+
+class AdapterFrozen(Check):
+    """The adapter that the optimizer holds is frozen in all passes of the training.
+
+    ## Why is this a bug?
+    `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer accepts frozen tensors
+    without a word and leaves them as they are: the adapter is saved as it was loaded, and only what is around it, such
+    as a new head, is trained.
+
+    ## What to do
+    Load it with `PeftModel.from_pretrained(..., is_trainable=True)`.
+
+    ## When it is right
+    A frozen adapter that the optimizer does not hold is not reported: it is there to be used. Neither is one that gets
+    gradients in any pass of the training.
+
+    ## References
+    - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.from_pretrained
+    """
+
+    status = "new"
+    needs = "adapter that an optimizer holds"
+    formerly = ("parameters::adapter-untrained",)
+
+    def judge(self, fact: AdaptersActive) -> Verdict:
+        if not fact.held:
+            return NOTHING_TO_JUDGE
+        if not fact.frozen:
+            return HELD
+        return Found(
+            expected="gradients for the adapter that the optimizer holds",
+            observed=f"the adapter {names(fact.frozen)} is frozen in all passes: it stays as it was loaded",
+        )
+
+
+class AdapterSkipsLayers(Check):
+    """A pattern of an adapter's target modules matches some of a model's blocks and leaves out others like them.
+
+    ## Why is this a bug?
+    PEFT adapts what a pattern matches and is silent about the rest. `layers\\.[0-9]\\.` looks as if it matched every
+    layer, but ends at the tenth. The blocks that are left out stay as the base has them: the adapter trains, and learns
+    less than it could.
+
+    ## What to do
+    Name the modules without the numbers of their blocks (`target_modules=["q_proj", "v_proj"]`), or repair the pattern.
+    Where only some blocks are meant, say so with `layers_to_transform`.
+
+    ## When it is right
+    Adapting a few blocks on purpose. The last ones alone, and those that `layers_to_transform` or `exclude_modules`
+    names, are not reported.
+
+    ## References
+    - https://huggingface.co/docs/peft/developer_guides/lora
+    - https://huggingface.co/docs/peft/package_reference/lora#peft.LoraConfig
+    """
+
+    status = "new"
+
+    def judge(self, fact: AdapterPattern) -> Verdict:
+        if not fact.skipped:
+            return HELD
+        return Found(
+            expected="adapters in all blocks that are alike",
+            observed=f"the pattern of target_modules leaves out {len(fact.skipped)} modules that are like the "
+            f"{fact.adapted} adapted ones but for the numbers in their names: "
+            f"{', '.join(fact.skipped[:MODULES_SHOWN])}",
+        )
+
+
+class AdapterTargetsAbsent(Check):
+    """Names of an adapter's target modules, or of those to train whole, match no module: those layers stay as they are.
+
+    ## Why is this a bug?
+    PEFT adapts what it finds and is silent about the rest, as long as one name matches. A list made for another
+    architecture (`q_proj`, `k_proj`, `v_proj` on a model with a fused `qkv_proj`) then adapts a few layers and leaves
+    out the attention: the adapter trains, and learns less than it could. A name in `modules_to_save` that the model
+    does not have (`classifier` when the head is called `score`) leaves a new head random.
+
+    ## What to do
+    Print `model.named_modules()` and name the layers that are there, or use `target_modules="all-linear"`.
+
+    ## When it is right
+    One list for several architectures, on purpose. Patterns (a string) and `all-linear` are not looked at.
+
+    ## References
+    - https://huggingface.co/docs/peft/developer_guides/lora
+    """
+
+    status = "new"
+
+    def judge(self, fact: AdapterTargets) -> Verdict:
+        if not fact.absent:
+            return HELD
+        absent, matched = len(fact.absent), len(fact.matched)
+        return Found(
+            expected=f"modules for each of the names in {fact.option}",
+            observed=f"{absent} of {absent + matched} {fact.option} of the adapter {fact.adapter!r} match no "
+            f"module: {', '.join(fact.absent[:TARGETS_SHOWN])}; "
+            f"matched: {', '.join(fact.matched[:TARGETS_SHOWN]) or 'none'}",
+        )
+
+
+class AdapterUntrained(Check):
+    """An adapter that was added is never trained: no pass of the training goes through it.
+
+    ## Why is this a bug?
+    `add_adapter` does not make the new adapter the active one. The passes still go through the active adapter, which is
+    trained further, and the new one stays as it was made: its output is zero, and the model with it is the model
+    without it. It is saved and loaded like any other.
+
+    ## What to do
+    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
+
+    ## When it is right
+    An adapter whose output is not zero, because it was trained before, is not reported. Neither is one that is called
+    alongside the trained one, as a reference is, one that is trained later in the script, or one that was made before
+    the trained one, such as the first of `get_peft_model`.
+
+    ## References
+    - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
+    """
+
+    status = "new"
+
+    def judge(self, fact: AdaptersActive) -> Verdict:
+        for name, zero in fact.never.items():
+            return Found(
+                expected=f"the adapter {name!r} active in passes of the training",
+                observed=f"the active one is {names(fact.active)} in all of them; {name!r} was never trained: its "
+                f"{zero} is still zero",
+            )
+        return HELD

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
+
+RELATIVE, ABSOLUTE = 1e-5, 1e-7
+"""Largest change that copying and converting may make, as a share of the largest element, and in itself. By reasoning:
+some roundings of float32."""
+
+
+class FrozenChanged(Check):
+    """Parameters that are frozen change.
+
+    ## Why is this a bug?
+    Everyone expects frozen parameters to stay as they were loaded. But an optimizer still updates a parameter that has
+    a gradient left, even one of 0, through its momentum and weight decay; and a loop over `model.parameters()` writes
+    to all of them.
+
+    ## What to do
+    Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.
+
+    Code that writes to parameters by hand should leave out those whose `requires_grad` is False.
+
+    ## When it is right
+    Parameters that are unfrozen again and trained from then on, and states that are loaded into frozen modules, are not
+    reported. Neither are frozen parameters that keep a state (averages of other weights, running statistics).
+    """
+
+    formerly = ("effect::frozen-stay",)
+    explains = ("parameters::modified-outside-optimizer",)
+
+    def judge(self, fact: FrozenFollowed) -> Verdict:
+        if fact.changed is None:
+            return HELD
+        expected = "frozen parameters that stay as they are"
+        if fact.by == "the optimizer":
+            return Found(expected, f"the optimizer changed {fact.changed}, frozen while a gradient was left")
+        return Found(
+            expected,
+            observed=f"scaled or clipped between two updates, though frozen: {fact.changed}",
+            hint="Leave frozen parameters out of what is written by hand.",
+        )
+
+
+class ModifiedOutsideOptimizer(Check):
+    """Parameters are changed between two updates by something else than the optimizer.
+
+    ## Why is this a bug?
+    The optimizer's moments and the schedule know nothing of such changes. Weight decay by hand comes on top of the
+    optimizer's own; an average of the weights that is written into the model, instead of being kept separately, slows
+    the training down; memory that is shared with another model is trained by both.
+
+    ## What to do
+    Look at what writes to the parameters: a decay by hand, averaged weights that are not taken back, shared memory.
+    Right for a constraint on the weights, such as normalising them.
+
+    ## When it is right
+    Ignore this warning for a constraint on the weights that is intended, such as normalising them. Weights that are
+    clipped between two bounds (a Wasserstein GAN's critic), or moved for a second backward pass and moved back before
+    the update (adversarial training, SAM), and states that are loaded, are not reported.
+    """
+
+    formerly = ("effect::only-the-optimizer-writes",)
+    severity = "warning"
+
+    def judge(self, fact: LeftByUpdate) -> Verdict:
+        if fact.apart <= RELATIVE * fact.largest + ABSOLUTE or fact.clamped:
+            return HELD
+        return Found(
+            expected="parameters as the update before left them",
+            observed=f"{fact.name} was changed by up to {fact.apart:.2g} since",
+        )
+
+
+class Reset(Check):
+    """Parameters are set back to what they were before the first update.
+
+    ## Why is this a bug?
+    Each reset undoes what the updates learned. The loss still moves a little between two resets, and the run ends with
+    a model that has seen one update, or none.
+
+    ## What to do
+    Look at what writes to the parameters between updates: reloading a checkpoint, an average that is copied back, an
+    initialisation that runs again.
+
+    ## When it is right
+    Loading a state with load_state_dict is not reported: that is how a script goes back to the start before another
+    trial. Neither is an average of the weights that is kept separately from the model, a step that goes back by itself,
+    as steps by the sign of the gradient do (Lion, signSGD), or one at the beginning that is taken back until the loss
+    gets smaller.
+    """
+
+    formerly = ("effect::updates-are-kept",)
+    explains = ("parameters::modified-outside-optimizer",)
+
+    def judge(self, fact: StartFollowed) -> Verdict:
+        if not fact.set_back:
+            return HELD
+        return Found(
+            expected="parameters as the updates before left them",
+            observed=f"{fact.name} is what it was before the first update",
+            update=fact.update,
+        )
