@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+from torch.utils.data import RandomSampler
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, Forward
+from harness.watch.events import Backward, Batch, Fact, Forward
 from harness.watch.facts.batches import content_digest, tensors_in
+from harness.watch.facts.samplers import row_sampler
+from harness.watch.facts.twins import Twin, asking, with_another
 from harness.watch.monitor import ALWAYS_SAMPLED
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShuffledRowsGiven(Fact):
+    """A model that is trained was given rows that a loader shuffles, one batch after another. ``where`` called it."""
+
+    needs = "training on shuffled rows"
+    state: tuple[int, ...] | None = None
+    """The shape of a state that it was given, too, that is what it said of the batch before, row by row."""
+
+
 class CarriedStates(Recogniser):
     """Looks at whether a model is given what it said of the batch before, or keeps other tensors after each batch."""
+
+    makes = (ShuffledRowsGiven,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.seen = False
-        self.given: torch.Tensor | None = None
-        """What the forward at hand was given and the model had said of another batch, the first time."""
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""
         self._before: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], set[bytes], set[bytes]]] = WeakKeyDictionary()
@@ -36,16 +49,29 @@ class CarriedStates(Recogniser):
             self._backward = event.number
 
     def on_forward(self, event: Forward) -> None:
-        self.given = None
-        if self.seen or event.batch is None or not event.gradients or self.monitor.update > ALWAYS_SAMPLED:
+        if event.batch is None or not event.gradients or event.at.update > ALWAYS_SAMPLED:
             return
-        batch, kept = (event.batch.number, self._backward), set(map(content_digest, _kept_by(event.model)))
+        state = None if self.seen else self._look(event, event.batch)
+        if self.wants(ShuffledRowsGiven) and isinstance(row_sampler(event.batch.of.loader), RandomSampler):
+            rows = event.batch.of.loader.batch_size if event.batch.indices is None else len(event.batch.indices)
+            by_row = state is not None and rows is not None and rows > 1 and self._is_by_row(event, state, rows)
+            if by_row or event.at.updates_made > 0:
+                self.tell(
+                    ShuffledRowsGiven(
+                        state=tuple(state.shape) if state is not None and by_row else None, where=event.where
+                    )
+                )
+
+    def _look(self, event: Forward, of: Batch) -> torch.Tensor | None:
+        """What the forward was given and the model had said of another batch, the first time."""
+        given = None
+        batch, kept = (of.number, self._backward), set(map(content_digest, _kept_by(event.model)))
         before, said, kept_before = self._before.get(event.model, (batch, set(), kept))
         if before != batch:
             tensors = [each for _, each in tensors_in([event.args, event.kwargs]) if each.is_floating_point()]
             carried = [each for each in tensors if content_digest(each) in said]
             if carried and before[0] != batch[0]:
-                self.given = carried[0]
+                given = carried[0]
             self.seen = bool(carried) or (bool(kept - kept_before) and bool(kept_before - kept))
         said = {
             content_digest(t)
@@ -53,6 +79,19 @@ class CarriedStates(Recogniser):
             if t.is_floating_point() and t.requires_grad and _is_varied(t)
         }
         self._before[event.model] = batch, said, kept
+        return given
+
+    def _is_by_row(self, event: Forward, state: torch.Tensor, rows: int) -> bool:
+        """Whether a part of the state concerns one row alone, as a copy of the model says that is given another one."""
+        dims = [dim for dim, length in enumerate(state.shape) if length == rows]
+        if not dims:
+            return False
+        with asking(self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"):
+            twin = Twin(event.model)
+            before = twin.logits(*with_another(event, state, state))
+            others = (twin.logits(*with_another(event, state, _with_another_first(state, dim))) for dim in dims)
+            return any(_changes_one(before, after, rows) for after in others)
+        return False
 
 
 def _is_varied(tensor: torch.Tensor) -> bool:
@@ -67,3 +106,18 @@ def _kept_by(model: nn.Module) -> Iterator[torch.Tensor]:
             for each in value if isinstance(value, (list, tuple)) else (value,):
                 if torch.is_tensor(each) and each.is_floating_point() and each.grad_fn is None:
                     yield each
+
+
+def _with_another_first(state: torch.Tensor, dim: int) -> torch.Tensor:
+    state = state.detach().clone()
+    state.select(dim, 0).add_(1)
+    return state
+
+
+def _changes_one(before: torch.Tensor | None, after: torch.Tensor | None, rows: int) -> bool:
+    """Whether the first of so many rows is another, in whichever dimension they lie, and all others are the same."""
+    if before is None or after is None or before.shape != after.shape:
+        return False
+    differ = before != after
+    by_row = [differ.transpose(0, dim).flatten(1).any(1) for dim, length in enumerate(differ.shape) if length == rows]
+    return any(bool(each[0]) and not bool(each[1:].any()) for each in by_row)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import End, Forward, Scored
+from harness.watch.events import End, Fact, Forward, Scored
 from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.facts.row_dimension import largest, row_bytes
 
@@ -50,12 +50,23 @@ class _Evaluated:
     """Whether it is trained on, or called for samples."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluatedByHand(Fact):
+    """Rows of no loader, which no update is made for, were scored again and again by a model in train mode."""
+
+    of_run = True
+    active: int
+    """Modules that behave otherwise in train mode, and are."""
+
+
 class EvaluationsByHand(Recogniser):
     """The evaluation in train mode of rows that no update is made for.
 
     What a script scores once may be a choice of rows, a reward or a teacher's guess; a tensor that stays the same, is
     scored after other updates too and is none to train on is an evaluation.
     """
+
+    makes = (EvaluatedByHand,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -67,11 +78,8 @@ class EvaluationsByHand(Recogniser):
         """The latest forward, and what it was given."""
         self._scored = 0
         """The number of the latest that was scored."""
-        self.found: FirstForward | None = None
-        """An evaluation in train mode that the event at hand shows."""
 
     def on_forward(self, event: Forward) -> None:
-        self.found = None
         if event.gradients:
             self._trains(event)
         elif event.model.training and event.model in self._trained:
@@ -113,7 +121,6 @@ class EvaluationsByHand(Recogniser):
         self._latest = event.number, seen
 
     def on_scored(self, event: Scored) -> None:
-        self.found = None
         if self._latest is None or self._latest[0] != event.forward.number:
             return
         seen = self._latest[1]
@@ -121,14 +128,18 @@ class EvaluationsByHand(Recogniser):
         if len(seen.rounds) < MIN_ROUNDS:
             seen.rounds.add(self.monitor.updates_made)
             if len(seen.rounds) == MIN_ROUNDS:
-                self.found = self._unseen(seen)
+                self._tell_of(self._unseen(seen))
 
     def on_end(self, event: End) -> None:
         """What was scored after the last update is no choice of rows to train on."""
-        self.found = None
         for seen in self._seen.values():
-            if self.monitor.updates_made in seen.rounds:
-                self.found = self.found or self._unseen(seen)
+            if self.monitor.updates_made in seen.rounds and (first := self._unseen(seen)) is not None:
+                self._tell_of(first)
+                return
+
+    def _tell_of(self, first: FirstForward | None) -> None:
+        if first is not None:
+            self.tell(EvaluatedByHand(active=first.active, where=first.where))
 
     def _unseen(self, seen: _Evaluated) -> FirstForward | None:
         """Where it was evaluated, if no part of the same tensor that was has rows that were trained on."""

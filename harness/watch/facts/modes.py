@@ -11,10 +11,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Forward, PassEnds
+from harness.watch.events import Fact, Forward, Pass, PassEnds
 
 if TYPE_CHECKING:
-    from harness.watch.events import Pass
     from harness.watch.monitor import Monitor
 
 
@@ -33,8 +32,28 @@ class FirstForward:
     """Whether these take the mean of all batches, as they do while torch.optim.swa_utils.update_bn renews them."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassEvaluated(Fact):
+    """A pass over a DataLoader is over in which a model was called and nothing was trained.
+
+    ``where`` is the first call.
+    """
+
+    needs = "evaluation over a DataLoader"
+    of_run = True
+    of: Pass
+    first: FirstForward
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the model was called more than once for a batch."""
+        return self.of.forwards > self.of.batches
+
+
 class Modes(Recogniser):
     """The modes of the models that are called."""
+
+    makes = (PassEvaluated,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -42,8 +61,6 @@ class Modes(Recogniser):
         self._sensitive: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
         self._trained_on: WeakSet[Any] = WeakSet()
         """Loaders of whose batches a model was trained."""
-        self.evaluated: FirstForward | None = None
-        """Of the pass that has just ended; None where that was no evaluation."""
 
     def sensitive(self, model: nn.Module) -> list[nn.Module]:
         """The modules that behave otherwise in train mode."""
@@ -66,12 +83,13 @@ class Modes(Recogniser):
             )
 
     def on_pass_ends(self, event: PassEnds) -> None:
-        ended = event.of
-        self.evaluated = None
+        ended, first = event.of, self._first.get(event.of)
         if ended.trains:
             self._trained_on.add(ended.loader)
-        elif ended.loader not in self._trained_on and (ended.batches > 1 or ended.planned == 1):  # no look at one batch
-            self.evaluated = self._first.get(ended)
+            return
+        looks_at_one = ended.batches < 2 and ended.planned != 1
+        if first is not None and not looks_at_one and ended.loader not in self._trained_on:
+            self.tell(PassEvaluated(of=ended, first=first, where=first.where))
 
 
 def _is_sensitive(module: nn.Module) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Batch, End, Pass, PassBegins, PassEnds
+from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import content_digest, rows_in, sample_digest
 
 if TYPE_CHECKING:
@@ -71,8 +71,40 @@ class BegunAnew:
     """Whether it was the same batch each time."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassOver(Fact):
+    """A pass over a DataLoader is over, however it went. ``where`` is where its batches were taken."""
+
+    of: Pass
+    beginning: Beginning | None = None
+    """How it began; None where it gave no batch."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassesOver(Fact):
+    """A run is over: its passes over DataLoaders, those together that went alike."""
+
+    needs = "training over a DataLoader"
+    training: Sequence[Alike] = ()
+    """Those that trained, in the order in which the first of each kind ended."""
+    evaluating: Sequence[Alike] = ()
+    """Those in which a model was called and nothing was trained."""
+    begun_anew: BegunAnew | None = None
+    """Those that were left after one batch, where most of those that trained were."""
+    left_early: Pass | None = None
+    """The first epoch, where there are three or more and each is left after the same part of its batches."""
+    drawn_anew: bool = False
+    """Whether the dataset of these draws its rows itself: an index gave another one in another epoch."""
+    rows_seen: int = 0
+    """Rows of the longest pass that trained, as far as they were remembered."""
+    some_twice: bool = False
+    """Whether rows of any pass came twice."""
+
+
 class Passes(Recogniser):
     """The passes of a loop."""
+
+    makes = (PassOver, PassesOver)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -85,6 +117,8 @@ class Passes(Recogniser):
         self._recent: list[Pass] = []
         """Ended ones that may still be trained on."""
         self._count = 0
+        self._rows_seen = 0
+        self._some_twice = False
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self.used, self.ended = self.ended, None
@@ -110,10 +144,39 @@ class Passes(Recogniser):
             self.used, self.ended = self.ended, event.of
         self._recent.append(event.of)
         self._settle(kept=None if self.monitor.batch is None else self.monitor.batch.of)
+        beginning = self.beginnings.get(event.of)
+        if beginning is not None:
+            self._count_rows(event.of, beginning)
+        where = event.of.where if beginning is None else beginning.where
+        self.tell(PassOver(of=event.of, beginning=beginning, where=where))
+
+    def _count_rows(self, of: Pass, beginning: Beginning) -> None:
+        given, different = beginning.rows.total(), len(beginning.rows)
+        if of.trains:
+            self._rows_seen = max(self._rows_seen, given)
+            given, different = len(beginning.at), len(set(beginning.at.values()))
+        self._some_twice |= different < given
 
     def on_end(self, event: End) -> None:
         self.used, self.ended = self.ended, None
         self._settle(kept=None)
+        left_early = self._left_early()
+        self.tell(
+            PassesOver(
+                training=self.training(),
+                evaluating=self.evaluating(),
+                begun_anew=self._begun_anew(),
+                left_early=left_early,
+                drawn_anew=left_early is not None and self._is_drawn_anew(left_early),
+                rows_seen=self._rows_seen,
+                some_twice=self._some_twice,
+            )
+        )
+
+    def _is_drawn_anew(self, epoch: Pass) -> bool:
+        begun = [self.beginnings.get(of) for of in (epoch, latest_of(self.training()))]
+        one, other = ({} if beginning is None else beginning.at for beginning in begun)
+        return any(one[index] != other[index] for index in one.keys() & other.keys())
 
     def _settle(self, kept: Pass | None) -> None:
         """Sort in the passes of which nothing more comes, up to the one of the batch at hand."""
@@ -146,8 +209,7 @@ class Passes(Recogniser):
         """Those in which a model was called and nothing was trained."""
         return [each for each in self._kinds.values() if not each.first.trains and each.first.forwards]
 
-    def begun_anew(self) -> BegunAnew | None:
-        """The passes that were left after one batch, where most of those that trained were."""
+    def _begun_anew(self) -> BegunAnew | None:
         training = self.training()
         single = [each for each in training if _is_of_one_batch(each.first)]
         count = sum(each.count for each in single)
@@ -156,8 +218,7 @@ class Passes(Recogniser):
         first, latest = (self.beginnings[each].content for each in (single[0].first, latest_of(single)))
         return BegunAnew(count, single[0].first.where, same=first == latest)
 
-    def left_early(self) -> Pass | None:
-        """The first epoch, where there are three or more and each is left after the same part of its batches."""
+    def _left_early(self) -> Pass | None:
         kinds = self.training()
         if sum(each.count for each in kinds) < 3 or any(each.first.exhausted or each.first.shortened for each in kinds):
             return None

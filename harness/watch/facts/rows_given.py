@@ -1,16 +1,20 @@
+"""Rows given: what a dataset gives for a row, the first time and again."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-from harness.watch.check import Check
-from harness.watch.events import Batch, Pass, PassBegins
+from harness.watch.bus import Recogniser
+from harness.watch.events import Batch, Fact, Pass, PassBegins
 from harness.watch.facts.batches import content_digest, tensors_in
-from harness.watch.monitor import Monitor
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 MOST_ROWS = 64
 """Rows of a loader that are given again and compared: enough that some come early in the next epoch. Neither half nor
@@ -19,14 +23,22 @@ double of it changes a verdict of the corpus."""
 MOST_VALUES = 250_000
 """Numbers in them, about: a megabyte."""
 
-ENOUGH_ROWS = 4
-"""Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
-trains does not write all of them in the order in which they come. Neither half nor double of it changes a verdict of
-the corpus."""
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowsGivenAgain(Fact):
+    """A batch of the second pass over a loader has rows that were kept of the first. ``where`` is the batch."""
+
+    needs = "rows that a dataset gives a second time"
+    dataset: str
+    """The name of its class."""
+    again: int
+    """Rows so far that came from the memory that they came from before."""
+    changed: int = 0
+    """Those that it holds otherwise by now, though nobody wrote them between the passes."""
 
 
 @dataclass
-class Kept:
+class RowKept:
     """A row as it was given: memory that may be the dataset's own."""
 
     row: torch.Tensor
@@ -36,41 +48,22 @@ class Kept:
         return content_digest(self.row) == self.digest
 
 
-class ChangedInPlace(Check):
-    """The dataset changes the rows that it keeps each time it gives them.
-
-    ## Why is this a bug?
-    `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
-    changes the data itself. The first epoch is correct. In the second each row is scaled once more, and so on, until
-    all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
-
-    ## What to do
-    Make a new row in __getitem__: row = self.data[index] / 255, or take a copy() or clone() first.
-
-    ## When it is right
-    Rows that a dataset makes anew, that are changed at random on the way, or that the script writes between the epochs
-    are not reported.
-
-    ## References
-    - https://discuss.pytorch.org/t/126760
-    """
-
-    needs = "rows that a dataset gives a second time"
-    explains = ("rows::evaluation-augmented",)
+class RowsGiven(Recogniser):
+    makes = (RowsGivenAgain,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.kept: WeakKeyDictionary[Any, dict[int, Kept]] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Any, dict[int, RowKept]] = WeakKeyDictionary()
         """By loader, some rows of its first pass."""
-        self.changed = self.again = 0
+        self._changed = self._again = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:
-        kept = self.kept.get(event.of.loader, {})
+        kept = self._kept.get(event.of.loader, {})
         if event.of.number > 2:
             kept.clear()
         for index in [index for index, each in kept.items() if not each.is_unchanged()]:
             del kept[index]  # it is not given now: the script wrote it
-        self.changed = self.again = 0
+        self._changed = self._again = 0
 
     def on_batch(self, event: Batch) -> None:
         samples, indices = event.samples, event.indices
@@ -80,32 +73,27 @@ class ChangedInPlace(Check):
             return
         if event.of.number == 1:
             self._keep(event.of, dict(zip(indices, samples, strict=True)))
-        elif kept := self.kept.get(event.of.loader):
+        elif kept := self._kept.get(event.of.loader):
             self._compare(event, kept, dict(zip(indices, samples, strict=True)))
 
     def _keep(self, of: Pass, given: dict[int, Any]) -> None:
-        kept = self.kept.setdefault(of.loader, {})
+        kept = self._kept.setdefault(of.loader, {})
         for index, sample in given.items():
             row = _row(sample)
             if row is None or len(kept) >= MOST_ROWS or (kept and (1 + len(kept)) * row.numel() > MOST_VALUES):
                 return
-            kept.setdefault(index, Kept(row, content_digest(row)))
+            kept.setdefault(index, RowKept(row, content_digest(row)))
 
-    def _compare(self, event: Batch, kept: dict[int, Kept], given: dict[int, Any]) -> None:
-        for index in given.keys() & kept.keys():
+    def _compare(self, event: Batch, kept: dict[int, RowKept], given: dict[int, Any]) -> None:
+        both = given.keys() & kept.keys()
+        for index in both:
             row, before = _row(given[index]), kept.pop(index)
-            self.looked = True
             if row is not None and row.data_ptr() == before.row.data_ptr():
-                self.again += 1
-                self.changed += not before.is_unchanged()
-        if self.again >= ENOUGH_ROWS and self.changed == self.again:
-            self.found(
-                expected="rows that stay as they are in the dataset",
-                observed=f"all {self.again} rows that came again have changed where {type(event.of.dataset).__name__} "
-                "keeps them",
-                where=event.where,
-                update=self.monitor.update,
-            )
+                self._again += 1
+                self._changed += not before.is_unchanged()
+        if both:
+            name = type(event.of.dataset).__name__
+            self.tell(RowsGivenAgain(dataset=name, again=self._again, changed=self._changed, where=event.where))
 
 
 def _row(sample: Any) -> torch.Tensor | None:

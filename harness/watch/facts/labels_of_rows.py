@@ -1,19 +1,24 @@
+"""Labels of rows: those that come in a batch, beside what the dataset has for the row."""
+
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
 
 from harness.torch_objects import is_dense
-from harness.watch.check import Check
-from harness.watch.events import Batch
+from harness.watch.bus import Recogniser
+from harness.watch.events import Batch, End, Fact
 from harness.watch.facts.batches import LABELS, key_of, labels_of, tensors_in
 from harness.watch.facts.datasets import plain
 from harness.watch.facts.texts import LatestEncoded, TextLabels
-from harness.watch.monitor import Monitor
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 LOOKED_AT = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
@@ -23,78 +28,72 @@ corpus."""
 ENOUGH_ROWS = 24
 """Rows whose text is known that must have been seen. Neither half nor double of it changes a verdict of the corpus."""
 
-WRONG = 0.25
-"""Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
-there. Shuffled labels of two classes are wrong for half of the rows, or a little less. Half or double of it changes
-verdicts (docs/detection.md)."""
 
-
-class LabelsOfOtherRows(Check):
-    """Rows come with the labels of other rows.
-
-    ## Why is this a bug?
-    The model is taught noise. With two classes about half of the labels are correct by chance, so the loss still falls
-    a little, to that of guessing: it looks as if the task were hard.
-
-    ## What to do
-    Look at what puts texts and labels together: shuffling one of them, an index that is off by one, the order in a
-    collate function.
-
-    ## When it is right
-    Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with
-    pseudo-labels. Rows are recognised by their tokens: rows that no tokenizer of transformers made, or that come in
-    prefetched batches without a known text, are not looked at.
-
-    ## References
-    - https://github.com/huggingface/datasets/issues/3190
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelsBesideSamples(Fact):
+    """The labels of a batch, beside those of the samples that were collated. ``where`` is the batch."""
 
     needs = "labels that the dataset gives with its rows"
-    formerly = ("rows::labels-of-their-rows",)
+    rows: int
+    swapped: int = 0
+    """Those with the label of another row of the batch, where it has the labels of the samples in another order."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelsBesideTexts(Fact):
+    """The labels of a loader's batches so far, beside those that the dataset has for their texts."""
+
+    rows: int
+    wrong: int
+    """Those with another label than most with their text's label have."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollatedByWorkers(Fact):
+    """A run is over some of whose batches workers made, so that their samples were not seen."""
+
+
+class LabelsOfRows(Recogniser):
+    makes = (LabelsBesideSamples, LabelsBesideTexts, CollatedByWorkers)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.texts = monitor.fact(TextLabels)
-        self.encoded = monitor.fact(LatestEncoded)
-        self.compared = 0
+        self._texts, self._encoded = monitor.fact(TextLabels), monitor.fact(LatestEncoded)
+        self._compared = 0
         """Batches that were compared with their samples."""
-        self.by_workers = False
-        self.seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
+        self._by_workers = False
+        self._seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
         """Of each loader: how often a text of one label came with another."""
 
     def on_batch(self, event: Batch) -> None:
-        self.by_workers |= event.of.loader.num_workers > 0
-        if self.compared < LOOKED_AT and event.samples is not None:
+        self._by_workers |= event.of.loader.num_workers > 0
+        if self._compared < LOOKED_AT and event.samples is not None:
             self._compare_with_samples(event)
         if event.of.number == 1 and event.of.batches <= LOOKED_AT:
             self._compare_with_texts(event)
 
-    def lacks(self) -> str:
-        return "samples are made in workers" if self.by_workers else super().lacks()
+    def on_end(self, event: End) -> None:
+        if self._by_workers:
+            self.tell(CollatedByWorkers())
 
     def _compare_with_samples(self, event: Batch) -> None:
         labels, (pairs, content) = labels_of(event.data), self._rows(event)
         if pairs is None or content is None or labels is None or not len(content) == len(labels) == len(pairs):
             return
-        self.compared += 1
-        self.looked = True
+        self._compared += 1
         known = dict(pairs)
-        if len(known) < len(pairs):
-            return  # rows that cannot be told apart
-        wrong = [i for i, row in enumerate(content) if row in known and known[row] != labels[i]]
-        if wrong and Counter(known.values()) == Counter(labels):
-            self.found(
-                expected="the label that the dataset gives for the row",
-                observed=f"{len(wrong)} of {len(content)} rows of a batch have the label of another row",
-                hint="Look at the collate function: ids and labels must be put in the same order.",
-                where=event.where,
-                update=self.monitor.update,
-            )
+        # Rows that cannot be told apart say nothing.
+        wrong = [
+            i for i, row in enumerate(content) if len(known) == len(pairs) and row in known and known[row] != labels[i]
+        ]
+        same = Counter(known.values()) == Counter(labels)
+        swapped = len(wrong) if same else 0
+        self.tell(LabelsBesideSamples(rows=len(content), swapped=swapped, where=event.where))
 
     def _rows(self, event: Batch) -> tuple[list[tuple[bytes, int]] | None, list[bytes] | None]:
         """Content and label of each sample, and the content of each row of the batch."""
         pairs, content = _pairs(event.samples), _content(event.data)
-        encoded = self.encoded.taken()
+        encoded = self._encoded.taken()
         if pairs is not None or content is None or [key_of(ids) for _, ids in encoded] != content:
             return pairs, content
         texts = [frozenset(given) for given, _ in encoded]  # the collate function tokenizes them, in this order
@@ -105,24 +104,17 @@ class LabelsOfOtherRows(Check):
         rows = None if labels is None else _tokens(event.data)
         if labels is None or rows is None or len(labels) != len(rows):
             return
-        counts = self.seen.setdefault(event.of.loader, Counter())
-        truth = self.texts.by_tokens()
+        counts = self._seen.setdefault(event.of.loader, Counter())
+        truth = self._texts.by_tokens()
         counts.update((truth[row], label) for row, label in zip(rows, labels, strict=True) if row in truth)
         total = counts.total()
         if total < ENOUGH_ROWS:
             return
-        self.looked = True
         commonest: dict[int, int] = {}
         for (true, _), times in counts.items():
             commonest[true] = max(commonest.get(true, 0), times)
         wrong = total - sum(commonest.values())  # a mapping of one label to another is none
-        if wrong > WRONG * total:
-            self.found(
-                expected="the label that the dataset has for the text",
-                observed=f"{wrong} of {total} rows have another row's",
-                where=event.where,
-                update=self.monitor.update,
-            )
+        self.tell(LabelsBesideTexts(rows=total, wrong=wrong, where=event.where))
 
 
 def _tokens(data: Any) -> list[tuple[int, ...]] | None:

@@ -1,64 +1,68 @@
+"""Shuffles: permutations that the file of a training draws, by what it applies them to."""
+
 from __future__ import annotations
 
 import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from harness.findings import tree_at
-from harness.watch.check import Check
-from harness.watch.events import Backward, End
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, End, Fact
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|$|\d)", re.IGNORECASE)
 """Names of labels."""
 
 DRAWS = ("randperm", "permutation")
+
 NEAR = 4
 """Statements between which the two belong together. Neither half nor double of it changes a verdict of the corpus."""
 
 
-class ShuffledApart(Check):
-    """Inputs and labels are shuffled by two permutations, so that rows come with the labels of other rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowsShuffled(Fact):
+    """The file of a training shuffles rows; told for each place where inputs and labels part, or once for none."""
 
-    ## Why is this a bug?
-    `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put what belongs together into two different orders. The model is
-    taught noise: its loss falls to that of guessing and stays there.
-
-    ## What to do
-    Draw one permutation, and take both by it: `order = torch.randperm(n); x, y = x[order], y[order]`.
-
-    ## When it is right
-    The check reads the script here, around the line of an update: it looks for two neighbouring statements that shuffle
-    something named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what
-    a model makes of noise, are not reported, nor are statements with a seed in between.
-
-    ## References
-    - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
-    """
-
-    status = "new"
     needs = "permutations that the script's file draws"
+    of_run = True
+    apart: str | None = None
+    """Which of them part, and how."""
+
+
+class Shuffles(Recogniser):
+    makes = (RowsShuffled,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.places: set[str] = set()
+        self._places: set[str] = set()
         """A line of each file in which a backward pass was begun."""
+        self._any = False
 
     def on_backward(self, event: Backward) -> None:
-        if event.where is not None and len(self.places) < NEAR:
+        if event.where is not None and len(self._places) < NEAR:
             file = event.where.rpartition(":")[0]
-            if all(each.rpartition(":")[0] != file for each in self.places):
-                self.places.add(event.where)
+            if all(each.rpartition(":")[0] != file for each in self._places):
+                self._places.add(event.where)
 
     def on_end(self, event: End) -> None:
-        for place in self.places:
+        for place in self._places:
             tree, _ = tree_at(place)
             shuffling = {"shuffle", *_shuffling_functions(tree)}
             self._read_loops(tree, place.rpartition(":")[0])
             for body in _blocks(tree):
                 self._read(body, shuffling, place.rpartition(":")[0])
+        if self._any:
+            self.tell(RowsShuffled())
+
+    def _tell_of(self, apart: str, file: str, line: int) -> None:
+        self.tell(RowsShuffled(apart=apart, where=f"{file}:{line}"))
 
     def _read(self, body: list[ast.stmt], shuffling: set[str], file: str) -> None:
         drawn: dict[str, int] = {}
@@ -74,10 +78,10 @@ class ShuffledApart(Check):
                 for taken, by in _taken(value, shuffling):
                     permutation = drawn.get(by) if isinstance(by, str) else by
                     if permutation is not None:
-                        self.looked = True
+                        self._any = True
                         shuffled.append((statement.lineno, taken, permutation))
             if (name := _shuffled_in_place(statement)) is not None:
-                self.looked = True
+                self._any = True
                 shuffled.append((statement.lineno, name, statement))
         for (line, one, by), (other_line, other, by_other) in pairwise(shuffled):
             near = other_line - line <= NEAR
@@ -87,11 +91,8 @@ class ShuffledApart(Check):
                 and by != by_other
                 and bool(LABELS.search(one)) != bool(LABELS.search(other))
             ):
-                self.found(
-                    expected="one permutation for inputs and labels",
-                    observed=f"{one} and {other} are shuffled by one each, in lines {line} and {other_line}: rows and "
-                    "labels no longer belong together",
-                    where=f"{file}:{other_line}",
+                self._tell_of(
+                    f"{one} and {other} are shuffled by one each, in lines {line} and {other_line}", file, other_line
                 )
 
     def _read_loops(self, tree: ast.Module, file: str) -> None:
@@ -113,15 +114,13 @@ class ShuffledApart(Check):
                     taken = [(name, by) for name, by in _taken(value, set()) if name == target]
                     if not taken or not isinstance(taken[0][1], str) or named[taken[0][1]] != 2:
                         continue  # the permutation is drawn, and takes this alone
-                    self.looked = True
+                    self._any = True
                     others = [each for each in sliced if LABELS.search(each) and each != target]
                     if target in sliced and others and not LABELS.search(target):
-                        self.found(
-                            expected="one permutation for inputs and labels",
-                            observed=f"{target} is shuffled in each epoch, and {others[0]}, whose slices are its "
-                            "labels, is not: rows and labels no longer belong together",
-                            where=f"{file}:{statement.lineno}",
+                        beside = (
+                            f"{target} is shuffled in each epoch, and {others[0]}, whose slices are its labels, is not"
                         )
+                        self._tell_of(beside, file, statement.lineno)
 
 
 def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:

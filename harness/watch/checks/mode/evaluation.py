@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.evaluation_modes import EvaluatedInTrainMode, EvaluatedWithGraph
+from harness.watch.facts.evaluations_by_hand import EvaluatedByHand
+from harness.watch.facts.modes import PassEvaluated
+
+
+class EvaluationInTrainMode(Check):
+    """A model is evaluated while it is in train mode, so that dropout changes its predictions at random.
+
+    ## Why is this a bug?
+    The score is that of a model with some of its activations missing: too low, and different each time. Batch
+    normalisation also mixes the statistics of the evaluation's rows into its own, which changes the model.
+
+    ## What to do
+    Call model.eval() before the evaluation, and model.train() after it.
+
+    ## When it is right
+    A look at a single batch is not reported. Neither are several forward passes for each batch or several passes
+    between two updates (Monte Carlo dropout), a pass over rows that are trained on, or a model without dropout and
+    batch normalisation. A pass that only refreshes the statistics of batch normalisation, and scores nothing, is right
+    if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only a tensor that is
+    scored more than once between updates, or after the last one, and never trained on is reported: a teacher's
+    predictions, a generator's pictures, rewards and choices of rows to train on are not.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval
+    """
+
+    needs = "evaluation over a DataLoader"
+    formerly = ("mode::evaluation-in-eval-mode",)
+
+    def judge(self, fact: EvaluatedInTrainMode | EvaluatedByHand) -> Verdict:
+        return Found(
+            expected="model.eval() before the evaluation",
+            observed=f"the model is in train mode, and {fact.active} of its dropout or normalisation modules work",
+        )
+
+    def judge_pass(self, fact: PassEvaluated) -> Verdict:
+        return NOTHING_TO_JUDGE if fact.repeated else HELD
+
+
+class EvaluationWithGraph(Check):
+    """An evaluation builds a graph for a backward pass that never comes.
+
+    ## Why is this a bug?
+    No result changes; it costs memory and time. The graph keeps every layer's activations: an evaluation takes several
+    times the memory that it needs, and is slower. If logits are collected over the whole pass, all of its graphs stay
+    in memory until it ends.
+
+    ## What to do
+    Put the evaluation's forward under torch.no_grad(): it needs much less memory.
+
+    `volatile=True` has had no effect since torch 0.4.
+
+    ## When it is right
+    A look at a single batch is not reported, nor is a pass over rows that are trained on.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
+    """
+
+    severity = "warning"  # it costs memory and time, and changes no result
+    needs = "evaluation over a DataLoader"
+    formerly = ("mode::evaluation-without-graph",)
+
+    def judge(self, fact: EvaluatedWithGraph) -> Verdict:
+        return Found(
+            expected="torch.no_grad() or torch.inference_mode() around the evaluation",
+            observed="the outputs carry a graph for a backward pass that never comes",
+        )
+
+    def judge_pass(self, fact: PassEvaluated) -> Verdict:
+        return HELD

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.training_modes import (
+    MIN_DRIFTS,
+    FrozenNorms,
+    TeacherAnswered,
+    TrainedThrough,
+    UpdatedInEvalMode,
+)
+
+MIN_UPDATES = 4
+"""Updates from which on it is no accident. Neither half nor double of it changes a verdict of the corpus."""
+
+
+class FrozenNormDrifts(Check):
+    """Batch normalisations whose weights are frozen are in train mode: their running statistics go on changing.
+
+    ## Why is this a bug?
+    `requires_grad_(False)` keeps weights as they are, but not the running mean and variance, which are not parameters:
+    every batch in train mode updates them. A frozen backbone is then not the same at the end as at the beginning, and
+    its features in evaluation are not those that the head was trained on.
+
+    ## What to do
+    Call `backbone.eval()` after every `model.train()`.
+
+    ## When it is right
+    Batch normalisations of a network that is frozen only while another one makes its step are not reported, nor are
+    those of a copy that follows the trained network (a momentum encoder), nor those in eval mode. Ignore this warning
+    if the statistics should adapt to another domain.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
+    """
+
+    status = "new"
+    severity = "warning"
+
+    def judge(self, fact: FrozenNorms) -> Verdict:
+        if fact.updates != MIN_DRIFTS:
+            return HELD
+        return Found(
+            expected="frozen batch normalisations in eval mode",
+            observed=f"{fact.drifting} of {fact.frozen} frozen ones are in train mode, and take each batch into "
+            "their running statistics",
+        )
+
+
+class TeacherInTrainMode(Check):
+    """A teacher that is not trained is in train mode: its dropout or batch normalisation makes its answers noisy.
+
+    ## Why is this a bug?
+    A teacher's output is the target of its student. In train mode, dropout drops different parts of it each time, and
+    batch normalisation uses each batch's own moments and writes them into the teacher. `student.train()` reaches a
+    teacher that is a part of the same module.
+
+    ## What to do
+    Call `teacher.eval()` after every call of `train()` that reaches it; override `train()` where it is a submodule.
+
+    ## When it is right
+    A teacher with the student's own architecture, such as the average in mean teacher or BYOL, may be in train mode on
+    purpose and is not reported. Neither is a network that an optimizer trains, one with a different kind of output from
+    the trained model's, or one without dropout and batch normalisation.
+    """
+
+    status = "new"
+    severity = "warning"
+
+    def judge(self, fact: TeacherAnswered) -> Verdict:
+        if fact.updates != MIN_UPDATES or not (fact.norms or fact.dropouts):
+            return HELD
+        what = [f"batch normalisation in {fact.norms} places"] * bool(fact.norms)
+        what += [f"dropout in {fact.dropouts} places"] * bool(fact.dropouts)
+        return Found(
+            expected="a teacher in eval mode",
+            observed=f"{fact.teacher}, which no optimizer holds and whose answers have no graph, is "
+            f"in train mode: {' and '.join(what)}",
+        )
+
+
+class TrainingInEvalMode(Check):
+    """A model is trained while it is in eval mode, so that dropout is off and batch statistics stand still.
+
+    ## Why is this a bug?
+    Without dropout a fine-tuned model overfits sooner, and batch normalisation keeps the statistics that it had.
+    Usually the first epoch is correct, and all epochs after the first evaluation are not: `model.eval()` stays in force
+    until `model.train()` is called again. `from_pretrained` returns a model in eval mode, too.
+
+    ## What to do
+    Call model.train() at the beginning of each epoch.
+
+    If the updates are made over the validation DataLoader, take `backward()` and `step()` out of its loop: the model is
+    trained on the rows that it should be measured on.
+
+    ## When it is right
+    Models without dropout and batch normalisation, models with more than half of their parameters frozen, and models
+    with a part in train mode are not reported. Neither are backward passes that no update uses, such as those of an
+    attack on the inputs, or a model that was never in train mode and has only batch normalisation: its statistics may
+    be meant to stand still.
+
+    ## References
+    - https://github.com/ThilinaRajapakse/simpletransformers/issues/941
+    - https://github.com/ThilinaRajapakse/simpletransformers/issues/739
+    """
+
+    needs = "dropout or normalisation"
+    formerly = ("mode::training-in-train-mode",)
+
+    def judge(self, fact: UpdatedInEvalMode) -> Verdict:
+        observed = f"{fact.model} is in eval mode: none of its {fact.sensitive} dropout or normalisation modules works"
+        hint = None
+        if fact.validates:
+            observed += "; the DataLoader is not one over which it is trained in train mode: updates in the validation?"
+            hint = (
+                "Take backward() and step() out of the validation's loop; if it is a training loop, call model.train()."
+            )
+        return Found("model.train() before the updates, and again after each evaluation", observed, hint=hint)
+
+    def judge_pass(self, fact: TrainedThrough) -> Verdict:
+        return HELD

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
+
+CARRIED = (
+    "Make a new model, and its optimizer and scheduler, for each split: one that goes on to the next split is trained "
+    "on the rows that it was, or will be, evaluated on."
+)
+"""What to do where the split is right and the model is not new."""
+
+
+class EvaluatedOnTrainingRows(Check):
+    """The evaluation is on rows that were trained on.
+
+    ## Why is this a bug?
+    A model knows the rows that it was trained on: the result says how well it remembers, not how well it will do on new
+    rows, and it keeps rising long after the model has begun to overfit.
+
+    ## What to do
+    Evaluate on the validation split; split the rows once, before anything else.
+
+    ## When it is right
+    An evaluation on the training rows alongside one on other rows, to compare the two, is not reported. Neither are the
+    folds of a cross-validation, in which each model has rows of its own, or a few texts that occur in both splits. A
+    pass over the training rows that reads what the model makes of them, without a metric or a mean loss (features to
+    cluster, a threshold for what is unusual, the loss of each row), is not an evaluation.
+    """
+
+    formerly = ("rows::evaluation-rows-unseen",)
+
+    def judge(self, fact: RowsEvaluated) -> Verdict:
+        if not fact.trained:
+            return HELD
+        what = "all" if fact.trained == fact.rows else str(fact.trained)
+        return Found(
+            expected="an evaluation on rows that were not trained on",
+            observed=f"{what} of its {fact.rows} rows are training rows"
+            + (", of another split: the model goes on from one split to the next" if fact.carried else ""),
+            hint=CARRIED if fact.carried else None,
+        )
+
+
+class EvaluationAugmented(Check):
+    """The evaluation's rows are changed at random, as those to train on are: both are parts of one dataset.
+
+    ## Why is this a bug?
+    `random_split` and `Subset` select rows of a dataset and keep its transform. An augmentation that was meant for the
+    training then shifts, crops and distorts the validation rows too: each evaluation is on different inputs, harder
+    than those that the model will meet, and the best epoch is the one with the luckiest draw.
+
+    ## What to do
+    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without
+    the augmentation.
+
+    Make the dataset twice, once with the training's transform and once without, and take the same indices of each.
+
+    ## When it is right
+    Ignore this warning if you measure robustness against the changes, or if the task is to undo them. Only datasets of
+    an input and a class are looked at, and only if training and evaluation share one.
+
+    ## References
+    - https://discuss.pytorch.org/t/120835
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: EvaluationRepeated) -> Verdict:
+        if not fact.changed:
+            return HELD
+        if not fact.shares_dataset:
+            return NOTHING_TO_JUDGE
+        return Found(
+            expected="the same rows in each evaluation",
+            observed=f"all {fact.changed} rows of its first batch are others the next time, of the "
+            "same classes; training and evaluation share one dataset",
+        )
+
+
+class EvaluationIncomplete(Check):
+    """An evaluation leaves out some of its rows, or counts some of them twice.
+
+    ## Why is this a bug?
+    The result is for a different set of rows from the one it is compared with: the first batch, all but the last, or
+    whatever was drawn. On a small validation split, a few rows are worth a point or two.
+
+    ## What to do
+    Go through the whole evaluation set, each row once: a DataLoader without drop_last and without a random sampler, in
+    a loop without break or return.
+
+    ## When it is right
+    Looking at a batch is not an evaluation unless something like a loss or an accuracy is computed from it, and rows
+    that are also trained on are not looked at. Neither is an estimate: several batches, one that is drawn anew each
+    time, or as many as a condition lets the loop take. To evaluate on only part of the rows during the training, for
+    speed, draw that part at random, or select it once (`torch.utils.data.Subset`) and go through all of it.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader
+    """
+
+    needs = "evaluation over a DataLoader"
+    formerly = ("rows::every-evaluation-row-once",)
+
+    def judge(self, fact: EvaluationOver) -> Verdict:
+        expected = "each row of the evaluation once"
+        if fact.dropped:
+            return Found(
+                expected,
+                observed=f"drop_last leaves out {fact.dropped} of {fact.rows} rows",
+                hint="Leave drop_last out of the evaluation's DataLoader.",
+            )
+        if fact.exhausted and 2 <= fact.forwards < fact.batches:
+            return Found(
+                expected,
+                observed=f"the model was called for {fact.forwards} of {fact.batches} batches",
+                hint="Look at what lies between DataLoader and model: a prefetcher must give its last batch too.",
+            )
+        if fact.with_replacement:
+            return Found(
+                expected,
+                observed="the rows are drawn with replacement",
+                hint="Leave the sampler out of the evaluation's DataLoader.",
+            )
+        return HELD if fact.exhausted else NOTHING_TO_JUDGE
+
+    def judge_left(self, fact: EvaluationLeft) -> Verdict:
+        return Found(
+            expected=f"an evaluation of all {fact.planned} batches",
+            observed="it is left after the first",
+            hint="Take out the break or return inside the loop.",
+        )

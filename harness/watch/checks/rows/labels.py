@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
+from harness.watch.facts.labels_of_rows import CollatedByWorkers, LabelsBesideSamples, LabelsBesideTexts
+from harness.watch.facts.loaders import LossOfTwoLoaders
+from harness.watch.facts.rows_given import RowsGivenAgain
+
+ENOUGH_AGAIN = 4
+"""Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
+trains does not write all of them in the order in which they come. Neither half nor double of it changes a verdict of
+the corpus."""
+
+WRONG = 0.25
+"""Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
+there. Shuffled labels of two classes are wrong for half of the rows, or a little less. Half or double of it changes
+verdicts (docs/detection.md)."""
+
+MIN_LOSSES = 3
+"""Losses in a row whose two sides must be of different rows: by reasoning, two orders may agree in one small batch."""
+
+
+class ChangedInPlace(Check):
+    """The dataset changes the rows that it keeps each time it gives them.
+
+    ## Why is this a bug?
+    `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
+    changes the data itself. The first epoch is correct. In the second each row is scaled once more, and so on, until
+    all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
+
+    ## What to do
+    Make a new row in __getitem__: row = self.data[index] / 255, or take a copy() or clone() first.
+
+    ## When it is right
+    Rows that a dataset makes anew, that are changed at random on the way, or that the script writes between the epochs
+    are not reported.
+
+    ## References
+    - https://discuss.pytorch.org/t/126760
+    """
+
+    explains = ("rows::evaluation-augmented",)
+
+    def judge(self, fact: RowsGivenAgain) -> Verdict:
+        if fact.again < ENOUGH_AGAIN or fact.changed < fact.again:
+            return HELD
+        return Found(
+            expected="rows that stay as they are in the dataset",
+            observed=f"all {fact.again} rows that came again have changed where {fact.dataset} keeps them",
+        )
+
+
+class LabelsOfOtherRows(Check):
+    """Rows come with the labels of other rows.
+
+    ## Why is this a bug?
+    The model is taught noise. With two classes about half of the labels are correct by chance, so the loss still falls
+    a little, to that of guessing: it looks as if the task were hard.
+
+    ## What to do
+    Look at what puts texts and labels together: shuffling one of them, an index that is off by one, the order in a
+    collate function.
+
+    ## When it is right
+    Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with
+    pseudo-labels. Rows are recognised by their tokens: rows that no tokenizer of transformers made, or that come in
+    prefetched batches without a known text, are not looked at.
+
+    ## References
+    - https://github.com/huggingface/datasets/issues/3190
+    """
+
+    formerly = ("rows::labels-of-their-rows",)
+
+    def judge(self, fact: LabelsBesideSamples) -> Verdict:
+        if not fact.swapped:
+            return HELD
+        return Found(
+            expected="the label that the dataset gives for the row",
+            observed=f"{fact.swapped} of {fact.rows} rows of a batch have the label of another row",
+            hint="Look at the collate function: ids and labels must be put in the same order.",
+        )
+
+    def judge_texts(self, fact: LabelsBesideTexts) -> Verdict:
+        if fact.wrong <= WRONG * fact.rows:
+            return HELD
+        return Found(
+            expected="the label that the dataset has for the text",
+            observed=f"{fact.wrong} of {fact.rows} rows have another row's",
+        )
+
+    def judge_workers(self, fact: CollatedByWorkers) -> Verdict:
+        return NothingToJudge("samples are made in workers")
+
+
+class LoadersApart(Check):
+    """Inputs and targets come from two DataLoaders, each of which shuffles in its own order.
+
+    ## Why is this a bug?
+    Two loaders that a loop goes through side by side draw two permutations. Every input is paired with the target of
+    another row, so there is nothing to learn but what targets are like on average. Generators with the same seed do not
+    help: `zip` asks the first loader once more than the others, whose sampler then draws once more, and from the second
+    epoch on the orders diverge.
+
+    ## What to do
+    Make one dataset whose rows have both, torch.utils.data.TensorDataset(inputs, targets) or StackDataset, and one
+    loader.
+
+    ## When it is right
+    When rows need not belong together: two domains, or two sets of different sizes. A loss is reported only if its
+    targets are a batch of one loader and its predictions are for a batch of another loader with the same number of
+    rows.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.StackDataset
+    """
+
+    status = "new"
+
+    def judge(self, fact: LossOfTwoLoaders) -> Verdict:
+        if fact.apart != MIN_LOSSES:
+            return HELD
+        return Found(
+            expected="inputs and targets of the same rows",
+            observed=f"the model is given rows {fact.inputs}, the loss targets of rows {fact.targets}",
+        )

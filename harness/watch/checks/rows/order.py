@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import DistributedSampler, RandomSampler
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.carried_states import ShuffledRowsGiven
+from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.facts.samplers import is_shuffled_stream, row_sampler
+from harness.watch.facts.shuffles import RowsShuffled
+
+MIN_DRAWS = 3
+"""Draws in a row, of two of which chance would make two permutations. By reasoning: eight rows have 40320."""
+
+
+class DrawnAlike(Check):
+    """The same permutation is drawn in each epoch: something seeds the generator anew before it.
+
+    ## Why is this a bug?
+    With a seed before each draw, the rows always come in the same order, and if only some of them are drawn, the rest
+    are never seen.
+
+    ## What to do
+    Seed once, before the training, or give `torch.randperm` a generator of its own that goes on from epoch to epoch.
+
+    ## When it is right
+    The same order for another training, with an optimizer of its own, is not reported: folds and repetitions are meant
+    to be alike.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/randomness.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: PermutationDrawn) -> Verdict:
+        if fact.times != MIN_DRAWS:
+            return HELD
+        return Found(
+            expected="another permutation in each epoch",
+            observed=f"the same permutation of {fact.rows} rows, {fact.times} times in a row: the generator is seeded "
+            "again before each draw",
+        )
+
+
+class SameOrderEachEpoch(Check):
+    """Each epoch goes through the training rows in the same order.
+
+    ## Why is this a bug?
+    With one fixed order, the same rows share a batch in every epoch, and the last batches of an epoch always have the
+    last word. The gradients' errors then repeat instead of averaging out, and rows that are sorted by class or by
+    length make it worse. The only sign is a slightly worse model.
+
+    ## What to do
+    Give the training's DataLoader shuffle=True.
+
+    With a `DistributedSampler` or a shuffled stream of `datasets`, call `set_epoch(epoch)` at the beginning of each
+    epoch; do not reseed whatever draws the order in each epoch.
+
+    ## When it is right
+    Samplers of your own (by length, by class, from easy to hard) may use any order and are not looked at. Neither are
+    datasets that grow from epoch to epoch, or that draw or change their rows at random themselves. Another training,
+    with an optimizer of its own, may begin with the same seed. A model that gets its state from the previous batch must
+    have the batches in order. Batches in a list that is shuffled, and a single batch that is trained on again and again
+    to see whether a model can learn it at all, are not reported either.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
+    - https://github.com/huggingface/accelerate/issues/2627
+    """
+
+    formerly = ("rows::another-order-each-epoch",)
+
+    def judge(self, fact: EpochCompared) -> Verdict:
+        if not fact.same_order:
+            return HELD
+        return Found(
+            expected="another order in each epoch",
+            observed=f"the rows come in the order of the epoch before ({type(row_sampler(fact.loader)).__name__})",
+            hint=_hint(fact.loader),
+            update=fact.at.updates_made,
+        )
+
+    def judge_batches(self, fact: BatchesAgain) -> Verdict:
+        return Found(
+            expected="another order in each epoch",
+            observed=f"the {fact.batches} batches of one pass are trained on again and again, in one order",
+            hint="Go through the DataLoader itself in each epoch; itertools.cycle and lists keep the batches of "
+            "the first.",
+            update=fact.update,
+        )
+
+
+class ShuffledApart(Check):
+    """Inputs and labels are shuffled by two permutations, so that rows come with the labels of other rows.
+
+    ## Why is this a bug?
+    `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put what belongs together into two different orders. The model is
+    taught noise: its loss falls to that of guessing and stays there.
+
+    ## What to do
+    Draw one permutation, and take both by it: `order = torch.randperm(n); x, y = x[order], y[order]`.
+
+    ## When it is right
+    The check reads the script here, around the line of an update: it looks for two neighbouring statements that shuffle
+    something named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what
+    a model makes of noise, are not reported, nor are statements with a seed in between.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: RowsShuffled) -> Verdict:
+        if fact.apart is None:
+            return HELD
+        observed = f"{fact.apart}: rows and labels no longer belong together"
+        return Found("one permutation for inputs and labels", observed)
+
+
+class StateOfOtherRows(Check):
+    """The state that a batch left behind is given to the next one, though the rows are shuffled.
+
+    ## Why is this a bug?
+    The hidden state of a recurrent model says what came before in a sequence. If a state is carried from batch to
+    batch, row 3 of a batch continues from the state that row 3 of the previous batch ended with; in shuffled batches
+    that is another sequence, so the model gets noise, and different noise in training than in use.
+
+    ## What to do
+    Begin each batch without a state: model(inputs) instead of model(inputs, state), or state = None at the top of the
+    loop.
+
+    To carry it, give the batches in the order of the sequences: `shuffle=False`, with row k of each batch continuing
+    row k of the one before.
+
+    ## When it is right
+    Parts of one batch that are processed one after the other (truncated backpropagation), batches that come in order,
+    and samplers of your own are not reported. Neither is a state in which no part is about one row alone, such as a
+    memory that all rows share. The check does not see a state that the model keeps for itself, as an attribute.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html (h_0 and c_0 default to zeros)
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: ShuffledRowsGiven) -> Verdict:
+        if fact.state is None:
+            return HELD
+        return Found(
+            expected="batches that begin without a state, or come in their order",
+            observed=f"a state of shape {fact.state} that is what the model said of the batch before, "
+            "whose rows were others: the loader shuffles",
+        )
+
+
+def _hint(loader: Any) -> str | None:
+    sampler = row_sampler(loader)
+    if isinstance(sampler, DistributedSampler):
+        return "Call sampler.set_epoch(epoch) at the beginning of each epoch."
+    if is_shuffled_stream(loader.dataset):
+        return "Call dataset.set_epoch(epoch) at the beginning of each epoch."
+    if isinstance(sampler, RandomSampler):
+        return "Do not seed the generator anew for each epoch."
+    return None

@@ -1,0 +1,288 @@
+"""Evaluation rows: which rows an evaluation over a DataLoader was of, and whether of all, and of no others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from torch.utils.data import RandomSampler, SequentialSampler, Subset
+
+from harness.watch.asking import leaves_after_one
+from harness.watch.bus import Recogniser
+from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
+from harness.watch.facts.batches import sample_digest
+from harness.watch.facts.datasets import base, length, plain, row_hashes
+from harness.watch.facts.passes import Alike, Passes, latest_of
+from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
+from harness.watch.facts.scored_passes import ScoredPasses
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+CHANCE = 0.02
+"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. Neither
+half nor double of it changes a verdict of the corpus."""
+
+MIN_RATIO_TO_NATURAL_REPEATS = 5
+"""How many times as large as the share of repeated rows within the training set the share of common rows must be.
+Neither half nor double of it changes a verdict of the corpus."""
+
+ENOUGH_ROWS = 4
+"""Smallest number of rows that are compared. Neither half nor double of it changes a verdict of the corpus."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowsEvaluated(Fact):
+    """A run is over in which a model was evaluated on rows of a loader. ``where`` is where its batches were taken."""
+
+    needs = "evaluation over a DataLoader"
+    of_run = True
+    rows: int
+    trained: int = 0
+    """Those that are training rows, where this is an evaluation of its own and not a look at what was trained on."""
+    carried: bool = False
+    """Whether they were training rows of another split: the model goes on from one split to the next."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluationOver(Fact):
+    """All batches of a pass over a DataLoader without training have been used. ``where`` took them."""
+
+    needs = "evaluation over a DataLoader"
+    of_run = True
+    exhausted: bool = True
+    """Whether it was gone through to its end."""
+    rows: int | None = None
+    dropped: int = 0
+    """Rows that ``drop_last`` leaves out."""
+    batches: int = 0
+    forwards: int = 0
+    """Calls of a model."""
+    with_replacement: bool = False
+    """Whether its rows are drawn with replacement."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluationLeft(Fact):
+    """A run is over each of whose evaluations over a loader left it after the first batch, by its code."""
+
+    of_run = True
+    planned: int
+    """Batches of the loader."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluationRepeated(Fact):
+    """A run is over in which an evaluation's second pass began with the rows of the first. ``where`` took them."""
+
+    needs = "second pass over the same labelled rows"
+    of_run = True
+    changed: int = 0
+    """Rows of its first batch, if all came otherwise than in the first pass."""
+    shares_dataset: bool = False
+    """Whether the training goes through the same dataset."""
+
+
+class RowsOfEvaluations(Recogniser):
+    makes = (RowsEvaluated, EvaluationOver, EvaluationLeft)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._passes, self._scored = monitor.fact(Passes), monitor.fact(ScoredPasses)
+        self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        self._look_at_used()
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        self._updates_at_end[event.of] = self.monitor.updates_made
+        self._look_at_used()
+        if not event.of.exhausted and not event.of.trains and event.of.forwards:
+            self._look_at(event.of)
+
+    def on_end(self, event: End) -> None:
+        self._look_at_used()
+        if event.at.complete and self.wants(EvaluationLeft):
+            self._tell_of_those_left()
+        if self.wants(RowsEvaluated):
+            self._tell_of_rows()
+
+    def _look_at_used(self) -> None:
+        used = self._passes.used
+        if used is not None and not used.trains and used.forwards:
+            self._look_at(used)
+
+    def _look_at(self, of: Pass) -> None:
+        batches, sampler = batch_sampler(of.loader), row_sampler(of.loader)
+        size = length(sampler) or length(of.dataset)
+        # One batch now and then, with updates in between, is an estimate, whatever the loader leaves out.
+        whole = of.updates_before == self._updates_at_end.get(of, self.monitor.updates_made)
+        self.tell(
+            EvaluationOver(
+                exhausted=of.exhausted,
+                rows=size,
+                dropped=size % batches.batch_size if whole and size and getattr(batches, "drop_last", False) else 0,
+                batches=of.batches,
+                forwards=of.forwards,
+                with_replacement=isinstance(sampler, RandomSampler) and sampler.replacement,
+                where=of.where,
+            )
+        )
+
+    def _tell_of_those_left(self) -> None:
+        """Evaluations that cannot get beyond their first batch; those that could are meant to be estimates."""
+        trained = [each.first.dataset for each in self._passes.training()]
+        loaders: dict[int, list[Alike]] = {}
+        for each in self._passes.evaluating():
+            loaders.setdefault(id(each.first.loader), []).append(each)
+        for evaluations in loaders.values():
+            last = latest_of(evaluations)
+            whole = any(each.first.exhausted or each.first.shortened for each in evaluations)
+            if whole or not last.updates_before or not self._is_evaluation(last, trained):
+                continue
+            if last.planned and last.forwards == 1 < last.planned and leaves_after_one(last.where):
+                self.tell(EvaluationLeft(planned=last.planned, where=last.where))
+
+    def _is_evaluation(self, of: Pass, trained: Iterable[Any]) -> bool:
+        """Whether it says how good the model is on rows of its own, which are the same ones each time."""
+        in_order = has_torchs_own_sampler(of.loader) and isinstance(row_sampler(of.loader), SequentialSampler)
+        return in_order and of in self._scored.all and not any(_is_part(of.dataset, each) for each in trained)
+
+    def _tell_of_rows(self) -> None:
+        trained = self._datasets(self._passes.training())
+        loaders = {id(each.of.loader) for each in trained}
+        evaluating = self._passes.evaluating()
+        evaluated = [each for each in self._datasets(evaluating) if id(each.of.loader) not in loaders]
+        known = self._scored.all
+        scored = {id(k.first.loader) for k in evaluating if k.first in known or k.latest in known}
+        models = {each.of.model for each in trained}
+        overlaps = []
+        for each in evaluated:
+            # Another model's rows are another fold's; a model that was only loaded may be any of them.
+            its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
+            overlaps.append((each, *_overlap(its, each), _is_of_another_fold(its, each), bool(its)))
+        clean = any(not rows for _, rows, _, _, _ in overlaps)
+        for each, rows, size, carried, judged in overlaps:
+            if not rows or (rows == size and (clean or id(each.of.loader) not in scored)):
+                if not judged:
+                    continue
+                rows, carried = 0, False  # the training rows are evaluated beside others, or only read
+            self.tell(RowsEvaluated(rows=size, trained=rows, carried=carried, where=each.of.where))
+
+    def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
+        """The first pass of each loader with each model."""
+        found: dict[tuple[int, int | None], _Rows] = {}
+        for of in (each.first for each in kinds):
+            beginning = self._passes.beginnings.get(of)
+            rows = Counter[bytes]() if beginning is None else beginning.rows
+            chosen = chosen_rows(of.loader)
+            dataset = of.dataset if chosen is None else Subset(of.dataset, chosen)
+            drawn = set[int]()
+            if chosen is None and beginning is not None and not has_torchs_own_sampler(of.loader):
+                drawn = set(beginning.at)
+            found.setdefault((id(of.loader), of.model), _Rows(of, dataset, base(dataset), drawn, rows))
+        return list(found.values())
+
+
+class EvaluationsRepeated(Recogniser):
+    makes = (EvaluationRepeated,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._passes = monitor.fact(Passes)
+        self._first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
+        """By loader, the first batch: its indices, the rows that the dataset gave, and their classes."""
+        self._changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        """Loaders whose second pass began with the same rows, of the same classes: how many, if all had changed."""
+
+    def on_batch(self, event: Batch) -> None:
+        if event.of.batches > 1 or event.of.number > 2 or not isinstance(event.samples, list):
+            return
+        classes = [_class_of(sample) for sample in event.samples]
+        known = [each for each in classes if each is not None]
+        if len(known) < max(ENOUGH_ROWS, len(classes)):
+            return
+        rows = [sample_digest(sample) for sample in event.samples]
+        indices, before, their_classes = self._first.setdefault(event.of.loader, (event.indices, rows, known))
+        if event.of.number == 2 and indices == event.indices and their_classes == known:
+            self._changed[event.of.loader] = 0 if set(rows) & set(before) else len(rows)
+
+    def on_end(self, event: End) -> None:
+        training = self._passes.training()
+        loaders = {id(each.first.loader) for each in training}
+        datasets = {base(each.first.dataset)[0] for each in training}
+        for each in self._passes.evaluating():
+            loader = each.first.loader
+            changed = self._changed.get(loader)
+            if changed is not None and id(loader) not in loaders:
+                shares, where = base(loader.dataset)[0] in datasets, each.first.where
+                self.tell(EvaluationRepeated(changed=changed, shares_dataset=shares, where=where))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a pass."""
+
+    of: Pass
+    dataset: Any
+    """The part of it that the sampler chooses."""
+    base: tuple[int, frozenset[int] | None]
+    """As :func:`harness.watch.facts.datasets.base` has them."""
+    drawn: set[int]
+    """Of a sampler of which nobody knows what it chooses among: places in the dataset that it drew."""
+    seen: Counter[bytes]
+
+    def is_apart_from(self, other: _Rows) -> bool:
+        """Whether samplers have split one dataset: what they have drawn of it has nothing in common."""
+        mine, its = (each.drawn or each.base[1] for each in (self, other))
+        chosen = bool(self.drawn or other.drawn) and self.of.dataset is other.of.dataset
+        return chosen and bool(mine) and bool(its) and not set(mine or ()) & set(its or ())
+
+
+def _is_of_another_fold(trained: Sequence[_Rows], evaluated: _Rows) -> bool:
+    """Whether what was trained on right before are other rows: then only another split has the evaluation's."""
+    before = [each for each in trained if each.of.updates_before < evaluated.of.updates_before]
+    latest = max(before, key=lambda each: each.of.updates_before, default=None)
+    return latest is not None and not _overlap([latest], evaluated)[0]
+
+
+def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
+    """How many rows of an evaluation were among those to train on, and how many it has."""
+    size = length(evaluated.dataset) or 0
+    trained = [each for each in trained if not each.is_apart_from(evaluated)]
+    for each in trained:
+        if each.base[0] == evaluated.base[0]:
+            of, among = evaluated.base[1], each.base[1]
+            rows = (size if among is None else len(among)) if of is None or among is None else len(of & among)
+            if rows:
+                return rows, size
+    mine = row_hashes(evaluated.dataset)
+    if mine is None:  # a dataset of the script's own: what came in batches of both
+        return _common(evaluated.seen, [each.seen for each in trained]), size
+    theirs = (row_hashes(each.dataset) for each in trained)
+    return _common(mine, (Counter(rows) for rows in theirs if rows)), size
+
+
+def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counter[bytes]]) -> int:
+    """How many rows are among those of a training set, where that is no chance; 0 where it may be."""
+    mine = list(mine)
+    for theirs in trained:
+        natural = 1 - len(theirs) / max(1, theirs.total())
+        common = sum(row in theirs for row in mine)
+        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
+            return common
+    return 0
+
+
+def _class_of(sample: Any) -> int | None:
+    label = plain(sample[-1]) if isinstance(sample, (list, tuple)) and len(sample) > 1 else None
+    return label if isinstance(label, int) else None
+
+
+def _is_part(dataset: Any, other: Any) -> bool:
+    """Whether all its rows are the other's."""
+    (one, within), (whole, rows) = base(dataset), base(other)
+    return one == whole and (rows is None or (within is not None and within <= rows))

@@ -1,0 +1,95 @@
+"""Loaders beside one another: whether the batches that one loss is of are of the same rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.watch.bus import Recogniser
+from harness.watch.events import Batch, Fact, LossCall, Pass
+from harness.watch.facts.batches import tensors_in
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+LATEST = 4
+"""Batches that are remembered, of as many loaders: more than a training step takes. Neither half nor double of it
+changes a verdict of the corpus."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossOfTwoLoaders(Fact):
+    """A loss was computed of inputs and targets that two loaders over as many rows gave. ``where`` gave the targets."""
+
+    needs = "loss of two loaders' batches"
+    apart: int
+    """Such losses in a row whose two sides were of different rows."""
+    inputs: str = ""
+    """The places of the first rows of the inputs in their dataset."""
+    targets: str = ""
+    """Those of the targets in theirs."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    of: Pass
+    indices: tuple[Any, ...]
+    tensors: tuple[torch.Tensor, ...]
+
+
+class LoadersBeside(Recogniser):
+    makes = (LossOfTwoLoaders,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._latest: deque[_Given] = deque(maxlen=LATEST)
+        self._apart = 0
+
+    def on_batch(self, event: Batch) -> None:
+        if not event.at.sampled:
+            self._latest.clear()
+        elif isinstance(event.indices, (list, tuple)):
+            tensors = tuple(tensor for _, tensor in tensors_in(event.data))
+            self._latest.append(_Given(event.of, tuple(event.indices), tensors))
+
+    def on_loss(self, event: LossCall) -> None:
+        loaders = {id(each.of.loader) for each in self._latest}
+        if len(loaders) < 2 or not event.input.requires_grad or not self.monitor.forwards:
+            return
+        of_targets = self._batch_of([event.target])
+        of_inputs = self._batch_of([*self.monitor.forwards[-1].tensors.values()])
+        if of_targets is None or of_inputs is None or of_targets.of.loader is of_inputs.of.loader:
+            return
+        if _rows(of_targets.of) != _rows(of_inputs.of):
+            return
+        self._apart = self._apart + 1 if of_targets.indices != of_inputs.indices else 0
+        inputs, targets, where = _shown(of_inputs), _shown(of_targets), of_targets.of.where
+        self.tell(LossOfTwoLoaders(apart=self._apart, inputs=inputs, targets=targets, where=where))
+
+    def _batch_of(self, tensors: list[torch.Tensor]) -> _Given | None:
+        """The latest batch that has one of these tensors."""
+        for given in reversed(self._latest):
+            if any(_same(tensor, each) for tensor in tensors for each in given.tensors):
+                return given
+        return None
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether they have the same numbers, in whatever shape and type."""
+    if one.numel() != other.numel() or one.numel() < 2 or one.device != other.device:
+        return False
+    return bool((one.detach().flatten() == other.detach().flatten()).all())
+
+
+def _rows(of: Pass) -> int | None:
+    try:
+        return len(of.dataset)
+    except TypeError:
+        return None  # a stream
+
+
+def _shown(given: _Given) -> str:
+    return ", ".join(map(str, given.indices[:3])) + ", …"

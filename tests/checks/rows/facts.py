@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, WeightedRandomSampler
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
+from harness.watch.checks.rows.epochs import (
+    EpochCutShort,
+    FirstBatchAgain,
+    GivenByEachWorker,
+    RepeatedOrSkipped,
+    RestNeverReached,
+    SkippedInEachEpoch,
+    WeightsOfClasses,
+)
+from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented, EvaluationIncomplete
+from harness.watch.checks.rows.labels import ChangedInPlace, LabelsOfOtherRows, LoadersApart
+from harness.watch.checks.rows.order import DrawnAlike, SameOrderEachEpoch, ShuffledApart, StateOfOtherRows
+from harness.watch.events import Pass, Position
+from harness.watch.facts.carried_states import ShuffledRowsGiven
+from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
+from harness.watch.facts.labels_of_rows import CollatedByWorkers, LabelsBesideSamples, LabelsBesideTexts
+from harness.watch.facts.loaders import LossOfTwoLoaders
+from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.facts.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
+from harness.watch.facts.rows_given import RowsGivenAgain
+from harness.watch.facts.shuffles import RowsShuffled
+from tests.checks.judging import Case
+
+ROWS = TensorDataset(torch.arange(64.0))
+IN_ORDER, SHUFFLED = DataLoader(ROWS, batch_size=8), DataLoader(ROWS, batch_size=8, shuffle=True)
+SKIPPING: Any = SimpleNamespace(batch_sampler=SimpleNamespace(skip_batches=2), dataset=ROWS)
+CUT = Position(9, 8, complete=False)
+
+
+class Stream(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        yield from ()  # a fact says what came of it
+
+
+class Halved(Dataset[float]):
+    """Gives half of its rows, each twice."""
+
+    def __init__(self) -> None:
+        self.rows = list(range(64))
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> float:
+        return self.rows[index // 2]
+
+
+def epoch(loader: Any = SHUFFLED, *, trains: bool = True, batches: int = 8, exhausted: bool = True) -> Pass:
+    return Pass(loader, 1, 8, "train.py:9", batches=batches, exhausted=exhausted, trains=trains)
+
+
+def training(of: Pass | None = None, count: int = 2, **about: Any) -> PassesOver:
+    of = of or epoch()
+    return PassesOver(training=[Alike(of, of, count)], **about)
+
+
+def over(loader: Any, rows: Counter[bytes] | None = None, at: dict[int, bytes] | None = None) -> PassOver:
+    beginning = Beginning("train.py:9", rows=rows or Counter(), at=at or {})
+    return PassOver(of=epoch(loader), beginning=beginning, where="train.py:9")
+
+
+def rows_of(*numbers: int) -> Counter[bytes]:
+    return Counter(str(number).encode() for number in numbers)
+
+
+ANEW, SAME_ANEW = BegunAnew(6, "train.py:9", same=False), BegunAnew(6, "train.py:9", same=True)
+LEFT, LEFT_IN_ORDER = epoch(batches=4, exhausted=False), epoch(IN_ORDER, batches=4, exhausted=False)
+STREAM = DataLoader(Stream(), batch_size=8, num_workers=2)
+BY_CLASS = DataLoader(ROWS, sampler=WeightedRandomSampler([0.5, 0.5], 64))
+BY_ROW = DataLoader(ROWS, sampler=WeightedRandomSampler([0.5] * 64, 64))
+HALVED = DataLoader(Halved(), batch_size=8)
+OF_HALVED = {index: str(index // 2).encode() for index in range(64)}
+
+CASES = [
+    Case(EpochCutShort, training(), HELD),
+    Case(EpochCutShort, training(LEFT), NOTHING_TO_JUDGE),
+    Case(EpochCutShort, training(LEFT, left_early=LEFT), "each epoch is left after 4"),
+    Case(EpochCutShort, training(LEFT, left_early=LEFT_IN_ORDER), NOTHING_TO_JUDGE),
+    Case(EpochCutShort, training(LEFT, left_early=LEFT, at=CUT), NOTHING_TO_JUDGE),
+    Case(EpochCutShort, training(LEFT, begun_anew=ANEW), "6 passes were begun and left after one batch"),
+    Case(FirstBatchAgain, training(), HELD),
+    Case(FirstBatchAgain, training(at=CUT), NOTHING_TO_JUDGE),
+    Case(FirstBatchAgain, PassesOver(), NOTHING_TO_JUDGE),
+    Case(FirstBatchAgain, training(begun_anew=ANEW), HELD),
+    Case(FirstBatchAgain, training(begun_anew=SAME_ANEW), "left after one batch, the same each time"),
+    Case(GivenByEachWorker, over(STREAM, rows_of(*range(64))), HELD),
+    Case(GivenByEachWorker, over(STREAM, rows_of(*range(8))), NOTHING_TO_JUDGE),
+    Case(GivenByEachWorker, over(SHUFFLED, rows_of(*range(64))), NOTHING_TO_JUDGE),
+    Case(GivenByEachWorker, over(STREAM, rows_of(*range(32), *range(32))), "64 rows of an epoch are 32 different"),
+    Case(RepeatedOrSkipped, over(HALVED, rows_of(*range(8))), NOTHING_TO_JUDGE),
+    Case(RepeatedOrSkipped, over(SHUFFLED, rows_of(*range(64))), NOTHING_TO_JUDGE),
+    Case(
+        RepeatedOrSkipped,
+        over(HALVED, rows_of(*range(32), *range(32)), OF_HALVED),
+        "64 rows of an epoch are 32 different ones",
+    ),
+    Case(RepeatedOrSkipped, training(rows_seen=32), HELD),
+    Case(RepeatedOrSkipped, training(rows_seen=31), NOTHING_TO_JUDGE),
+    Case(
+        RepeatedOrSkipped,
+        training(rows_seen=32, some_twice=True),
+        NothingToJudge("no rule in the rows that came twice"),
+    ),
+    Case(RestNeverReached, training(), HELD),
+    Case(RestNeverReached, training(at=CUT), NOTHING_TO_JUDGE),
+    Case(RestNeverReached, training(left_early=LEFT), HELD),
+    Case(RestNeverReached, training(left_early=LEFT_IN_ORDER, drawn_anew=True), HELD),
+    Case(RestNeverReached, training(left_early=LEFT_IN_ORDER), "each epoch is left after 4, so the rows behind them"),
+    Case(SkippedInEachEpoch, training(), HELD),
+    Case(SkippedInEachEpoch, training(count=1), NOTHING_TO_JUDGE),
+    Case(SkippedInEachEpoch, training(epoch(SKIPPING)), "the first 2 of them are skipped in each"),
+    Case(WeightsOfClasses, over(BY_ROW), HELD),
+    Case(WeightsOfClasses, over(SHUFFLED), NOTHING_TO_JUDGE),
+    Case(WeightsOfClasses, over(BY_CLASS), "the sampler has 2 weights, so it draws only the first 2 rows"),
+    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8), HELD),
+    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, trained=8), "all of its 8 rows are training rows"),
+    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, trained=3, carried=True), "3 of its 8 rows are training"),
+    Case(EvaluationAugmented, EvaluationRepeated(), HELD),
+    Case(EvaluationAugmented, EvaluationRepeated(changed=8), NOTHING_TO_JUDGE),
+    Case(EvaluationAugmented, EvaluationRepeated(changed=8, shares_dataset=True), "all 8 rows of its first batch are"),
+    Case(EvaluationIncomplete, EvaluationOver(rows=8, batches=2, forwards=2), HELD),
+    Case(EvaluationIncomplete, EvaluationOver(exhausted=False), NOTHING_TO_JUDGE),
+    Case(EvaluationIncomplete, EvaluationOver(rows=9, dropped=1), "drop_last leaves out 1 of 9 rows"),
+    Case(EvaluationIncomplete, EvaluationOver(batches=4, forwards=3), "was called for 3 of 4 batches"),
+    Case(EvaluationIncomplete, EvaluationOver(with_replacement=True), "the rows are drawn with replacement"),
+    Case(EvaluationIncomplete, EvaluationLeft(planned=4), "it is left after the first"),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=4), HELD),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3, changed=3), HELD),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=4, changed=4), "all 4 rows that came again have changed"),
+    Case(LabelsOfOtherRows, LabelsBesideSamples(rows=8), HELD),
+    Case(LabelsOfOtherRows, LabelsBesideSamples(rows=8, swapped=6), "6 of 8 rows of a batch have the label of another"),
+    Case(LabelsOfOtherRows, LabelsBesideTexts(rows=24, wrong=6), HELD),
+    Case(LabelsOfOtherRows, LabelsBesideTexts(rows=24, wrong=7), "7 of 24 rows have another row's"),
+    Case(LabelsOfOtherRows, CollatedByWorkers(), NothingToJudge("samples are made in workers")),
+    Case(LoadersApart, LossOfTwoLoaders(apart=2), HELD),
+    Case(LoadersApart, LossOfTwoLoaders(apart=3, inputs="1, 2", targets="5, 7"), "given rows 1, 2, the loss targets"),
+    Case(DrawnAlike, PermutationDrawn(rows=64, times=2), HELD),
+    Case(DrawnAlike, PermutationDrawn(rows=64, times=3), "the same permutation of 64 rows, 3 times in a row"),
+    Case(SameOrderEachEpoch, EpochCompared(loader=SHUFFLED, same_order=False), HELD),
+    Case(SameOrderEachEpoch, EpochCompared(loader=IN_ORDER, same_order=True), "(SequentialSampler)"),
+    Case(SameOrderEachEpoch, BatchesAgain(batches=8), "the 8 batches of one pass are trained on again and again"),
+    Case(ShuffledApart, RowsShuffled(), HELD),
+    Case(ShuffledApart, RowsShuffled(apart="x and y are shuffled by one each"), "rows and labels no longer belong"),
+    Case(StateOfOtherRows, ShuffledRowsGiven(), HELD),
+    Case(StateOfOtherRows, ShuffledRowsGiven(state=(1, 8, 4)), "a state of shape (1, 8, 4)"),
+]
