@@ -450,6 +450,7 @@ class RankingCall(Event):
 class LoadBegins(Event):
     """A state is about to be loaded into a module."""
 
+    of_run = True
     into: Any
     state: Mapping[str, Any]
     strict: bool = True
@@ -497,6 +498,7 @@ class ModelSaved(Event):
 class FromPretrained(Event):
     """A model was loaded from a checkpoint; ``info`` are the missing, unexpected and mismatched keys."""
 
+    of_run = True
     model: Any
     info: Mapping[str, Any]
     where: str | None
@@ -506,11 +508,13 @@ class FromPretrained(Event):
 class ModelMade(Event):
     """A pretrained model's class was instantiated, and not from a checkpoint."""
 
+    of_run = True
     model: nn.Module
 
 
 @dataclass(frozen=True, eq=False)
 class TokenizerMade(Event):
+    of_run = True
     tokenizer: Any
 
 
@@ -542,11 +546,13 @@ class TokenizerSaved(Event):
 class DatasetMade(Event):
     """A dataset of the library datasets was made, or its columns were changed."""
 
+    of_run = True
     dataset: Any
 
 
 @dataclass(frozen=True, eq=False)
 class TrainerMade(Event):
+    of_run = True
     trainer: Any
     where: str | None
 
@@ -555,6 +561,7 @@ class TrainerMade(Event):
 class EmbeddingsResized(Event):
     """A model of transformers was given room for another number of tokens."""
 
+    of_run = True
     embedding: nn.Module
     before: int
     after: int
@@ -563,9 +570,12 @@ class EmbeddingsResized(Event):
 
 @dataclass(frozen=True, eq=False)
 class OptimizerMade(Event):
+    of_run = True
     optimizer: Optimizer
 
 
 @dataclass(frozen=True, eq=False)
 class End(Event):
     """The loop is over, or was ended: what can only be said at the end is said now."""
+
+    of_run = True

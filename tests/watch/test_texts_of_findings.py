@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness.compare.differences import _tensors
 from harness.starts.workdir import Command, Workdir
 from harness.watch import watch
-from harness.watch.checks.schedule.lr_zero import LrZero
+from harness.watch.checks.schedule.rates import LrZero
 from harness.watch.events import End, StepBegins
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, OptimizerSeen, Options
@@ -162,7 +162,8 @@ def test_a_rate_of_zero_in_a_librarys_loop_is_of_who_configured_it(
     if scheduled:
         monitor.schedulers[schedule] = "model.py:8 schedule"
     for number in (1, 2, 3):
-        monitor.emit(StepBegins(optimizer, number, number, True, f"{tmp_path / 'fit.py'}:{line}", None))
+        place, made = f"{tmp_path / 'fit.py'}:{line}", "model.py:7 optimizer"
+        monitor.emit(StepBegins(optimizer, number, number, True, place, made=made))
     monitor.emit(End())
     (said,) = monitor.findings
     assert said.where.endswith(where or "fit.py:2")

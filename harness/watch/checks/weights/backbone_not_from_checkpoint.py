@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from harness.watch.check import Check
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import FromPretrained
 
 MAX_NEW = 0.1
@@ -38,7 +38,7 @@ class BackboneNotFromCheckpoint(Check):
     needs = "pretrained checkpoint"
     formerly = ("weights::backbone-from-checkpoint",)
 
-    def on_from_pretrained(self, event: FromPretrained) -> None:
+    def judge(self, event: FromPretrained) -> Verdict:
         info, backbone = event.info, _backbone(event.model)
         mismatched = set(_names(info.get("mismatched_keys", ())))
         lacking = set(_names(info.get("missing_keys", ()))) | mismatched
@@ -46,15 +46,16 @@ class BackboneNotFromCheckpoint(Check):
         new = [name for name in backbone if name in lacking and name not in tied and "pooler" not in name]
         new = _without_additions(new, backbone)
         resized = mismatched & set(backbone)
-        self.looked |= bool(backbone)
-        if backbone and (len(new) > MAX_NEW * len(backbone) or resized):
-            new = new or sorted(resized)
-            self.found(
-                expected="a checkpoint that has the model's backbone",
-                observed=f"{len(new)} of its {len(backbone)} tensors are newly initialised, such as {new[0]}; "
-                f"{len(list(_names(info.get('unexpected_keys', ()))))} tensors of the checkpoint are not used",
-                where=event.where,
-            )
+        if not backbone:
+            return NOTHING_TO_JUDGE
+        if len(new) <= MAX_NEW * len(backbone) and not resized:
+            return HELD
+        new = new or sorted(resized)
+        return Found(
+            expected="a checkpoint that has the model's backbone",
+            observed=f"{len(new)} of its {len(backbone)} tensors are newly initialised, such as {new[0]}; "
+            f"{len(list(_names(info.get('unexpected_keys', ()))))} tensors of the checkpoint are not used",
+        )
 
 
 def _backbone(model: Any) -> list[str]:

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import os
+
+from torch import nn
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import Load
+from harness.watch.facts.loaded_states import (
+    CheckpointTrained,
+    LoadedAfterTraining,
+    LoadedUnused,
+    PretrainedCalled,
+    RandomWeightsUsed,
+    StateLoading,
+)
+from harness.watch.facts.parameters import names
+from harness.watch.facts.trainers_in_a_row import TrainerBegins
+
+MAX_CHANGED = 0.5
+"""Largest share of the tensors looked at that may have changed between loading and the first update. Who changes one on
+purpose (resized or averaged embeddings) leaves the others. Neither half nor double of it changes a verdict of the
+corpus."""
+
+MIN_SHARE = 0.5
+"""Smallest share of tensors that have a place in the module, of the state's or the module's own, from which on a state
+is meant for it. Half or double of it changes verdicts (docs/detection.md)."""
+
+
+class AlreadyTrained(Check):
+    """A second Trainer trains the model that another Trainer has trained already, on the same rows again.
+
+    ## Why is this a bug?
+    A Trainer takes the model as it is. One that another Trainer has trained is trained further: what was meant as a new
+    run with other arguments contains the first run's updates, has seen every row more often than its epochs say, and
+    ends in results that nobody can reproduce from the checkpoint. Trials with different learning rates that share one
+    model are not comparable: each begins where the last one ended.
+
+    ## What to do
+    Call from_pretrained again before each Trainer, or give Trainer model_init, which makes a new model each time.
+
+    ## When it is right
+    A second stage on the same rows may be intended, with another schedule or other regularisation: ignore the finding
+    there. A stage that is clearly intended is not reported: other rows (a curriculum, another task, the next round),
+    another kind of Trainer or collator (supervised tuning and then preferences), other trainable parameters (the head
+    first, and then all), a lower learning rate than before, weights that were loaded, reset or pruned in between, a
+    resumed run, or the same Trainer's `train()` called again.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/trainer (model_init)
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: TrainerBegins) -> Verdict:
+        if not fact.goes_on:
+            return HELD
+        return Found(
+            expected="a model that no other Trainer has trained on these rows",
+            observed=f"the model of another Trainer, with the weights that its {fact.updates_before} updates left",
+        )
+
+
+class FromScratch(Check):
+    """A model has the configuration of a checkpoint, and new weights instead of the checkpoint's.
+
+    ## Why is this a bug?
+    `from_config` and the model's class make a model of the right size with random weights; only `from_pretrained` reads
+    the weights. The training runs as usual, and its result is that of a model that has read nothing but this data set.
+
+    ## What to do
+    Use from_pretrained instead of from_config; right if you train from scratch.
+
+    ## When it is right
+    If you train from scratch with a known architecture, you can ignore this warning. A configuration that was made by
+    hand and names no checkpoint is not reported, nor is a model into which the script loads a state.
+
+    ## References
+    - https://huggingface.co/docs/transformers/model_doc/auto#transformers.AutoModel.from_config
+    """
+
+    severity = "warning"
+    formerly = ("weights::not-from-scratch",)
+
+    def judge(self, fact: PretrainedCalled) -> Verdict:
+        if fact.configured is None:
+            return HELD
+        return Found(
+            expected=f"the weights of {os.path.basename(fact.configured)}, whose configuration it has",
+            observed=f"{fact.model} was made from the configuration alone, with new weights",
+            update=1,
+        )
+
+
+class InitialisedAgain(Check):
+    """The weights that a checkpoint gave are initialised again before the first update.
+
+    ## Why is this a bug?
+    `from_pretrained` has loaded the weights that the fine-tuning builds on. `model.init_weights()`, `model.apply(init)`
+    or `reset_parameters()` for all modules, meant for a new head, throws them away without a word. The loss still
+    falls, as it does for a model that is trained from scratch.
+
+    ## What to do
+    Call `init_weights()`, `apply()` or `reset_parameters()` on the head alone, or before the checkpoint is loaded.
+
+    ## When it is right
+    Weights that the script loads itself with `load_state_dict`, changes after the first update, or makes from those
+    that were loaded (the mean of several checkpoints, pruning, embeddings for more words) are not reported, nor is a
+    change of less than half of the backbone's tensors.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
+    """
+
+    formerly = ("weights::backbone-not-from-checkpoint", "weights::backbone-from-checkpoint")
+
+    def judge(self, fact: CheckpointTrained) -> Verdict:
+        if fact.changed <= MAX_CHANGED * fact.tensors:
+            return HELD
+        return Found(
+            expected="the checkpoint's weights at the first update",
+            observed=f"{fact.changed} of {fact.tensors} tensors looked at were changed after they were loaded",
+            update=1,
+        )
+
+
+class LeftRandom(Check):
+    """A model that was loaded for use has random weights: what was loaded lacks them, and nothing trained them.
+
+    ## Why is this a bug?
+    `ignore_mismatched_sizes=True` reinitialises a head whose number of labels is not the checkpoint's, and
+    `load_state_dict(..., strict=False)` leaves what the state lacks as the constructor made it. Both say little. The
+    model then predicts with random numbers in it.
+
+    ## What to do
+    Load it as it was saved: the same number of labels, the same options of its class, and `strict=True`.
+
+    ## When it is right
+    A model that is trained afterwards, that is loaded before any training, or whose weights the script sets itself. A
+    model with random weights as a baseline is reported: ignore the finding there.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
+    """
+
+    status = "new"
+    needs = "model loaded after the training"
+    explains = ("saved::loads-otherwise",)
+
+    def judge(self, fact: RandomWeightsUsed) -> Verdict:
+        return Found(
+            expected="weights that were trained, in the model that is used",
+            observed=f"{names(fact.tensors)} of {fact.model} are in nothing that was loaded into it: they are random",
+            update=fact.at.updates_made,
+        )
+
+    def judge_loading(self, fact: LoadedAfterTraining) -> Verdict:
+        return HELD
+
+
+class LoadedIntoAnother(Check):
+    """A state is loaded into another model of the same class than the one that goes on, and nobody uses that one.
+
+    ## Why is this a bug?
+    A state that is loaded into a copy changes nothing in the model that is trained or evaluated: a resumed training
+    starts over, and what is called the best model is the last one.
+
+    ## What to do
+    Load it into the model that is trained or evaluated, not into a copy of it.
+
+    ## When it is right
+    A second model that is used in any way, before or after, is not reported (a target network that is updated once more
+    when the training is over), nor is the state that a script loads last of all.
+    """
+
+    needs = "state loaded into a model"
+    formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
+    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
+
+    def judge(self, fact: LoadedUnused) -> Verdict:
+        return Found(
+            expected="a state that is loaded into the model that goes on",
+            observed=f"it was loaded into another {fact.model}, which nobody used afterwards",
+            update=fact.update,
+        )
+
+    def judge_loading(self, load: Load) -> Verdict:
+        return HELD if isinstance(load.into, nn.Module) and load.state else NOTHING_TO_JUDGE
+
+
+class StateKeptWithoutCopy(Check):
+    """A state that is loaded shares its memory with the model: it was kept without a copy, and restores nothing.
+
+    ## Why is this a bug?
+    `best = model.state_dict()` is not a copy: its tensors are the model's, and every update has changed them. Loading
+    it gives the model the weights that it already has, those of the last update and not of the best one.
+
+    ## What to do
+    Keep copy.deepcopy(model.state_dict()), or save it to a file; where two networks are meant, make the second one with
+    copy.deepcopy(model).
+
+    ## When it is right
+    A state that the script itself writes to in place, such as an average, before it loads it, is not reported.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
+    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
+
+    def judge(self, fact: StateLoading) -> Verdict:
+        if not fact.of_model:
+            return HELD
+        return Found(
+            expected="a copy of the weights as they were",
+            observed="the state shares its memory with the model: it went along with every update",
+            update=fact.at.updates_made,
+        )
+
+
+class StateNotLoaded(Check):
+    """A state is loaded with `strict=False`, and most of it has no place in the model.
+
+    ## Why is this a bug?
+    `load_state_dict(..., strict=False)` drops every name that does not fit, and if none fits, the module keeps the
+    weights that it had. It says so only in its return value.
+
+    ## What to do
+    Compare the names (a prefix such as module. or model.), and load with strict=True.
+
+    ## When it is right
+    Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
+    the module's own tensors are in it.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    needs = "state loaded into a model"
+    formerly = ("identity::state-was-loaded",)
+    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
+
+    def judge(self, load: Load) -> Verdict:
+        if not isinstance(load.into, nn.Module) or not load.state:
+            return NOTHING_TO_JUDGE
+        fitting, own = len(load.state) - len(load.unexpected), _names(load.into)
+        if load.strict or fitting >= MIN_SHARE * min(len(load.state), len(own)):
+            return HELD
+        return Found(
+            expected="a state whose names are the module's",
+            observed=f"{fitting} of its {len(load.state)} tensors have a place in {type(load.into).__name__}; "
+            "strict=False lets the others go",
+        )
+
+
+def _names(module: nn.Module) -> set[str]:
+    """Of its parameters and buffers."""
+    return {name for name, _ in (*module.named_parameters(), *module.named_buffers())}

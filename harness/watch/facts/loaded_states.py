@@ -1,0 +1,338 @@
+"""Loaded states: what became of the states and checkpoints that are loaded into models."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet, ref
+
+import torch
+from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from harness.torch_objects import held_by, is_distributed, share_parameters
+from harness.watch.bus import Recogniser
+from harness.watch.events import (
+    Backward,
+    End,
+    Fact,
+    Forward,
+    FromPretrained,
+    Load,
+    LoadBegins,
+    ModelMade,
+    Save,
+    StateAsked,
+)
+from harness.watch.facts.new_weights import NewWeights, lacking
+from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, pretrained_in, reached
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+NEAR = 1e-2
+"""How near weights must be to those that were loaded: half precision and back is nearer. Neither half nor double of it
+changes a verdict of the corpus."""
+
+MOST_UNUSED = 64
+"""Modules that wait to be used, the latest of those into which a state was loaded. One or two are usual. Neither half
+nor double of it changes a verdict of the corpus."""
+
+MIN_SHARE = 0.5
+"""Smallest share of a module's parameters whose memory a state shares that makes it the module's own. Neither half nor
+double of it changes a verdict of the corpus."""
+
+MOST_ASKED = 64
+"""States that are remembered, the latest. One or two are usual. Neither half nor double of it changes a verdict of the
+corpus."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PretrainedCalled(Fact):
+    """A model that is or has a model of transformers was called for the first time. ``where`` is the call."""
+
+    needs = "model of transformers"
+    model: str = "BertModel"
+    """The name of its class."""
+    configured: str | None = None
+    """The checkpoint that its configuration names, where it is trained with new weights and none were ever loaded."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CheckpointTrained(Fact):
+    """A model that was loaded from a checkpoint was called for the first time. ``where`` is the call."""
+
+    needs = "pretrained checkpoint"
+    tensors: int
+    """Matrices of it that were looked at."""
+    changed: int = 0
+    """Those that have nothing of what was loaded any more, where no optimizer has stepped."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedAfterTraining(Fact):
+    """A checkpoint or a state was loaded into a model after updates had been made."""
+
+    needs = "model loaded after the training"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RandomWeightsUsed(Fact):
+    """A run is over in which such a model was called or saved with weights that nothing had loaded or trained.
+
+    ``where`` loaded the others.
+    """
+
+    model: str
+    """The name of its class."""
+    tensors: Sequence[str]
+    """The names of these weights."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedUnused(Fact):
+    """A run is over in which a state was loaded into a model that nobody used, beside one of its kind that trained."""
+
+    model: str
+    """The name of its class."""
+    update: int = 1
+    """When it was loaded."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StateLoading(Fact):
+    """A state is about to be loaded into a model."""
+
+    needs = "state loaded into a model"
+    of_model: bool
+    """Whether it shares its memory with the model, which updates have changed since it was asked for."""
+
+
+@dataclass(eq=False)
+class _Loaded:
+    """A model that was loaded when updates had been made, and has weights that were not."""
+
+    model: ref[nn.Module]
+    name: str
+    """Of its class."""
+    new: NewWeights
+    used: bool = False
+    """Whether it was called or saved with them."""
+
+
+@dataclass(eq=False)
+class Unused:
+    """A module that a state was loaded into, and that has never been used."""
+
+    module: ref[nn.Module]
+    name: str
+    where: str | None
+    update: int
+    passed_over: bool = False
+    """Whether another model was used since."""
+
+    def is_part_of(self, model: nn.Module) -> bool:
+        """Whether it is a module of the model, or has parameters of it."""
+        module = self.module()
+        if module is None:
+            return False
+        return any(module is each for each in model.modules()) or share_parameters(module, model)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A state that a module was asked for, as it was then."""
+
+    state: ref[Any]
+    steps: int
+    """Of optimizers that hold tensors of the module."""
+    writes: int
+    """Into tensors of the module."""
+
+
+class FirstCalls(Recogniser):
+    makes = (PretrainedCalled, CheckpointTrained)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._loaded = monitor.fact(ModelsFromCheckpoints)
+        self._loaded_any = False
+        self._made: WeakSet[nn.Module] = WeakSet()
+        self._seen: WeakSet[nn.Module] = WeakSet()
+
+    def on_model_made(self, event: ModelMade) -> None:
+        self._made.add(event.model)
+
+    def on_load(self, event: Load) -> None:
+        self._loaded_any = self._loaded_any or (isinstance(event.into, nn.Module) and bool(event.state))
+
+    def on_forward(self, event: Forward) -> None:
+        if event.model in self._seen:
+            return
+        self._seen.add(event.model)
+        pretrained = pretrained_in(event.model)
+        if pretrained:
+            self._tell_of(pretrained[0], event)
+        for module in pretrained:
+            loaded = self._loaded.spread.get(module, [])
+            if loaded:
+                left = self.monitor.stepped or [_is_left(p, value) for p, value in loaded]
+                changed = 0 if left is True else left.count(False)
+                self.tell(CheckpointTrained(tensors=len(loaded), changed=changed, where=event.where))
+
+    def _tell_of(self, module: nn.Module, event: Forward) -> None:
+        name = getattr(getattr(module, "config", None), "name_or_path", "")
+        new = module in self._made and event.gradients and event.at.update == 1 and not self._loaded_any
+        configured = str(name) if name and new else None
+        self.tell(PretrainedCalled(model=type(module).__name__, configured=configured, where=event.where))
+
+
+class ModelsLoadedLater(Recogniser):
+    makes = (LoadedAfterTraining, RandomWeightsUsed)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._given = WeakIdKeyDictionary()
+        """The parameters that a checkpoint or a state gave their values."""
+        self._new: list[_Loaded] = []
+        self._trained: WeakSet[nn.Module] = WeakSet()
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        absent = lacking(event.model, event.info)
+        self._given.update({each: None for name, each in event.model.named_parameters() if name not in absent})
+        if self.monitor.stepped:
+            self.tell(LoadedAfterTraining(where=event.where))
+            self._is_new(event.model, absent, event.where)
+
+    def on_load(self, event: Load) -> None:
+        if not isinstance(event.into, nn.Module):
+            return
+        named = dict(event.into.named_parameters(remove_duplicate=False))
+        self._given.update({each: None for name, each in named.items() if name in event.state})
+        if self.monitor.stepped and event.state:
+            self.tell(LoadedAfterTraining(where=event.where))
+            absent = {name: each for name, each in named.items() if each not in self._given and _is_random(each)}
+            if len(absent) < len(named) / 2:  # of a state that has nothing for it another check tells
+                self._is_new(event.into, absent, event.where)
+
+    def _is_new(self, model: nn.Module, absent: Mapping[str, torch.Tensor], where: str | None) -> None:
+        self._new = [each for each in self._new if each.model() is not model]
+        if absent and model not in self._trained:
+            self._new.append(_Loaded(ref(model), type(model).__name__, NewWeights.of(absent, where)))
+
+    def on_forward(self, event: Forward) -> None:
+        if not event.gradients:
+            self._is_used(event.model)
+
+    def on_save(self, event: Save) -> None:
+        if isinstance(event.what, nn.Module):
+            self._is_used(event.what)
+
+    def _is_used(self, by: nn.Module) -> None:
+        for loaded in self._new:
+            model = loaded.model()
+            if not loaded.used and model is not None and any(module is model for module in by.modules()):
+                loaded.used = loaded.new.are_as_made(dict(model.named_parameters(remove_duplicate=False)))
+
+    def on_backward(self, event: Backward) -> None:
+        for model in reached(event):
+            if model not in self._trained:
+                self._trained.update(model.modules())
+                self._new = [each for each in self._new if each.model() is None or each.model() not in self._trained]
+
+    def on_end(self, event: End) -> None:
+        for loaded in self._new:
+            if loaded.used:
+                tensors, where = list(loaded.new.tensors), loaded.new.where
+                self.tell(RandomWeightsUsed(model=loaded.name, tensors=tensors, where=where))
+
+
+class LoadedStates(Recogniser):
+    makes = (LoadedUnused, StateLoading)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._trained = monitor.fact(TrainedModels)
+        self._unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
+        self._used: WeakSet[nn.Module] = WeakSet()
+        self._asked: deque[Asked] = deque(maxlen=MOST_ASKED)
+
+    def on_load_begins(self, event: LoadBegins) -> None:
+        if isinstance(event.into, nn.Module):
+            of_model = event.at.update > 1 and self._is_of_the_model(event)
+            self.tell(StateLoading(of_model=of_model, where=event.where))
+
+    def _is_of_the_model(self, event: LoadBegins) -> bool:
+        own = dict(event.into.named_parameters())
+        shared = [
+            name
+            for name, value in event.state.items()
+            if name in own and torch.is_tensor(value) and value.data_ptr() == own[name].data_ptr() and value.numel()
+        ]
+        return bool(shared) and len(shared) >= MIN_SHARE * len(own) and not self._is_written(event)
+
+    def on_load(self, event: Load) -> None:
+        if not isinstance(event.into, nn.Module) or not event.state:
+            return
+        name = type(event.into).__name__
+        loaded = Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made))
+        if event.into not in self._used and not any(map(loaded.is_part_of, self._used)):
+            self._unused.append(loaded)
+
+    def on_forward(self, event: Forward) -> None:
+        self._use(event.model)
+
+    def on_state_asked(self, event: StateAsked) -> None:
+        self._use(event.module)
+        if isinstance(event.state, OrderedDict):
+            self._asked.append(Asked(ref(event.state), self._steps(event.module), _writes(event.module)))
+
+    def on_save(self, event: Save) -> None:
+        if isinstance(event.what, nn.Module):
+            self._use(event.what)
+
+    def _use(self, model: nn.Module) -> None:
+        if model not in self._used:
+            self._used.add(model)
+            self._unused = deque((each for each in self._unused if not each.is_part_of(model)), MOST_UNUSED)
+        for each in self._unused:
+            each.passed_over = True
+
+    def on_end(self, event: End) -> None:
+        names = {type(model).__name__ for model in self._trained.all}
+        for each in self._unused if event.at.complete else ():
+            if each.passed_over and each.name in names and not any(map(each.is_part_of, self._trained.all)):
+                self.tell(LoadedUnused(model=each.name, update=each.update, where=each.where))
+
+    def _is_written(self, event: LoadBegins) -> bool:
+        """Whether it was the script that changed the state since it was asked for, and no update."""
+        asked = next((each for each in self._asked if each.state() is event.state), None)
+        if asked is None:
+            return False
+        return asked.steps == self._steps(event.into) and asked.writes < _writes(event.into)
+
+    def _steps(self, module: nn.Module) -> int:
+        own = {id(p) for p in module.parameters()}
+        optimizers = list(self.monitor.optimizers.items())
+        return sum(seen.steps for optimizer, seen in optimizers if any(id(p) in own for p in held_by(optimizer)))
+
+
+def _is_left(parameter: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether a tensor has something of what was loaded: initialised again, it is independent of that."""
+    if parameter.shape != value.shape:
+        return True  # embeddings that were resized
+    now, before = parameter.detach().float(), value.to(parameter.device, parameter.dtype).float()
+    return torch.allclose(now, before, rtol=NEAR, atol=NEAR**2) or are_alike(now, before)
+
+
+def _is_random(tensor: torch.Tensor) -> bool:
+    """Whether it was drawn: constants, such as a norm's, are often left out and made again."""
+    if tensor.dim() < 2 or tensor.is_meta or is_distributed(tensor):
+        return False
+    return bool((tensor != tensor.flatten()[0]).any())
+
+
+def _writes(module: nn.Module) -> int:
+    return sum(p._version for p in module.parameters() if not p.is_inference())
