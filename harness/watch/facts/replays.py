@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
-from harness.watch.events import Forward, positional
+from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.facts.twins import Refused, Twin, asking, detached
@@ -56,6 +56,10 @@ DROPOUTS = (
 )
 """What returns its input where it is turned off."""
 
+ON_PURPOSE = 3
+"""Calls with the same rows, one after the other, that are a sample of predictions: by reasoning, once for the loss and
+once for the accuracy are two."""
+
 RANKINGS = {
     torch.topk: 2,
     torch.Tensor.topk: 2,
@@ -86,20 +90,41 @@ class Replay:
     """All rows with more padding."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Replayed(Fact):
+    """A copy of a model in eval mode was called with what the model was given again. ``where`` is the model's call."""
+
+    needs = "evaluation that can be repeated"
+    of_run = True
+    replay: Replay = Replay()
+    compared: Collection[str] = ()
+    """With what it was called whose logits could be compared."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DropoutInEvalMode(Fact):
+    """A model in eval mode does not repeat its logits, because of a dropout, and is not called for samples."""
+
+    of_run = True
+    apart: float
+    """How far apart the logits of the same rows are."""
+
+
 class Replays(Recogniser):
     """The replay of each model, made when it is first called in eval mode, within a pass of a loader or not."""
+
+    makes = (Replayed, DropoutInEvalMode)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self._rows = monitor.fact(RowDimension)
         self._tries: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
-        self.latest = Replay()
-        """Of the forward at hand."""
-        self.compared: frozenset[str] = frozenset()
-        """What its logits were compared with."""
+        self._varies: _Varies | None = None
+        """Until it is known whether the model is called for samples."""
 
     def on_forward(self, event: Forward) -> None:
-        self.latest, self.compared = Replay(), frozenset()
+        if self._varies is not None:
+            self._called_again(self._varies, event)
         model = event.model
         tries = self._tries.get(model, 0)
         if tries >= TRIES or model.training or (tries and not self.monitor.is_sampled()):
@@ -122,13 +147,51 @@ class Replays(Recogniser):
             except Refused:
                 self._tries[model] = TRIES
                 raise
-            self.latest = asked.replay()
-            self.compared = frozenset(asked.compared)
+            replay = asked.replay()
             for what, raised in asked.refused.items():
                 if what not in asked.called:
                     self.monitor.note(
                         f"{name} cannot be called with {what}, so its logits were not compared ({raised})"
                     )
+            if replay.again is not None:
+                given = next(iter(event.tensors.values()), None)
+                known = None if given is None else ref(given)
+                self._varies = _Varies(replay.again, event.where, self.monitor.number_of(model), known)
+            self.tell(Replayed(replay=replay, compared=asked.compared, where=event.where))
+
+    def _called_again(self, seen: _Varies, event: Forward) -> None:
+        before = None if seen.given is None else seen.given()
+        alike = self.monitor.number_of(event.model) == seen.model and any(
+            tensor is before for tensor in event.tensors.values()
+        )
+        if not alike:
+            self._tell_of_dropout()
+            return
+        seen.calls += 1
+        if seen.calls == ON_PURPOSE:
+            self._varies = None
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self._tell_of_dropout()
+
+    def on_end(self, event: End) -> None:
+        self._tell_of_dropout()
+
+    def _tell_of_dropout(self) -> None:
+        if self._varies is not None:
+            self.tell(DropoutInEvalMode(apart=self._varies.apart, where=self._varies.where))
+            self._varies = None
+
+
+@dataclass(eq=False)
+class _Varies:
+    """A model in eval mode whose dropout is on."""
+
+    apart: float
+    where: str | None
+    model: int
+    given: ReferenceType[torch.Tensor] | None
+    calls: int = 1
 
 
 class _WithoutDropout(TorchFunctionMode):

@@ -12,7 +12,7 @@ from torch import nn
 
 from harness.torch_objects import real, share_parameters, spread_over
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, Forward, FromPretrained, Load
+from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -197,3 +197,64 @@ def all_equal(ones: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> b
 def pretrained_in(model: nn.Module) -> list[nn.Module]:
     """The pretrained models within a model, itself first."""
     return [module for module in model.modules() if hasattr(module, "base_model_prefix")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CheckpointEvaluated(Fact):
+    """A run is over in which a model was loaded after updates and evaluated with the weights that they began with.
+
+    ``where`` loaded it.
+    """
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CalledAfterTraining(Fact):
+    """A run is over after whose training models of the kind that was trained were called. ``where``: the first call."""
+
+    needs = "model that is called after the training"
+    untrained: str | None = None
+    """What the weights of the first are, where none of them was ever trained."""
+
+
+class EvaluatedModels(Recogniser):
+    makes = (CheckpointEvaluated, CalledAfterTraining)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._loaded, self._called = monitor.fact(ModelsFromCheckpoints), monitor.fact(CalledModels)
+        self._originals: list[list[torch.Tensor]] = []
+        """A few tensors of each checkpoint that the script began with."""
+        self._reloaded: WeakKeyDictionary[nn.Module, str | None] = WeakKeyDictionary()
+        """Models with those very tensors that were loaded when updates had been made, and where."""
+        self._untrained: list[str | None] = []
+        """Where the first of those was loaded that were evaluated since the latest training; empty if none was."""
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        values = [value for _, value in self._loaded.spread[event.model]]
+        if not self.monitor.stepped:
+            self._originals.append(values)
+        elif any(all_equal(values, first) for first in self._originals):
+            self._reloaded[event.model] = event.where
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, nn.Module):
+            for module in event.into.modules() if self._reloaded else ():  # an adapter's state goes into what is around
+                self._reloaded.pop(module, None)
+
+    def on_forward(self, event: Forward) -> None:
+        if event.model in self._reloaded and not event.gradients and event.batch is not None and not self._untrained:
+            self._untrained.append(self._reloaded[event.model])
+
+    def on_backward(self, event: Backward) -> None:
+        for model in reached(event):
+            self._reloaded.pop(model, None)
+        if event.batch is not None:
+            self._untrained.clear()  # a comparison before another training
+
+    def on_end(self, event: End) -> None:
+        for where in self._untrained:
+            self.tell(CheckpointEvaluated(where=where))
+        called = [each for each in self._called.since.values() if each.of_trained_kind] if event.at.complete else []
+        if called:
+            untrained = called[0].untrained if all(each.untrained for each in called) else None
+            self.tell(CalledAfterTraining(untrained=untrained, where=called[0].where))

@@ -1,20 +1,39 @@
+"""Stacks: lists of modules, and places in them that hold one and the same module."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import torch
 from torch import nn
 
-from harness.watch.check import Check
-from harness.watch.events import Forward
+from harness.watch.bus import Recogniser
+from harness.watch.events import Fact, Forward
 from harness.watch.facts.batches import tensors_in
-from harness.watch.facts.parameters import names
 from harness.watch.facts.twins import Twin, asking, detached
-from harness.watch.monitor import Monitor
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StacksCalled(Fact):
+    """A model with a list of modules is trained; told for each module that works in several places, one on the other.
+
+    ``where`` is its first call.
+    """
+
+    needs = "training of a model with a list of modules"
+    stack: str = ""
+    """The list's name, behind the model's class."""
+    places: Sequence[str] = ()
+    """Those that hold one and the same module, each of whose calls works on what came of the one before."""
+    layer: str = ""
+    """The class of that module."""
 
 
 @dataclass(frozen=True)
@@ -52,58 +71,28 @@ class _Calls:
         return all(_comes_from(given, before) for (_, before), (given, _) in pairwise(self.seen))
 
 
-class LayersShared(Check):
-    """Several layers of a stack are one and the same module, so that they have the same weights.
-
-    ## Why is this a bug?
-    `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module into the list four times.
-    The model is as deep as it looks, but every layer has the same weights: it has a quarter of the parameters that its
-    code suggests, learns less, and nothing says so. `parameters()` yields each tensor once; a state dict lists it under
-    each of its names.
-
-    ## What to do
-    Make a module for each place: `nn.ModuleList([Layer(width) for _ in range(4)])`, or copies of one that is there:
-    `nn.ModuleList([copy.deepcopy(layer) for _ in range(4)])`.
-
-    ## When it is right
-    Weights that are shared on purpose between the layers of a stack, as in a Universal Transformer or in ALBERT. In
-    that case, call the module in a loop, `for _ in range(4): x = self.layer(x)`, which says so and is not reported.
-    Neither are a head that is listed once for each layer whose output it gets, and towers that share their weights:
-    none of their calls works on the output of another, or other layers are in between. Activations and normalisations,
-    which have no matrix, are not reported either.
-
-    ## References
-    - https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html (its layers are copies)
-    - https://arxiv.org/abs/1807.03819
-    - https://arxiv.org/abs/1909.11942
-    """
-
-    severity = "warning"
-    needs = "training of a model with a list of modules"
+class Stacks(Recogniser):
+    makes = (StacksCalled,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.asked: WeakSet[nn.Module] = WeakSet()
+        self._asked: WeakSet[nn.Module] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:
         model = _unwrapped(event.model)
-        if not event.gradients or model in self.asked:
+        if not event.gradients or model in self._asked:
             return
-        self.asked.add(model)
+        self._asked.add(model)
         stacks = [*_stacks(model)]
         shared = [each for name, stack in stacks for each in _shared(name, stack)]
         if not shared:
-            self.looked |= bool(stacks)
+            if stacks:
+                self.tell(StacksCalled(where=event.where))
             return
         for each in self._in_a_chain(shared, model, event):
             stack = f"{type(model).__name__}.{each.container}" if each.container else type(model).__name__
-            self.found(
-                expected="a module of its own for each layer",
-                observed=f"{names(each.places)} of {stack} are one "
-                f"{type(each.module).__name__}, and each call of it works on what came of the one before",
-                where=event.where,
-                update=self.monitor.update,
-            )
+            layer = type(each.module).__name__
+            self.tell(StacksCalled(stack=stack, places=each.places, layer=layer, where=event.where))
 
     def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> list[Shared]:
         """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
@@ -114,7 +103,7 @@ class LayersShared(Check):
             for each, of in zip(shared, calls, strict=True):
                 twin.model.get_submodule(each.name).register_forward_hook(of, with_kwargs=True)
             twin.call(detached(event.args), detached(event.kwargs))
-            self.looked = True
+            self.tell(StacksCalled(where=event.where))
             heard = zip(shared, calls, strict=True)
             return [each for each, of in heard if len(of.seen) == len(each.places) and of.are_a_chain]
         return []

@@ -1,42 +1,35 @@
+"""References: the frozen models that trainers of preferences compare a policy with."""
+
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import torch
 from torch import nn
 
-from harness.watch.check import Check
-from harness.watch.events import StepBegins, TrainerMade
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Fact, StepBegins, TrainerMade
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 
-class ReferenceIsAnother(Check):
-    """The reference of a preference trainer is not what the policy begins as.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceGiven(Fact):
+    """A trainer with a reference model of the policy's build makes its first update. ``where`` made the trainer."""
 
-    ## Why is this a bug?
-    DPO, KTO and their like measure how far the policy has moved from its reference. A reference with other weights (the
-    base checkpoint instead of the model that was just fine-tuned) makes that distance large before the first update:
-    the rewards do not begin at 0, and the loss first pulls the policy back to what it was before its fine-tuning. The
-    same happens if `ref_model` is left out and the trainer loads the reference from the path that the policy once came
-    from.
-
-    ## What to do
-    Give the trainer a copy of what is trained: `ref_model=copy.deepcopy(model)`, or save the fine-tuned model and load
-    the policy from there.
-
-    ## When it is right
-    When another model is the reference on purpose. A model with an adapter is compared with itself without the adapter,
-    and is not looked at.
-
-    ## References
-    - https://huggingface.co/docs/trl/dpo_trainer
-    - https://github.com/huggingface/trl/issues/1340
-    """
-
-    severity = "warning"
-    status = "new"
     needs = "trainer with a reference model"
+    tensors: int
+    """Of the policy."""
+    others: Sequence[str] = ()
+    """The names of those that differ from the reference's."""
+
+
+class References(Recogniser):
+    makes = (ReferenceGiven,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -64,16 +57,8 @@ class ReferenceIsAnother(Check):
         theirs = {_bare(name): tensor for name, tensor in reference.named_parameters()}
         if mine.keys() != theirs.keys():
             return
-        self.looked = True
         others = [name for name in mine if not _same(mine[name], theirs[name])]
-        if others:
-            self.found(
-                expected="a reference model that is what the policy begins as",
-                observed=f"before the first update {len(others)} of {len(mine)} tensors of the policy differ from the "
-                f"reference's, {others[0]} among them",
-                where=where,
-                update=self.monitor.update,
-            )
+        self.tell(ReferenceGiven(tensors=len(mine), others=others, where=where))
 
 
 def _bare(name: str) -> str:

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import Forward
+from harness.watch.facts.parameters import names
+from harness.watch.facts.references import ReferenceGiven
+from harness.watch.facts.stacks import StacksCalled
+from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
+
+
+class EvaluatedUntrained(Check):
+    """The model that is evaluated after the training does not have the weights that were trained.
+
+    ## Why is this a bug?
+    An evaluation of the checkpoint that the training began with, or of a new model into which nothing was loaded, says
+    nothing about the training; the reported numbers are those of another model.
+
+    ## What to do
+    Evaluate the model that was trained, or load into the one that is evaluated what was saved after the training.
+
+    ## When it is right
+    A comparison with the checkpoint before the training, or with an untrained model alongside the trained one, is not
+    reported.
+    """
+
+    needs = "model that is called after the training"
+    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
+    explains = ("saved::not-what-was-evaluated", "weights::left-random")
+
+    def judge(self, fact: CheckpointEvaluated) -> Verdict:
+        return Found(
+            expected="the model that was trained, in the evaluation after the training",
+            observed="it has the weights of the checkpoint that the training began with",
+            update=fact.at.updates_made,
+            hint="Load what was saved after the training.",
+        )
+
+    def judge_calls(self, fact: CalledAfterTraining) -> Verdict:
+        if fact.untrained is None:
+            return HELD
+        return Found(
+            expected="the model that was trained, in the evaluation after the training",
+            observed=f"another of the same kind is called, which was never trained: {fact.untrained}",
+            update=fact.at.updates_made,
+        )
+
+
+class HooksSkipped(Check):
+    """A module that has hooks is called by its forward method, which leaves them out.
+
+    ## Why is this a bug?
+    `model(inputs)` calls the hooks and `forward`; `model.forward(inputs)` calls `forward` alone. What a hook does then
+    happens in some calls and not in others: inputs are not normalised, a weight that `prune` or an older
+    `spectral_norm` computes in a hook stays as it was, activations are not collected.
+
+    ## What to do
+    Call the module, model(inputs), rather than model.forward(inputs).
+
+    ## When it is right
+    When hooks only observe, such as those that measure or log, and are not wanted in these calls. A module without
+    hooks is not reported, nor are hooks that torch calls for all modules.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+    """
+
+    status = "new"
+    needs = "call of a model's forward method"
+
+    def judge(self, call: Forward) -> Verdict:
+        if not call.unhooked:
+            return NOTHING_TO_JUDGE
+        model = call.model
+        hooks = len(model._forward_hooks) + len(model._forward_pre_hooks)
+        if not hooks:
+            return HELD
+        return Found(
+            expected=f"a call of {type(model).__name__}, which calls its hooks",
+            observed=f"a call of its forward method, which leaves out {hooks} of them",
+            update=call.at.updates_made,
+        )
+
+
+class LayersShared(Check):
+    """Several layers of a stack are one and the same module, so that they have the same weights.
+
+    ## Why is this a bug?
+    `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module into the list four times.
+    The model is as deep as it looks, but every layer has the same weights: it has a quarter of the parameters that its
+    code suggests, learns less, and nothing says so. `parameters()` yields each tensor once; a state dict lists it under
+    each of its names.
+
+    ## What to do
+    Make a module for each place: `nn.ModuleList([Layer(width) for _ in range(4)])`, or copies of one that is there:
+    `nn.ModuleList([copy.deepcopy(layer) for _ in range(4)])`.
+
+    ## When it is right
+    Weights that are shared on purpose between the layers of a stack, as in a Universal Transformer or in ALBERT. In
+    that case, call the module in a loop, `for _ in range(4): x = self.layer(x)`, which says so and is not reported.
+    Neither are a head that is listed once for each layer whose output it gets, and towers that share their weights:
+    none of their calls works on the output of another, or other layers are in between. Activations and normalisations,
+    which have no matrix, are not reported either.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html (its layers are copies)
+    - https://arxiv.org/abs/1807.03819
+    - https://arxiv.org/abs/1909.11942
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: StacksCalled) -> Verdict:
+        if not fact.places:
+            return HELD
+        return Found(
+            expected="a module of its own for each layer",
+            observed=f"{names(fact.places)} of {fact.stack} are one "
+            f"{fact.layer}, and each call of it works on what came of the one before",
+        )
+
+
+class ReferenceIsAnother(Check):
+    """The reference of a preference trainer is not what the policy begins as.
+
+    ## Why is this a bug?
+    DPO, KTO and their like measure how far the policy has moved from its reference. A reference with other weights (the
+    base checkpoint instead of the model that was just fine-tuned) makes that distance large before the first update:
+    the rewards do not begin at 0, and the loss first pulls the policy back to what it was before its fine-tuning. The
+    same happens if `ref_model` is left out and the trainer loads the reference from the path that the policy once came
+    from.
+
+    ## What to do
+    Give the trainer a copy of what is trained: `ref_model=copy.deepcopy(model)`, or save the fine-tuned model and load
+    the policy from there.
+
+    ## When it is right
+    When another model is the reference on purpose. A model with an adapter is compared with itself without the adapter,
+    and is not looked at.
+
+    ## References
+    - https://huggingface.co/docs/trl/dpo_trainer
+    - https://github.com/huggingface/trl/issues/1340
+    """
+
+    severity = "warning"
+    status = "new"
+
+    def judge(self, fact: ReferenceGiven) -> Verdict:
+        if not fact.others:
+            return HELD
+        return Found(
+            expected="a reference model that is what the policy begins as",
+            observed=f"before the first update {len(fact.others)} of {fact.tensors} tensors of the policy differ from "
+            f"the reference's, {fact.others[0]} among them",
+        )

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from torch import nn
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.model.identity import EvaluatedUntrained, HooksSkipped, LayersShared, ReferenceIsAnother
+from harness.watch.checks.model.outputs import (
+    DocumentsSeeEachOther,
+    NondeterministicEval,
+    OutputDependsOnBatch,
+    OutputDependsOnPadding,
+)
+from harness.watch.events import Forward
+from harness.watch.facts.packed_documents import DocumentsPacked
+from harness.watch.facts.references import ReferenceGiven
+from harness.watch.facts.replays import (
+    OTHER_PADDING,
+    SAME_ROWS,
+    SINGLE_ROWS,
+    DropoutInEvalMode,
+    Replay,
+    Replayed,
+)
+from harness.watch.facts.stacks import StacksCalled
+from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
+from tests.checks.judging import Case
+
+
+def call(*, unhooked: bool, hooks: int = 0) -> Forward:
+    model = nn.Linear(2, 2)
+    for _ in range(hooks):
+        model.register_forward_hook(lambda *_: None)
+    return Forward(1, model, (), {}, None, unhooked=unhooked)
+
+
+def replayed(*compared: str, **apart: float | int) -> Replayed:
+    return Replayed(replay=Replay(**apart), compared=compared)  # type: ignore[arg-type]
+
+
+CASES = [
+    Case(DocumentsSeeEachOther, DocumentsPacked(place=5, they_see=False), HELD),
+    Case(DocumentsSeeEachOther, DocumentsPacked(place=5, they_see=True), "anew at place 5 of a row"),
+    Case(DocumentsSeeEachOther, DocumentsPacked(place=5, they_see=True, masked=True), "(an attention mask is given)"),
+    Case(NondeterministicEval, replayed(SAME_ROWS), HELD),
+    Case(NondeterministicEval, replayed(), NOTHING_TO_JUDGE),
+    Case(NondeterministicEval, DropoutInEvalMode(apart=0.5), "the second time they are 0.5 apart"),
+    Case(OutputDependsOnBatch, replayed(SAME_ROWS, SINGLE_ROWS), HELD),
+    Case(OutputDependsOnBatch, replayed(SAME_ROWS), NOTHING_TO_JUDGE),
+    Case(OutputDependsOnBatch, replayed(SINGLE_ROWS, alone=0.25), "among other rows they are 0.25 apart"),
+    Case(OutputDependsOnPadding, replayed(SAME_ROWS, OTHER_PADDING), HELD),
+    Case(OutputDependsOnPadding, replayed(SAME_ROWS), NOTHING_TO_JUDGE),
+    Case(OutputDependsOnPadding, replayed(OTHER_PADDING, bare=0.5, removed=3), "without its 3 tokens of padding"),
+    Case(OutputDependsOnPadding, replayed(OTHER_PADDING, longer=0.5), "more masked tokens of padding they are 0.5"),
+    Case(EvaluatedUntrained, CalledAfterTraining(), HELD),
+    Case(EvaluatedUntrained, CalledAfterTraining(untrained="it has new weights"), "never trained: it has new weights"),
+    Case(EvaluatedUntrained, CheckpointEvaluated(), "the checkpoint that the training began with"),
+    Case(HooksSkipped, call(unhooked=True), HELD),
+    Case(HooksSkipped, call(unhooked=False, hooks=1), NOTHING_TO_JUDGE),
+    Case(HooksSkipped, call(unhooked=True, hooks=2), "which leaves out 2 of them"),
+    Case(LayersShared, StacksCalled(), HELD),
+    Case(LayersShared, StacksCalled(stack="Net.layers", places=["0", "1"], layer="Linear"), "0, 1 of Net.layers are"),
+    Case(ReferenceIsAnother, ReferenceGiven(tensors=4), HELD),
+    Case(ReferenceIsAnother, ReferenceGiven(tensors=4, others=["a.weight"]), "1 of 4 tensors of the policy differ"),
+]
