@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from harness import launch
 from harness.watch.bus import Recogniser
-from harness.watch.events import Encode, TokenizerSaved
-from harness.watch.facts.tokens import texts_given
-from harness.watch.reload import Order, Reloaded, loaded_again
+from harness.watch.events import Encode, End, Fact, TokenizerSaved
+from harness.watch.facts.tokens import copied, texts_given
+from harness.watch.reload import Order, Reloaded, loaded_again, written
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -47,8 +48,25 @@ class _Model:
     kwargs: dict[str, torch.Tensor]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TokenizerReloaded(Fact):
+    """A tokenizer that was saved was loaded again in a new process. ``where`` is the save."""
+
+    needs = "tokenizer that is saved"
+    path: str
+    """As it is seen from here."""
+    update: int = 0
+    """The updates that had been made at the save."""
+    apart: tuple[str, int, int] | None = None
+    """The shortest text that it gives other tokens, and their numbers here and there."""
+    talk: Literal["the same", "another", "none"] = "the same"
+    """What its chat template makes of a conversation."""
+
+
 class Reloads(Recogniser):
     """Loads each path once, whatever the checks want to know of it, and only when the first of them asks."""
+
+    makes = (TokenizerReloaded,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -79,6 +97,31 @@ class Reloads(Recogniser):
         self.tokenizers.pop(path, None)
         self.tokenizers[path] = TokenizerKept(tokenizer, event.where, self.monitor.updates_made)
         self._is_latest(path)
+
+    def on_end(self, event: End) -> None:
+        wanted = self.wants(TokenizerReloaded) and self.monitor.stepped and launch.is_main_process()
+        for path, kept in self.tokenizers.items() if wanted else ():
+            found, shown = self.told(path), os.path.relpath(path)
+            if found is None:
+                continue
+            if found.tokenizer_error is not None:
+                self.monitor.note(
+                    f"the tokenizer in {shown} was not loaded again, so it is not judged: {found.tokenizer_error}"
+                )
+                continue
+            texts = self.texts(kept)
+            if (tokenizer := copied(kept.tokenizer)) is not None:
+                self._compare(shown, replace(kept, tokenizer=tokenizer), texts, found)
+
+    def _compare(self, shown: str, kept: TokenizerKept, texts: list[str], found: Reloaded) -> None:
+        here = [kept.tokenizer(text)["input_ids"] for text in texts]
+        other = [(text, now, then) for text, now, then in zip(texts, here, found.tokens, strict=True) if now != then]
+        text, now, then = min(other, key=lambda each: len(each[0])) if other else ("", [], [])
+        talk: Literal["the same", "another", "none"] = "the same"
+        if getattr(kept.tokenizer, "chat_template", None) and written(kept.tokenizer) != found.talk:
+            talk = "none" if found.talk is None else "another"
+        apart = (text, len(now), len(then)) if other else None
+        self.tell(TokenizerReloaded(path=shown, update=kept.update, apart=apart, talk=talk, where=kept.where))
 
     def keep_model(
         self, path: str, order: Order, args: Sequence[torch.Tensor], kwargs: dict[str, torch.Tensor]

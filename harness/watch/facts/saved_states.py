@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -12,9 +12,10 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from harness import launch
 from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, Forward, Save, StateAsked, Step
+from harness.watch.events import Backward, End, Fact, Forward, Load, OptimizerMade, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
 from harness.watch.facts.trained_models import reached
 
@@ -110,16 +111,38 @@ class StateGiven:
     where: str | None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StateSaved(Fact):
+    """A state of a model that is trained was saved after updates. ``where`` is the save."""
+
+    needs = "state that was kept and saved later"
+    saved: SavedState
+    path: str | None = None
+    """The file; None where it is a folder, or no path at all."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelSaves(Fact):
+    """A run is over in which a model was trained: what was saved of it. ``where`` is the latest save."""
+
+    trained: Trained
+    saves: Sequence[SavedState] = ()
+    """In their order."""
+    stages: Collection[int] = ()
+    """After how many updates optimizers were made, since the latest state was loaded into a model."""
+
+
 class SavedStates(Recogniser):
     """What was saved of the models that are trained, whatever it was saved with."""
+
+    makes = (StateSaved, ModelSaves)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.trained: dict[int, Trained] = {}
         """By number."""
         self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)
-        self.latest: list[SavedState] = []
-        """Those of the save at hand."""
+        self._stages: set[int] = set()
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
@@ -162,8 +185,25 @@ class SavedStates(Recogniser):
             self._given.append(StateGiven(ref(event.state), self.monitor.updates_made, event.where))
 
     def on_save(self, event: Save) -> None:
-        self.latest = list(self._saves(event)) if self.monitor.stepped else []
-        self.saves.extend(self.latest)
+        saved = list(self._saves(event)) if self.monitor.stepped else []
+        self.saves.extend(saved)
+        for each in saved:
+            self.tell(StateSaved(saved=each, path=event.path, where=event.where))
+
+    def on_optimizer_made(self, event: OptimizerMade) -> None:
+        self._stages.add(event.at.updates_made)
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, nn.Module):
+            self._stages.clear()
+
+    def on_end(self, event: End) -> None:
+        if not launch.is_main_process():
+            return
+        for number, trained in self.trained.items():
+            saves = [saved for saved in self.saves if saved.of == number]
+            where = saves[-1].where if saves else None
+            self.tell(ModelSaves(trained=trained, saves=saves, stages=self._stages, where=where))
 
     def _saves(self, event: Save) -> Iterator[SavedState]:
         for state in states_in(event.what):

@@ -1,10 +1,13 @@
+"""Model reloads: what a model says that was saved, loaded again in another process, beside what it said then."""
+
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -12,28 +15,48 @@ from torch import nn
 
 from harness import launch
 from harness.torch_objects import in_half_precision, is_dense
-from harness.watch.check import Check
-from harness.watch.events import End, Forward, ModelSaved, Save
-from harness.watch.facts.parameters import names
+from harness.watch.bus import Recogniser
+from harness.watch.events import End, Fact, Forward, ModelSaved
 from harness.watch.facts.reloads import Reloads
-from harness.watch.facts.saved_states import SavedStates
+from harness.watch.facts.saved_states import SavedStates, StateSaved
 from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
-from harness.watch.monitor import Monitor
 from harness.watch.reload import Order, Reloaded
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 ROWS = 2
 """Rows that the model is asked about."""
-
-PRECISE, COARSE = 1e-3, 5e-2
-"""Largest difference of logits, as a share of the largest, that loading may make: other kernels in float32, and
-rounding to half precision. Guesses."""
 
 Inputs = tuple[list[torch.Tensor], dict[str, torch.Tensor]]
 """What a model is given by position, and by name."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelReloaded(Fact):
+    """What was saved after updates was loaded again in a new process. ``where`` is the save."""
+
+    needs = "model that save_pretrained saved after its updates"
+    path: str
+    """As it is seen from here."""
+    update: int = 1
+    """The updates that had been made at the save."""
+    misfit: str | None = None
+    """Why it cannot be loaded, where its own parts do not fit one another."""
+    apart: float = 0.0
+    """The largest difference of a logit from what the model said when it was saved, as a share of the largest."""
+    coarse: bool = False
+    """Whether either of them was in half precision."""
+    missing: Sequence[str] = ()
+    """What was not in it, and so left as it was made."""
+    unexpected: Sequence[str] = ()
+    """What was in it and not used."""
+    overwritten_base: str | None = None
+    """The adapter's base, where something was saved into it after the adapter."""
+
+
 @dataclass(frozen=True)
-class Kept:
+class ModelKept:
     """What a model said when it was saved."""
 
     logits: torch.Tensor
@@ -43,52 +66,27 @@ class Kept:
     """Whether it was in half precision, which another version may load in full precision."""
 
 
-class LoadsOtherwise(Check):
-    """A saved model gives other predictions when it is loaded again.
-
-    ## Why is this a bug?
-    The training was correct, but what is on disk is something else: the head or new embeddings were not saved with an
-    adapter, an adapter was left out of the exported model, a wrapper gave the tensors other names. Libraries load what
-    matches and say little about the rest, which stays random or as it is in the base.
-
-    ## What to do
-    Load the folder in a new process, as whoever uses it will, and compare the predictions. With an adapter, name what
-    is trained besides in `modules_to_save`, set `task_type`, and save with the PeftModel, or merge it first
-    (`merge_and_unload`). Save the unwrapped model.
-
-    ## When it is right
-    Models that their user is meant to complete: a base without its head, or parts of a pipeline. A folder that
-    transformers and PEFT cannot load by themselves (a base that is in no folder) is not judged, and a note says so.
-    Neither is a model that gives different output each time. A class of your own, or what `torch.save` has written, is
-    judged if you say how to load it: `reload = "mine:load"` under `[tool.harness]`, a function that takes the path and
-    returns the model. `--no-reload` loads nothing.
-
-    ## References
-    - https://github.com/huggingface/peft/issues/577
-    - https://huggingface.co/docs/peft/developer_guides/checkpoint
-    """
-
-    status = "new"
-    needs = "model that save_pretrained saved after its updates"
+class ModelReloads(Recogniser):
+    makes = (ModelReloaded,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.reloads, self.states = monitor.fact(Reloads), monitor.fact(SavedStates)
-        self.asked: WeakKeyDictionary[nn.Module, Inputs] = WeakKeyDictionary()
+        self._reloads, self._states = monitor.fact(Reloads), monitor.fact(SavedStates)
+        self._asked: WeakKeyDictionary[nn.Module, Inputs] = WeakKeyDictionary()
         """Of each model that was called, two rows of what it was given."""
-        self.latest: Inputs | None = None
-        self.saved: dict[str, Kept] = {}
+        self._latest: Inputs | None = None
+        self._saved: dict[str, ModelKept] = {}
         """By the path, in the order of the latest saves."""
 
     def on_forward(self, event: Forward) -> None:
         reload = self.monitor.options.reload
-        if not reload.wanted or event.model in self.asked:
+        if not reload.wanted or event.model in self._asked:
             return
         if ("input_ids" in event.kwargs and not event.args) or reload.loader is not None:
             has_decoder = getattr(getattr(event.model, "config", None), "is_encoder_decoder", False)
             inputs = _first_rows(event, () if has_decoder else OF_THE_LOSS)
             if inputs is not None:
-                self.asked[event.model] = self.latest = inputs
+                self._asked[event.model] = self._latest = inputs
 
     def on_model_saved(self, event: ModelSaved) -> None:
         model, path = event.model, os.path.abspath(event.folder)
@@ -100,17 +98,16 @@ class LoadsOtherwise(Check):
             labels = getattr(inner.config, "num_labels", None) if "Classification" in type(inner).__name__ else None
             self._keep(model, path, Order(True, type(inner).__name__, labels), event.where)
 
-    def on_save(self, event: Save) -> None:
+    def on_saved(self, fact: StateSaved) -> None:
         """What torch.save writes is loaded again where the user has said how."""
         reload = self.monitor.options.reload
-        if reload.loader is None or event.path is None:
+        if reload.loader is None or fact.path is None:
             return
-        for saved in self.states.latest:
-            if (model := self.states.model_of(saved)) is not None:
-                self._keep(model, event.path, Order(True, loader=reload.loader, found_in=reload.found_in), event.where)
+        if (model := self._states.model_of(fact.saved)) is not None:
+            self._keep(model, fact.path, Order(True, loader=reload.loader, found_in=reload.found_in), fact.where)
 
     def _keep(self, model: nn.Module, path: str, order: Order, where: str | None) -> None:
-        inputs = self.asked.get(model, self.latest)
+        inputs = self._asked.get(model, self._latest)
         if not self.monitor.stepped or inputs is None or not launch.is_main_process():
             return
         with asking(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
@@ -118,27 +115,20 @@ class LoadsOtherwise(Check):
             args, kwargs = (mapped(given, lambda each: each.to(device)) for given in inputs)
             logits, again = (twin.logits(args, kwargs) for _ in range(2))
             if logits is not None and again is not None and torch.equal(logits, again):
-                self.saved.pop(path, None)
-                kept = Kept(logits.float().cpu(), where, self.monitor.updates_made, in_half_precision(model))
-                self.saved[path] = kept
-                self.reloads.keep_model(path, order, *inputs)
+                self._saved.pop(path, None)
+                kept = ModelKept(logits.float().cpu(), where, self.monitor.updates_made, in_half_precision(model))
+                self._saved[path] = kept
+                self._reloads.keep_model(path, order, *inputs)
 
     def on_end(self, event: End) -> None:
-        for path, kept in self.saved.items():
-            if found := self.reloads.told(path):
+        for path, kept in self._saved.items():
+            if found := self._reloads.told(path):
                 self._compare(path, kept, found)
 
-    def _compare(self, path: str, kept: Kept, found: Reloaded) -> None:
+    def _compare(self, path: str, kept: ModelKept, found: Reloaded) -> None:
         shown = os.path.relpath(path)
         if found.misfit:
-            self.found(
-                expected="a model that can be loaded again",
-                observed=f"{shown} cannot be loaded in a new process: {found.error}",
-                where=kept.where,
-                update=kept.update,
-                hint="What is loaded has the shapes of its config, an adapter those of its base on disk: save a base "
-                "whose vocabulary was resized as well, and name it as the adapter's.",
-            )
+            self.tell(ModelReloaded(path=shown, update=kept.update, misfit=found.error, where=kept.where))
             return
         if found.resized is not None:
             self.monitor.note(
@@ -148,35 +138,28 @@ class LoadsOtherwise(Check):
         if found.error is not None or found.logits is None:
             self.monitor.note(f"what was saved in {shown} was not loaded again, so it is not judged: {found.error}")
             return
-        self.looked = True
         scale = float(kept.logits.abs().max())
         apart = float((found.logits - kept.logits).abs().max()) if found.logits.shape == kept.logits.shape else scale
-        if apart <= (COARSE if found.coarse or kept.coarse else PRECISE) * scale + 1e-6:
-            return
-        lacks = f"; not in it, and so left as they were made: {names(found.missing)}" if found.missing else ""
-        more = f"; in it and not used: {names(found.unexpected)}" if found.unexpected else ""
-        self.found(
-            expected="the logits that the model had when it was saved",
-            observed=f"loaded from {shown} in a new process, they are up to {apart / scale:.2g} of the largest apart"
-            f"{lacks}{more}",
-            where=kept.where,
-            update=kept.update,
-            hint=self._applied_twice(path),
+        self.tell(
+            ModelReloaded(
+                path=shown,
+                update=kept.update,
+                apart=apart / scale if scale and apart > 1e-6 else 0.0,
+                coarse=found.coarse or kept.coarse,
+                missing=found.missing,
+                unexpected=found.unexpected,
+                overwritten_base=self._overwritten_base(path),
+                where=kept.where,
+            )
         )
 
-    def _applied_twice(self, path: str) -> str | None:
-        """What to do where an adapter's base is a folder into which something was saved after it."""
+    def _overwritten_base(self, path: str) -> str | None:
         about = os.path.join(path, "adapter_config.json")
         if not os.path.exists(about):
             return None
         with open(about, encoding="utf-8") as file:
             base = os.path.abspath(str(json.load(file).get("base_model_name_or_path")))
-        if base == path or base not in self.saved:
-            return None
-        return (
-            f"The adapter's base, {os.path.relpath(base)}, was overwritten: if that is a model into which the adapter "
-            "was merged, it is applied twice. Save the merged model to a folder of its own."
-        )
+        return os.path.relpath(base) if base != path and base in self._saved else None
 
 
 def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from collections import defaultdict
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.parameters import names
+from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
+from harness.watch.facts.saved_states import ModelSaves, StateSaved, Trained
+
+ADAPTED = "modules_to_save."
+"""In the names of what is trained whole beside an adapter, and belongs to it."""
+
+
+class BeforeLastUpdates(Check):
+    """A model is saved after one stage of its training, trained on in another, and not saved again.
+
+    ## Why is this a bug?
+    What the last stage taught is gone when the script ends: the file has the model as it was before that stage.
+
+    ## What to do
+    Save the model when its last stage is over, to a folder of its own.
+
+    ## When it is right
+    A second stage that only measures something, such as how fast the model learns another task. A state that is kept as
+    the best of several evaluations is not reported, nor is a model that gets another state in between.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    status = "new"
+    needs = "model that is trained in several stages and saved"
+
+    def judge(self, fact: ModelSaves) -> Verdict:
+        made = {saved.updates_made for saved in fact.saves if saved.has}
+        if not fact.at.complete or not made or len(fact.stages) < 2:
+            return NOTHING_TO_JUDGE
+        latest, trained = max(made), fact.trained
+        if len(made) > 1 or latest not in fact.stages or trained.updates_made <= latest + 1:
+            return HELD
+        return Found(
+            expected="the model saved when the last stage of its training is over",
+            observed=f"{trained.name} is saved after {latest} updates, trained on until update "
+            f"{trained.updates_made + 1} with an optimizer that is made after that, and not saved again",
+            update=latest,
+        )
+
+
+class BeforeTraining(Check):
+    """The model is saved before its first update, and not again.
+
+    ## Why is this a bug?
+    The file holds the weights that the training began with. The training's own results look right, and nobody sees it
+    until the file is loaded.
+
+    ## What to do
+    Save it when the training is over.
+
+    ## When it is right
+    Saving the first weights as well as the trained ones is not reported, nor are data and statistics that are saved
+    before the training, or a state that is saved to be loaded again.
+    """
+
+    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
+    explains = ("saved::not-what-was-evaluated", "weights::left-random")
+
+    def judge(self, fact: SavesBegun) -> Verdict:
+        if not fact.only_before:
+            return HELD
+        return Found(
+            expected="the model to be saved after its updates",
+            observed="it was saved before the first one, and not again",
+            update=1,
+        )
+
+
+class BestIsLast(Check):
+    """A state that was kept for later is saved after further updates, and went along with them: it is the last one.
+
+    ## Why is this a bug?
+    `best = model.state_dict()` is not a copy: its tensors are the model's, and every update changes them. What is saved
+    as the best is what the training ended with.
+
+    ## What to do
+    Keep `copy.deepcopy(model.state_dict())`, or save it at once.
+
+    ## When it is right
+    A state that is taken before the first update, in order to be saved as it is at the end, is not reported.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: StateSaved) -> Verdict:
+        saved = fact.saved
+        if saved.asked is None or not saved.asked.updates_made:
+            return HELD
+        return Found(
+            expected="the weights as they were when the state was kept",
+            observed=f"the state that was kept after {saved.asked.updates_made} updates shares its memory with the "
+            f"model: it is saved as it is after {saved.updates_made}",
+            where=saved.asked.where,
+            update=saved.updates_made,
+        )
+
+
+class NotWhatWasEvaluated(Check):
+    """The weights that are evaluated at the end are saved nowhere: what is saved are others.
+
+    ## Why is this a bug?
+    A moving average of the weights is often better than the weights themselves, and it is what the script evaluates. If
+    the file has the weights that the optimizer changed, it does not give that result, and nobody has evaluated what is
+    in it. The same goes for a best state that is restored before the evaluation but not before the save.
+
+    ## What to do
+    Save the model that you evaluate (`ema.module.state_dict()`), or evaluate what you save.
+
+    ## When it is right
+    Saving both, or evaluating both, is not reported, nor is a model whose weights have nothing in common with those
+    that are saved.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema
+    """
+
+    status = "new"
+
+    def judge(self, fact: EvaluatedSaved) -> Verdict:
+        if not fact.other:
+            return HELD
+        return Found(
+            expected="the weights that were evaluated, in what is saved",
+            observed="the model that is evaluated has other weights than the one that is saved: an average of them, or "
+            "an earlier state",
+            update=fact.update,
+        )
+
+
+class NotWhatWasTrained(Check):
+    """The model that is saved is not the one that was trained.
+
+    ## Why is this a bug?
+    Several objects stand for one model: what was loaded, what `prepare` returned, a wrapper, a copy. If the one that is
+    saved is not the one that the optimizer changed, the file holds the checkpoint that the training began with, and a
+    random new head; or the teacher instead of its student. The training's own results look correct.
+
+    ## What to do
+    Save the model that was trained (with Accelerate: accelerator.unwrap_model(model)).
+
+    ## When it is right
+    Saving the first weights as well as the trained ones is not reported. Neither are moving averages of the weights,
+    copies that the script changes, or frozen models, such as a teacher, or a feature extractor of another class.
+
+    ## References
+    - https://huggingface.co/docs/accelerate/usage_guides/checkpoint
+    """
+
+    needs = "model saved after its updates"
+    formerly = ("saved::is-what-was-trained",)
+    explains = ("saved::not-what-was-evaluated", "weights::left-random")
+
+    def judge(self, fact: TrainedNotSaved) -> Verdict:
+        if fact.saved == "a copy as it began":
+            return Found(
+                expected="the weights that the updates made",
+                observed=f"{fact.model} as it was when the training began: a copy that nothing has changed since",
+                update=fact.update,
+                hint="Save the model that was trained, or a copy that is made after the training; an average of its "
+                "weights has to be updated after each step.",
+            )
+        if fact.saved == "as loaded":
+            return Found(
+                expected="the model that the updates changed",
+                observed=f"{fact.model} as it was loaded from its checkpoint, without any update",
+                update=fact.update,
+            )
+        mine, other = fact.until
+        return Found(
+            expected="the model that was trained last",
+            observed=f"a {fact.model} that was trained until update {mine}; another, which was "
+            f"trained until update {other}, is saved nowhere",
+            update=fact.update,
+            hint="Save the student, and not its teacher.",
+        )
+
+    def judge_saved(self, fact: TrainedSaved) -> Verdict:
+        return HELD
+
+
+class StateIncomplete(Check):
+    """A state that is saved after the training lacks tensors that the training changed, or has others' values in them.
+
+    ## Why is this a bug?
+    The running statistics of batch normalization are buffers, not parameters: a state made from `named_parameters()`,
+    or from what has gradients, lacks them. A filter by name also drops what it was not meant for: layer 10 with layer
+    1, the biases with the masks. Loading with `strict=False` is silent about it, and the model then has the statistics,
+    or the layers, that it was made with. An average of weights has the statistics from before the training until
+    `update_bn` has been called. Values that are too large for half precision become infinite.
+
+    ## What to do
+    Save `model.state_dict()`, or compare the names of what you save with it. Call
+    `torch.optim.swa_utils.update_bn(loader, average)` before an average is saved, or make it with `use_buffers=True`.
+
+    ## When it is right
+    Saving only a part on purpose: only some modules (an encoder without its head), or everything that has gradients
+    when no buffer changes. The contents of several files count together. Statistics that each client in federated
+    learning keeps for itself are reported: ignore the finding there.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    status = "new"
+    needs = "state saved after updates"
+
+    def judge(self, fact: ModelSaves) -> Verdict:
+        saves = [saved for saved in fact.saves if not saved.is_base]
+        if not any(saved.has for saved in saves):
+            return NOTHING_TO_JUDGE
+        latest = [saved for saved in saves if saved.updates_made == saves[-1].updates_made]
+        has, infinite, stale = (
+            frozenset[str]().union(*(getattr(saved, kind) for saved in latest))
+            for kind in ("has", "not_finite", "stale")
+        )
+        for tensors, how in (
+            (_lacking(fact.trained, has), "that the training changed are not in what is saved"),
+            (infinite, "have values that are not finite in what is saved"),
+            (stale, "have the values of before the training in what is saved"),
+        ):
+            if tensors:
+                return Found(
+                    expected=f"all that the training changed of {fact.trained.name}",
+                    observed=f"{len(tensors)} tensors {how}: {names(sorted(tensors))}",
+                    where=latest[-1].where,
+                    update=latest[-1].updates_made,
+                )
+        return HELD
+
+
+class WithoutAdapter(Check):
+    """The base of an adapter is saved as it was, and what was trained, the adapter, is saved nowhere.
+
+    ## Why is this a bug?
+    The updates changed the adapter alone. `unload()` removes it and returns the base, and `get_base_model()` returns
+    the model behind it; a file of either holds the checkpoint that the training began with.
+
+    ## What to do
+    Save the adapter (`save_pretrained` of the PeftModel), or what `merge_and_unload()` returns; `unload()` returns the
+    base without it.
+
+    ## When it is right
+    A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
+    """
+
+    needs = "model with adapters that is saved"
+    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
+    explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")
+
+    def judge(self, fact: ModelSaves) -> Verdict:
+        if not fact.at.complete or not fact.saves:
+            return NOTHING_TO_JUDGE
+        if not all(saved.is_base for saved in fact.saves):
+            return HELD if fact.trained.base else NOTHING_TO_JUDGE
+        return Found(
+            expected="what the adapters have learnt, in what is saved",
+            observed=f"the base of {fact.trained.name} as it was, without its adapters, which are saved nowhere",
+            update=fact.saves[-1].updates_made,
+        )
+
+
+def _lacking(trained: Trained, saved: frozenset[str]) -> set[str]:
+    """What is not saved, of tensors that would be if this were a part on purpose: modules alone.
+
+    Some tensors of a module, some of several blocks that are alike, or what adapters leave to be trained whole.
+    """
+    if trained.trainable <= saved:
+        return trained.changed - saved
+    modules = {name.rpartition(".")[0] for name in saved}
+    lacking = {name for name in trained.trainable - saved if name.rpartition(".")[0] in modules or ADAPTED in name}
+    blocks: dict[str, set[str]] = defaultdict(set)
+    for name in trained.trainable:
+        blocks[".".join("#" if each.isdigit() else each for each in name.split("."))].add(name)
+    for alike in blocks.values():
+        lacking |= alike - saved if alike & saved else set()
+    return lacking

@@ -1,0 +1,103 @@
+"""Resumes: whether model, optimizer and scheduler go on from where they were saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from torch import nn
+from torch.optim import Optimizer
+
+from harness.torch_objects import held_by, raw_optimizer
+from harness.watch.bus import Recogniser
+from harness.watch.events import End, Fact, FromPretrained, Load, StepBegins
+from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
+from harness.watch.facts.trained_models import ModelsFromCheckpoints
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrainingResumed(Fact):
+    """An optimizer or a scheduler goes on from a state that was loaded into it. ``where`` is its first step."""
+
+    needs = "resumed optimizer or scheduler"
+    apart: str | None = None
+    """Which of model, optimizer and scheduler stand elsewhere than the others, and where."""
+    update: int = 1
+
+
+class Resumes(Recogniser):
+    makes = (TrainingResumed,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._from_checkpoints = monitor.fact(ModelsFromCheckpoints)
+        self._ledger = monitor.fact(SchedulerLedger)
+        self._models: WeakSet[nn.Module] = WeakSet()
+        """Those that a state was loaded into."""
+        self._optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
+        """Updates that each had made in the state that was loaded into it."""
+        self._loaded: WeakSet[Optimizer] = WeakSet()
+        """Those that a state was loaded into; that of plain SGD has no moments."""
+        self._schedulers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        """Steps that each had made."""
+        self._with_new_weights: WeakSet[nn.Module] = WeakSet()
+        """Those whose checkpoint does not have all of their weights: it is none that was saved of them."""
+        self._begun_anew: list[tuple[SchedulerSeen, str, str | None, int]] = []
+        """Schedulers at 0 of an optimizer that was resumed: what was observed, where, and in which update."""
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        if event.info.get("missing_keys"):
+            self._with_new_weights.add(event.model)
+
+    def on_load(self, event: Load) -> None:
+        if isinstance(event.into, nn.Module):
+            self._models.add(event.into)
+        elif isinstance(event.into, Optimizer):
+            self._loaded.add(event.into)
+            states = event.state.get("state", {})
+            steps = [float(s["step"]) for s in states.values() if isinstance(s, Mapping) and "step" in s]
+            if max(steps, default=0.0) >= 1:
+                self._optimizers[event.into] = max(steps)
+        elif "last_epoch" in event.state:
+            self._schedulers[event.into] = int(event.state["last_epoch"])
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        optimizer = event.optimizer
+        if event.number != 1:
+            return
+        schedulers = [each for each in self.monitor.find_schedulers() if raw_optimizer(each.optimizer) is optimizer]
+        made = self._optimizers.get(optimizer)
+        if made is not None or self._schedulers:
+            self.tell(TrainingResumed(where=event.where))
+        if made is not None and self._is_at_its_first_weights(optimizer):
+            observed = f"the optimizer stands at update {made:.0f}, the model at its first weights"
+            self.tell(TrainingResumed(apart=observed, update=event.update, where=event.where))
+        for scheduler in schedulers:
+            stands_at = getattr(scheduler, "last_epoch", 0)
+            if made is not None and stands_at == 0 and scheduler not in self._schedulers:
+                if seen := self._ledger.seen(scheduler):
+                    observed = f"the optimizer stands at update {made:.0f}, its scheduler at 0"
+                    self._begun_anew.append((seen, observed, event.where, event.update))
+            elif self._schedulers.get(scheduler, 0) >= 1 and optimizer not in self._loaded and not optimizer.state:
+                observed = f"the scheduler stands at {stands_at}, the optimizer has no moments"
+                self.tell(TrainingResumed(apart=observed, update=event.update, where=event.where))
+
+    def on_end(self, event: End) -> None:
+        """A schedule that ends with what is trained now was made for it: it is a stage of its own."""
+        for seen, observed, where, update in self._begun_anew:
+            if ScheduleOver(seen=seen, training=self._ledger.training).outlasts_the_training():
+                self.tell(TrainingResumed(apart=observed, update=update, where=where))
+
+    def _is_at_its_first_weights(self, optimizer: Optimizer) -> bool:
+        """Whether some of what it holds was neither loaded, nor in a checkpoint that has all of a model's weights, as
+        the one that a training left has."""
+        held = {id(p) for p in held_by(optimizer)}
+        as_loaded = [model for model in self._from_checkpoints.as_loaded() if model not in self._models]
+        unchanged = [model for model in as_loaded if any(id(p) in held for p in model.parameters())]
+        whole = [*self._models, *(model for model in unchanged if model not in self._with_new_weights)]
+        return bool(unchanged) and not held <= {id(p) for model in whole for p in model.parameters()}

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.saved.best_is_worst import BestIsWorst
+from harness.watch.checks.saved.loaded_again import LoadsOtherwise, ResumedIncompletely, TokenizerOtherwise
+from harness.watch.checks.saved.saves import (
+    BeforeLastUpdates,
+    BeforeTraining,
+    BestIsLast,
+    NotWhatWasEvaluated,
+    NotWhatWasTrained,
+    StateIncomplete,
+    WithoutAdapter,
+)
+from harness.watch.events import Position, TrainerMade
+from harness.watch.facts.kept_states import StatesKept
+from harness.watch.facts.model_reloads import ModelReloaded
+from harness.watch.facts.reloads import TokenizerReloaded
+from harness.watch.facts.resumes import TrainingResumed
+from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
+from harness.watch.facts.saved_states import ModelSaves, SavedState, StateGiven, StateSaved, Trained
+from tests.checks.judging import Case
+
+STATE: OrderedDict[str, torch.Tensor] = OrderedDict()
+KEPT = StateGiven(weakref.ref(STATE), 4, "train.py:20")
+CUT = Position(9, 8, complete=False)
+ALL = frozenset({"body.weight", "body.bias"})
+NONE: frozenset[str] = frozenset()
+
+
+def saved(
+    made: int = 8,
+    has: frozenset[str] = ALL,
+    *,
+    stale: frozenset[str] = NONE,
+    infinite: frozenset[str] = NONE,
+    base: bool = False,
+    asked: StateGiven | None = None,
+) -> SavedState:
+    return SavedState(1, has, stale, infinite, {}, False, True, base, "train.py:30", made, asked)
+
+
+def saves(*states: SavedState, until: int = 7, adapted: bool = False, **about: Any) -> ModelSaves:
+    base = {"q.weight": torch.zeros(1)} if adapted else {}
+    trained = Trained("Net", set(ALL), {}, {}, base, updates_made=until)
+    return ModelSaves(trained=trained, saves=states, **about)
+
+
+def trainer(metric: str | None, *, greater: bool | None) -> TrainerMade:
+    args = SimpleNamespace(metric_for_best_model=metric, greater_is_better=greater, load_best_model_at_end=True)
+    return TrainerMade(SimpleNamespace(args=args, callback_handler=SimpleNamespace(callbacks=[])), "train.py:5")
+
+
+CASES = [
+    Case(BeforeLastUpdates, saves(saved(4), saved(8), stages={0, 4}), HELD),
+    Case(BeforeLastUpdates, saves(saved(4), stages={0}), NOTHING_TO_JUDGE),
+    Case(BeforeLastUpdates, saves(saved(4), stages={0, 4}, at=CUT), NOTHING_TO_JUDGE),
+    Case(BeforeLastUpdates, saves(saved(4), stages={0, 4}), "Net is saved after 4 updates, trained on until update 8"),
+    Case(BeforeTraining, SavesBegun(), HELD),
+    Case(BeforeTraining, SavesBegun(only_before=True), "it was saved before the first one, and not again"),
+    Case(BestIsLast, StateSaved(saved=saved()), HELD),
+    Case(BestIsLast, StateSaved(saved=saved(asked=KEPT)), "kept after 4 updates shares its memory with the model"),
+    Case(BestIsWorst, StatesKept(), HELD),
+    Case(BestIsWorst, StatesKept(by="the largest loss"), "whenever the loss is the largest so far"),
+    Case(BestIsWorst, StatesKept(by="the smallest accuracy"), "whenever the accuracy is the smallest so far"),
+    Case(BestIsWorst, trainer("eval_loss", greater=False), HELD),
+    Case(BestIsWorst, trainer(None, greater=None), NOTHING_TO_JUDGE),
+    Case(BestIsWorst, trainer("eval_loss", greater=True), "greater_is_better=True: the worst checkpoint is kept"),
+    Case(BestIsWorst, trainer("f1", greater=False), "greater_is_better=False: the worst checkpoint is kept"),
+    Case(BestIsWorst, trainer("f1", greater=True), HELD),
+    Case(LoadsOtherwise, ModelReloaded(path="out", apart=1e-4), HELD),
+    Case(LoadsOtherwise, ModelReloaded(path="out", apart=1e-2, coarse=True), HELD),
+    Case(LoadsOtherwise, ModelReloaded(path="out", misfit="size mismatch"), "out cannot be loaded in a new process"),
+    Case(LoadsOtherwise, ModelReloaded(path="out", apart=0.5, missing=["head.weight"]), "left as they were made: head"),
+    Case(NotWhatWasEvaluated, EvaluatedSaved(), HELD),
+    Case(NotWhatWasEvaluated, EvaluatedSaved(other=True), "has other weights than the one that is saved"),
+    Case(NotWhatWasTrained, TrainedSaved(), HELD),
+    Case(NotWhatWasTrained, TrainedNotSaved(saved="a copy as it began", model="Net"), "a copy that nothing has"),
+    Case(NotWhatWasTrained, TrainedNotSaved(saved="as loaded", model="Net"), "as it was loaded from its checkpoint"),
+    Case(
+        NotWhatWasTrained,
+        TrainedNotSaved(saved="an earlier one", model="Net", until=(8, 16)),
+        "a Net that was trained until update 8; another, which was trained until update 16, is saved nowhere",
+    ),
+    Case(ResumedIncompletely, TrainingResumed(), HELD),
+    Case(ResumedIncompletely, TrainingResumed(apart="the optimizer has no moments"), "the optimizer has no moments"),
+    Case(StateIncomplete, saves(saved()), HELD),
+    Case(StateIncomplete, saves(), NOTHING_TO_JUDGE),
+    Case(StateIncomplete, saves(saved(has=frozenset({"body.weight"}))), "1 tensors that the training changed are not"),
+    Case(StateIncomplete, saves(saved(infinite=ALL)), "2 tensors have values that are not finite"),
+    Case(StateIncomplete, saves(saved(stale=ALL)), "2 tensors have the values of before the training"),
+    Case(TokenizerOtherwise, TokenizerReloaded(path="out"), HELD),
+    Case(TokenizerOtherwise, TokenizerReloaded(path="out", apart=("a b", 3, 2)), "2 tokens of 'a b' where"),
+    Case(TokenizerOtherwise, TokenizerReloaded(path="out", apart=("a b", 3, 3)), "other tokens of 'a b'"),
+    Case(TokenizerOtherwise, TokenizerReloaded(path="out", talk="another"), "another text by its chat template"),
+    Case(TokenizerOtherwise, TokenizerReloaded(path="out", talk="none"), "it has no chat template"),
+    Case(WithoutAdapter, saves(saved(), adapted=True), HELD),
+    Case(WithoutAdapter, saves(saved()), NOTHING_TO_JUDGE),
+    Case(WithoutAdapter, saves(saved(base=True), adapted=True, at=CUT), NOTHING_TO_JUDGE),
+    Case(WithoutAdapter, saves(saved(base=True), adapted=True), "the base of Net as it was, without its adapters"),
+]
