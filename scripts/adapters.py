@@ -18,7 +18,7 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -179,9 +179,6 @@ class Asking(Listener):
         """There is nothing more to see in this script."""
         self.not_asked = str(reason)
         raise UpdateLimitReached
-
-    def summary(self) -> None: ...
-    def compare(self, summaries: Sequence[Any]) -> None: ...
 
 
 class OnFirstStep(Asking):

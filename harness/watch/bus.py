@@ -82,13 +82,6 @@ class Onlooker(Listener):
         """Why there was nothing to look at."""
         return ""
 
-    def summary(self) -> Any:
-        """What this rank knows, as JSON, for a listener that compares ranks; None for others."""
-        return None
-
-    def compare(self, summaries: Sequence[Any]) -> None:
-        """Compare the ranks' summaries, this one's first; called on the first of several ranks when all are over."""
-
 
 class Recogniser(Listener):
     """Makes facts from events, or from other recognisers' facts, and tells them by ``self.tell(fact)``.
@@ -117,6 +110,13 @@ class Recogniser(Listener):
 
     def tell(self, fact: Fact) -> None:
         self.monitor.emit(fact)
+
+    def summary(self) -> Any:
+        """What this rank knows at the end of the run, as JSON, to be compared with the others'; None for nothing."""
+        return None
+
+    def compare(self, summaries: Sequence[Any]) -> None:
+        """Tell facts of the ranks' summaries, this one's first, on the first of several ranks when all are over."""
 
     def wants(self, kind: type[Fact]) -> bool:
         """Whether anybody needs such facts: what is dear to make, or leaves a note, is made only then."""
@@ -179,6 +179,12 @@ class Bus:
             self._making[-1].append(recogniser)
         assert isinstance(recogniser, kind)
         return recogniser
+
+    def recognisers(self) -> list[Recogniser]:
+        """Those that are made and have not failed."""
+        return [
+            each for each in self._recognisers.values() if isinstance(each, Recogniser) and each not in self._left_out
+        ]
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody is told of such events."""

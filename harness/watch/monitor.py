@@ -414,28 +414,29 @@ class Monitor:
             self._on_leaves.pop().remove()
 
     def summaries(self) -> dict[str, Any]:
-        """What the checks sum up of this rank, by id."""
+        """What the recognisers sum up of this rank, by their names."""
         found = {}
-        for check in self.checks:
-            if check.id not in self.crashed:
-                try:
-                    found[check.id] = check.summary()
-                except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                    self.bus.leave_out(check, error)
+        for each in self.bus.recognisers():
+            try:
+                found[type(each).__name__] = each.summary()
+            except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
+                self.bus.leave_out(each, error)
         return found
 
     def compare_ranks(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """On the first of several ranks, at the end: let the checks compare what they summed up on each.
+        """On the first of several ranks, at the end: let the recognisers compare what they summed up on each.
 
-        ``summaries`` has one mapping for each rank, this one's first, from a check's id to its summary.
+        ``summaries`` has one mapping for each rank, this one's first, from a recogniser's name to its summary.
         """
-        for check in self.checks:
-            mine = [each.get(check.id) for each in summaries]
+        self.over = False
+        for each in self.bus.recognisers():
+            mine = [summary.get(type(each).__name__) for summary in summaries]
             if None not in mine:
                 try:
-                    check.compare(mine)
+                    each.compare(mine)
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                    self.bus.leave_out(check, error)
+                    self.bus.leave_out(each, error)
+        self.over = True
 
     def hand_over(self, other: Monitor, thread: int) -> None:
         """What a thread made and began is the other's, to which its loop turns out to belong."""

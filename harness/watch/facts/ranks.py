@@ -1,0 +1,142 @@
+"""Ranks: how many processes train, on which rows and from which datasets, and with which weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness import launch
+from harness.torch_objects import checksum, held_by
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step
+from harness.watch.facts.batches import rows_in
+from harness.watch.facts.datasets import row_hashes
+from harness.watch.facts.samplers import shares
+from harness.watch.monitor import ALWAYS_SAMPLED
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MOST_ROWS = 256
+"""Rows of a rank that are compared, about. Neither half nor double of it changes a verdict of the corpus."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessesAsked(Fact):
+    """A run is over in a process that a launcher started, or of a script that was to have several."""
+
+    needs = "second process"
+    of_run = True
+    advice: str | None = None
+    """How to start several, where they were asked for and there is one."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DatasetsOfRanks(Fact):
+    """The ranks are over, each of which was given a part of the rows. ``where`` is a loader of the first."""
+
+    needs = "rows that are divided among processes"
+    of_run = True
+    rows: int
+    """Of the first rank's dataset."""
+    parts: int
+    """Into which each loader divides them."""
+    differ: bool
+    """Whether each rank has a dataset of its own."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowsOfRanks(Fact):
+    """The ranks are over: the rows of the first beside those of another. ``where`` is a batch of the first."""
+
+    needs = "second process"
+    of_run = True
+    rank: int
+    """The other."""
+    rows: int
+    """Of the first that were looked at."""
+    others: int
+    """Of the other."""
+    common: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightsOfRanks(Fact):
+    """The ranks are over: their weights after one of the first updates. ``where`` is the optimizer step."""
+
+    needs = "second process"
+    of_run = True
+    update: int
+    ranks: int
+    same: bool
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The rows of a batch that may be trained on."""
+
+    number: int
+    rows: set[str]
+    where: str | None
+
+
+class Ranks(Recogniser):
+    makes = (ProcessesAsked, DatasetsOfRanks, RowsOfRanks, WeightsOfRanks)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._divided: dict[str, Any] | None = None
+        """Of the first loader that was trained on and divides its rows."""
+        self._rows: set[str] = set()
+        """Hashes of the rows that were trained on in the first pass of a loader."""
+        self._where: str | None = None
+        self._candidate: Candidate | None = None
+        self._weights: dict[str, tuple[int, str | None]] = {}
+        """By the number of the update, their checksum and where it was made."""
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        ranks = shares(event.of.loader) if self._divided is None and event.of.trains else 1
+        if ranks > 1 and launch.in_process_group():
+            hashes = row_hashes(event.of.dataset)
+            known = None if hashes is None else sum(hashes) % 2**32
+            self._divided = {"all": known, "count": len(hashes or ()), "parts": ranks, "where": event.of.where}
+
+    def on_batch(self, event: Batch) -> None:
+        known = isinstance(event.indices, (list, tuple))
+        if known and event.of.number == 1 and len(self._rows) < MOST_ROWS and launch.in_process_group():
+            rows = {row.hex() for row in rows_in(event.data, len(event.indices))}
+            self._candidate = Candidate(event.number, rows, event.where)
+
+    def on_backward(self, event: Backward) -> None:
+        if self._candidate is not None and event.batch is not None and event.batch.number == self._candidate.number:
+            self._rows |= self._candidate.rows
+            self._where = self._candidate.where
+
+    def on_step(self, event: Step) -> None:
+        if event.update <= ALWAYS_SAMPLED and launch.in_process_group():
+            self._weights[str(event.update)] = checksum(held_by(event.optimizer)), event.where
+
+    def on_end(self, event: End) -> None:
+        advice = launch.fewer_than_asked()
+        if advice or launch.world_size() is not None:
+            self.tell(ProcessesAsked(advice=advice))
+
+    def summary(self) -> dict[str, Any]:
+        rows = {"rows": sorted(self._rows), "where": self._where}
+        return {"divided": self._divided, "rows": rows, "weights": self._weights}
+
+    def compare(self, summaries: Sequence[Mapping[str, Any]]) -> None:
+        divided = [each["divided"] for each in summaries if each["divided"] and each["divided"]["all"] is not None]
+        if len(divided) == len(summaries):
+            first, differ = divided[0], len({each["all"] for each in divided}) == len(divided)
+            rows, parts = first["count"], first["parts"]
+            self.tell(DatasetsOfRanks(rows=rows, parts=parts, differ=differ, where=first["where"]))
+        for rank, each in enumerate(summaries[1:] if self._rows else (), start=1):
+            theirs = set(each["rows"]["rows"])
+            rows, common = len(self._rows), len(self._rows & theirs)
+            self.tell(RowsOfRanks(rank=rank, rows=rows, others=len(theirs), common=common, where=self._where))
+        for update, (own, where) in self._weights.items():
+            values = {own, *(each["weights"][update][0] for each in summaries if update in each["weights"])}
+            same, ranks = len(values) == 1, len(summaries)
+            self.tell(WeightsOfRanks(update=int(update), ranks=ranks, same=same, where=where))
