@@ -55,7 +55,7 @@ def compare_scripts(
     Raises:
         CannotTry: there is no such script, it crashes, makes no update, or several processes are to be compared.
     """
-    from harness.watch.script import readable_script
+    from harness.watch.running import readable_script
 
     if (launch.world_size() or 1) > 1:
         raise CannotTry("harness compare starts the scripts itself, each in one process: call it without a launcher")

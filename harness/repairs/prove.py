@@ -18,7 +18,8 @@ from harness.repairs.repair import all_repairs, candidates
 from harness.repairs.trial import REPORT, TASK
 from harness.settings import wanted
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Workdir, no_progress, scratch
-from harness.watch.script import CheckReport, Patch, readable_script
+from harness.watch.running import readable_script
+from harness.watch.script import CheckReport, Patch
 
 Files = Mapping[str, bytes]
 """Files below the working directory by their names."""

@@ -99,7 +99,7 @@ def resume_script(
             working directory, or differs from itself when it is run twice; the machines are of several kinds; or a
             launcher has started this process.
     """
-    from harness.watch.script import readable_script
+    from harness.watch.running import readable_script
 
     if (launch.world_size() or 1) > 1:
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")

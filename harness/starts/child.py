@@ -22,7 +22,7 @@ from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
-from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
+from harness.watch.running import as_main, readable_script, room_on_the_stack, run_as_main
 from harness.watch.session import Session
 
 PAUSE = 0.5

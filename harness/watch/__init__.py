@@ -125,7 +125,7 @@ def _watching(
             yield threads
     except BaseException as error:
         for monitor in threads.monitors:
-            monitor.complete = False
+            monitor.cut_short()
         threads.ends()
         for finding in reported(threads.all_findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))

@@ -321,6 +321,25 @@ class Monitor:
         if said is not None and said.numel() == values.numel() > 1 and torch.equal(said.flatten(), values.flatten()):
             self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
+    def subtracted(self, value: torch.Tensor, parts: tuple[torch.Tensor, torch.Tensor]) -> None:
+        """A difference without a graph was computed: an error, if its absolute value or square comes next."""
+        self.difference = value, parts
+
+    def deviates(self, of: torch.Tensor) -> None:
+        """The absolute value or the square of something without a graph is computed."""
+        if self.difference is not None:
+            (value, parts), self.difference = self.difference, None
+            if value is of:
+                self.score(parts=parts)
+
+    def scales(self, factor: float) -> None:
+        """A GradScaler has multiplied the loss that comes next."""
+        self.scale = factor
+
+    def goes_through_scaled(self) -> None:
+        """The backward pass at hand goes through a loss that a GradScaler has multiplied."""
+        self.scaled = True
+
     def score_class(self, predicted: torch.Tensor) -> None:
         """Numbers were compared with one class: a score, if there are as many as the model has just said rows."""
         said = self.forwards[-1].logits if self.forwards else None
@@ -437,6 +456,18 @@ class Monitor:
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
                     self.bus.leave_out(each, error)
         self.over = True
+
+    def cut_short(self) -> None:
+        """The loop did not go to its own end, or is not seen to it."""
+        self.complete = False
+
+    def leave(self) -> None:
+        """It cannot be watched: nothing of it is told any more."""
+        self.over = True
+
+    def updates_by_hand(self) -> None:
+        """The script changes parameters itself that no optimizer changes."""
+        self.updated_by_hand = True
 
     def hand_over(self, other: Monitor, thread: int) -> None:
         """What a thread made and began is the other's, to which its loop turns out to belong."""

@@ -90,7 +90,7 @@ class Session:
         """
         if not self.closed and self.options.updates is not None and any(each.over for each in self.monitors):
             for each in self.monitors:
-                each.complete = False
+                each.cut_short()
             self._stops += 1
             if self._stops > MOST_STOPS and self.leaving is not None:
                 sys.stdout.flush()
@@ -115,7 +115,7 @@ class Session:
             raise error
         self.broken = self.broken or f"the watch itself crashed: {said(error, self.updates_made + 1)}"
         for monitor in self.monitors:
-            monitor.complete = False
+            monitor.cut_short()
 
     def stepping(self, optimizer: Optimizer) -> Monitor | None:
         """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""

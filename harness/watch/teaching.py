@@ -25,7 +25,7 @@ from harness.watch.facts.next_tokens import NextTokens
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
-from harness.watch.script import as_main, readable_script, room_on_the_stack, run_as_main
+from harness.watch.running import as_main, readable_script, room_on_the_stack, run_as_main
 from harness.watch.session import Session
 
 State = Literal["taught", "not taught", "padding"]

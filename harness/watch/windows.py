@@ -142,7 +142,8 @@ class BesidesUpdates(Recogniser):
         self.seen = self.seen or not event.gradients
         if self.unwatchable is None and self.monitor.number_of(event.model) == 1:
             self.unwatchable = _unwatchable(event.model)
-            self.monitor.over = self.unwatchable is not None  # before any check has touched a tensor
+            if self.unwatchable is not None:
+                self.monitor.leave()  # before any check has touched a tensor
 
 
 class Windows:
@@ -348,7 +349,7 @@ class Windows:
         self._since = 0
         self._open.close()
         for monitor in threads.monitors:
-            monitor.complete = False
+            monitor.cut_short()
         if self._is_first and threads.trained:
             threads.ends()  # what never happened is judged in the updates that were seen from the beginning
         threads.closed = True

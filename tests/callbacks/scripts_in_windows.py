@@ -14,7 +14,7 @@ from pathlib import Path
 def main(arguments: Sequence[str], prog_name: str = "") -> None:
     from harness.watch import windows as module
     from harness.watch.locate import Locator
-    from harness.watch.script import as_main, run_as_main
+    from harness.watch.running import as_main, run_as_main
     from harness.watch.windows import Windows
 
     output, which, script, *given = arguments

@@ -13,7 +13,7 @@ import pytest
 
 from harness import catalogue
 from harness.watch.locate import Locator
-from harness.watch.script import run_as_main
+from harness.watch.running import run_as_main
 from harness.watch.session import MOST_STOPS
 from tests.server import Done, server_of
 

@@ -9,7 +9,8 @@ import pytest
 
 from harness.errors import CannotTry
 from harness.watch.notebooks import cells_of
-from harness.watch.script import check_script, readable_script
+from harness.watch.running import readable_script
+from harness.watch.script import check_script
 
 SETUP = "%matplotlib inline\nimport torch\nfrom torch import nn\nfiles = !ls\ntorch.manual_seed(0)"
 MODEL = "model = nn.Linear(8, 2)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)"

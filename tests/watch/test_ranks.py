@@ -15,7 +15,7 @@ import pytest
 
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
-from harness.watch.script import exchange_folder
+from harness.watch.exchange import exchange_folder
 from tests.server import Done, server_of
 from tests.versions import installed
 

@@ -411,8 +411,10 @@ class Parameters(Recogniser):
                 model.look(forward.model, in_optimizers)
 
     def on_end(self, event: End) -> None:
-        self.monitor.updated_by_hand = self.by_hand or (self.loose is not None and self.loose.by_hand)
-        if self.monitor.updated_by_hand and not self.stepped:
+        by_hand = self.by_hand or (self.loose is not None and self.loose.by_hand)
+        if by_hand:
+            self.monitor.updates_by_hand()
+        if by_hand and not self.stepped:
             self.monitor.note(
                 "updates are made without an optimizer of torch: they are not counted, nor compared with a formula"
             )

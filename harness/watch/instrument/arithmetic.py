@@ -85,7 +85,7 @@ def _subtraction(threads: Session, original: Original) -> Original:
         elif not value.requires_grad:
             monitor = threads.current() if value.dim() else None
             if monitor is not None and monitor.locator.is_users(sys._getframe(1)):  # and no density's
-                monitor.difference = value, (one, other)
+                monitor.subtracted(value, (one, other))
         elif value.dim() == 0:
             _tell(threads, "-", one, other, value)
         return value
@@ -106,11 +106,8 @@ def _tell_pairing(threads: Session, sign: str, one: torch.Tensor, other: torch.T
 def _deviation(threads: Session, original: Original) -> Original:
     @functools.wraps(original)
     def operation(one: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not is_traced() and not one.requires_grad and (monitor := threads.current()) and monitor.difference:
-            difference, parts = monitor.difference
-            monitor.difference = None
-            if one is difference:
-                monitor.score(parts=parts)
+        if not is_traced() and not one.requires_grad and (monitor := threads.current()):
+            monitor.deviates(one)
         return original(one, *args, **kwargs)
 
     return operation

@@ -186,7 +186,7 @@ def _scalers(threads: Session, patches: Patches) -> None:
         found = original(*args, **kwargs)
         monitor = threads.current()
         if monitor is not None and args[0].is_enabled():
-            monitor.scale = args[0].get_scale()
+            monitor.scales(args[0].get_scale())
             # an iterator is the script's to go through
             for each in found if isinstance(found, list | tuple) else [found]:
                 if torch.is_tensor(each) and each.requires_grad:
@@ -233,4 +233,4 @@ class _Scaled:
     def __call__(self, gradient: torch.Tensor) -> None:
         monitor = self._monitor()
         if monitor is not None:
-            monitor.scaled = True
+            monitor.goes_through_scaled()

@@ -1,0 +1,107 @@
+"""Exchange: what the checks came to, of this rank or of all, which leave it in a folder for the first."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import launch
+from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.findings import Finding
+
+if TYPE_CHECKING:
+    from harness.watch.session import Session
+
+PATIENCE = 60.0
+"""Seconds that the first rank waits for what the others found."""
+
+
+@dataclass
+class Outcomes:
+    """What the checks came to, by their ids."""
+
+    findings: list[Finding]
+    notes: list[str]
+    crashed: dict[str, str]
+    """Checks that could not look, and why."""
+    looked: set[str]
+    lacking: dict[str, str]
+    """Checks that had nothing to look at, and why."""
+
+
+def of_all_ranks(threads: Session) -> Outcomes:
+    """What was found; on the first of several ranks that of all.
+
+    The others leave theirs in a folder that the first reads. It also compares what only shows between ranks.
+    """
+    ranks = launch.world_size() or 1
+    if ranks == 1:
+        return _of_this_rank(threads)
+    folder = exchange_folder()
+    rank, summaries = int(os.environ.get("RANK", "0")), threads.first.summaries()
+    own = _of_this_rank(threads)
+    left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
+    write_atomically(folder / f"{rank}.json", json.dumps(left))
+    if rank:
+        return own
+    others = _left_by_others(folder, ranks)
+    shutil.rmtree(folder, ignore_errors=True)
+    threads.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
+    whole = _of_this_rank(threads)
+    missing = [each for each in range(1, ranks) if each not in others]
+    whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
+    for other, each in others.items():
+        known = {finding.check for finding in whole.findings}
+        for found in (Finding(**finding) for finding in each["findings"]):
+            if found.check not in known:
+                whole.findings.append(replace(found, observed=f"{found.observed} (rank {other})"))
+        whole.notes += [f"{note} (rank {other})" for note in each["notes"] if note not in whole.notes]
+        whole.crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | whole.crashed
+        whole.looked |= set(each["looked"])
+    return whole
+
+
+def exchange_folder() -> Path:
+    """The folder of these ranks: those of one attempt of one launcher on one machine. Nobody else can look into it.
+
+    Raises:
+        CannotTry: somebody else was there first; its name can be guessed.
+    """
+    attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
+    name = f"harness-{os.getuid()}-{os.getppid()}-{attempt}"
+    folder = Path(tempfile.gettempdir()) / name
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise CannotTry(
+            f"{folder}, where the ranks leave what they found, is not a folder of your own that others cannot open; "
+            "remove it, or set TMPDIR to another folder"
+        )
+    return folder
+
+
+def _of_this_rank(threads: Session) -> Outcomes:
+    return Outcomes(threads.all_findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
+
+
+def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
+    """What the ranks other than the first left, by rank; those that leave nothing in time are not there."""
+    until = time.monotonic() + PATIENCE
+    found: dict[int, dict[str, Any]] = {}
+    for rank in range(1, ranks):
+        path = folder / f"{rank}.json"
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        if path.exists():
+            found[rank] = json.loads(path.read_text())
+    return found
