@@ -1,13 +1,19 @@
+"""Term weights: the numbers that terms of a loss are multiplied by, and what makes one a whole number."""
+
 from __future__ import annotations
 
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.findings import tree_at
-from harness.watch.check import Check
-from harness.watch.events import Combined, End
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Combined, End, Fact
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 MIN_TIMES = 16
 """Products from which on a weight that is always 0 is no beginning any more. Neither half nor double of it changes a
@@ -17,58 +23,46 @@ ROUNDING = ("int", "round", "floor", "trunc")
 """Functions that make whole numbers."""
 
 
-class WeightRoundedToZero(Check):
-    """The weight of a term is rounded down to 0 in the whole training, so that the term never counts.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightOfTerm(Fact):
+    """A training is over in which a term was multiplied by a number. ``where`` is the line."""
 
-    ## Why is this a bug?
-    `epoch // warmup` is 0 until the warmup is over, while `epoch / warmup` rises; `int(step / total)` is 0 until the
-    very end. The term with this weight is computed and logged in every batch, but trains nothing.
-
-    ## What to do
-    Divide with `/`, and bound the result with `min(1.0, ...)`.
-
-    ## When it is right
-    A weight that is set to 0, by an argument or as a constant, is not reported. Neither is one that depends on a
-    condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
-    """
-
-    status = "new"
     needs = "weighted term"
+    of_run = True
+    zeros: int = 0
+    """Products with 0."""
+    rounded: str | None = None
+    """Of a factor that was 0 in all products of a whole training, and in many: what makes it a whole number."""
+
+
+class TermWeights(Recogniser):
+    makes = (WeightOfTerm,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.times: Counter[str] = Counter()
+        self._zeros: Counter[str] = Counter()
         """Products with 0, by their lines."""
-        self.others: set[str] = set()
+        self._others: set[str] = set()
         """Lines in which something else than 0 was a factor, too."""
 
     def on_combined(self, event: Combined) -> None:
         if event.sign != "*" or event.where is None:
             return
         factor = next((part for part in event.parts if type(part) in (int, float)), None)
-        if factor is None:
-            return
-        self.looked = True
         if factor == 0:
-            self.times[event.where] += 1
-        else:
-            self.others.add(event.where)
+            self._zeros[event.where] += 1
+        elif factor is not None:
+            self._others.add(event.where)
 
     def on_end(self, event: End) -> None:
-        if not self.monitor.complete or self.monitor.passes_shortened:
-            return
-        for where, times in self.times.items():
-            if times < MIN_TIMES or where in self.others:
-                continue
-            for rounded in _rounded_factors(where):
-                self.found(
-                    expected="a weight that is above 0 at some time of the training",
-                    observed=f"0 in all {times} products: it comes of `{rounded}`",
-                    where=where,
-                )
+        whole = event.at.complete and not self.monitor.passes_shortened
+        for where in (*self._zeros, *self._others):
+            zeros = self._zeros[where]
+            zero = whole and zeros >= MIN_TIMES and where not in self._others
+            self.tell(WeightOfTerm(zeros=zeros, rounded=_rounded_factor(where) if zero else None, where=where))
 
 
-def _rounded_factors(where: str) -> Iterator[str]:
+def _rounded_factor(where: str) -> str | None:
     """What gives a factor in a line a whole number: "epoch // WARMUP"."""
     tree, line = tree_at(where)
     factors: list[ast.expr] = []
@@ -81,8 +75,8 @@ def _rounded_factors(where: str) -> Iterator[str]:
         for value in [factor, *_given(tree, factor)]:
             for part in ast.walk(value):
                 if _rounds(part):
-                    yield ast.unparse(value)
-                    return
+                    return ast.unparse(value)
+    return None
 
 
 def _end(node: ast.expr) -> int:

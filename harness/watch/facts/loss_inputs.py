@@ -1,75 +1,55 @@
+"""Loss inputs: whether loss functions are given the logits, or the logarithms, that they expect."""
+
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
-from harness.watch.check import Check
-from harness.watch.events import LossCall
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Fact, LossCall
 
-MIN_VALUES = 8
-"""Numbers that a loss function must have been given in a row that are no raw logits: by reasoning, the logits of one or
-two rows may add up to 1 by chance."""
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 MAX_LOGARITHM = 1e-2
 """Largest logarithm of a probability, with some room for rounding."""
 
-HINTS = {
-    "nll_loss": "Give it log_softmax(logits), or use cross_entropy.",
-    "kl_div": "Give it log_softmax(logits) as its first argument, and probabilities as its second.",
-}
-"""What to do, for functions that expect logarithms."""
 
-
-class NotRawLogits(Check):
-    """The loss is computed from something else than the raw logits or log-probabilities that its function expects.
-
-    ## Why is this a bug?
-    `cross_entropy` applies the softmax itself, and `binary_cross_entropy_with_logits` the sigmoid. Given probabilities,
-    they squash them once more: the loss cannot fall below a bound (0.31 with two classes), gradients are small, and the
-    model never becomes sure of anything. `nll_loss` and `kl_div` expect logarithms and raise no error if they get
-    something else.
-
-    ## What to do
-    Take the softmax or sigmoid out.
-
-    Give the loss function what the last linear layer returns. Apply the softmax only where probabilities are shown.
-
-    ## When it is right
-    Log-probabilities given to `cross_entropy` are not reported: its softmax leaves them as they are. Neither are
-    probabilities given to `binary_cross_entropy`, which expects them, inputs of `kl_div` whose target is not a
-    distribution, or log-probabilities that are weighted (a focal loss) before `nll_loss` takes them.
-
-    ## References
-    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
-    - https://docs.pytorch.org/docs/stable/generated/torch.nn.NLLLoss.html
-    - https://docs.pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossInput(Fact):
+    """A loss function was called that takes logits, or was given something else than what it takes."""
 
     needs = "loss function that takes logits"
     in_windows = "first"
-    formerly = ("loss::of-raw-logits",)
+    function: str
+    takes_logits: bool = True
+    """Whether it is certain that it takes logits or their logarithms."""
+    instead: str | None = None
+    """What it was given in their place."""
+    numbers: int = 0
+    """That were such, in calls of this function in a row."""
+
+
+class LossInputs(Recogniser):
+    makes = (LossInput,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.numbers: Counter[str] = Counter()
+        self._numbers: Counter[str] = Counter()
         """By loss function, how many it was given in a row that were no raw logits."""
 
     def on_loss(self, event: LossCall) -> None:
-        if not self.monitor.is_sampled() or not event.input.is_floating_point():
+        if not event.at.sampled or not event.input.is_floating_point():
             return
-        self.looked |= _takes_logits(event)
-        given = _instead_of_logits(event)
-        self.numbers[event.function] = self.numbers[event.function] + event.input.numel() if given else 0
-        if given and self.numbers[event.function] >= MIN_VALUES:
-            of_logarithms = event.function in ("nll_loss", "kl_div")
-            self.found(
-                expected="log-probabilities" if of_logarithms else "raw logits",
-                observed=f"{event.function} is given {given}",
-                where=event.where,
-                update=self.monitor.update,
-                hint=HINTS.get(event.function),
+        function, takes, instead = event.function, _takes_logits(event), _instead_of_logits(event)
+        self._numbers[function] = self._numbers[function] + event.input.numel() if instead else 0
+        if takes or instead:
+            numbers = self._numbers[function]
+            self.tell(
+                LossInput(function=function, takes_logits=takes, instead=instead, numbers=numbers, where=event.where)
             )
 
 

@@ -1,13 +1,18 @@
+"""Zero terms: which terms of a loss are exactly 0 whenever they are looked at."""
+
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.watch.check import Check
-from harness.watch.events import Combined, End
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Combined, End, Fact
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 ALWAYS, MIN_TIMES = 8, 12
 """Additions in each line that are looked at whatever the update is, and from which on a term that is 0 stays so. A
@@ -24,51 +29,40 @@ OF_A_LAYER = ("Addmm", "Mm", "Bmm", "Convolution", "Softmax", "LogSoftmax", "Emb
 """Where the term's own operations end, and those of a model begin."""
 
 
-class TermAlwaysZero(Check):
-    """A term of the loss is exactly 0 in every update: it compares something with itself.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TermOverTraining(Fact):
+    """A training is over in which terms of a loss were added up. ``where`` is the line."""
 
-    ## Why is this a bug?
-    A divergence from a reference that is the model itself, the consistency of an output with that same output, a
-    penalty on the distance of weights from themselves: each is 0, with a gradient of 0, and holds nothing back.
-
-    ## What to do
-    Look at the two sides of the term: a copy is made by `copy.deepcopy`, and a second pass has an output of its own.
-
-    ## When it is right
-    A term that is weighted by 0, and one that is 0 within a margin (a hinge, a clamp, a mask), are not reported.
-    Neither is one that leaves 0 at any time, as the divergence from a reference does after the first update.
-    """
-
-    status = "new"
     needs = "sum of losses"
-    severity = "warning"
+    of_run = True
+    zeros: int
+    """Additions in which one of two terms was 0, and by no margin, mask or weight; below 0 if it was not in some."""
+    times: int
+    """Additions, of which the first and those in updates that are looked at tell."""
+
+
+class ZeroTerms(Recogniser):
+    makes = (TermOverTraining,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.times: Counter[str | None] = Counter()
-        self.zeros: Counter[str | None] = Counter()
+        self._times: Counter[str | None] = Counter()
+        self._zeros: Counter[str | None] = Counter()
 
     def on_combined(self, event: Combined) -> None:
         if event.sign == "*":
             return
-        self.times[event.where] += 1
-        if self.times[event.where] > ALWAYS and not self.monitor.is_sampled():
+        self._times[event.where] += 1
+        if self._times[event.where] > ALWAYS and not event.at.sampled:
             return
-        self.looked = True
         parts = [each for each in event.parts if torch.is_tensor(each) and each.requires_grad and each.numel() == 1]
         zero = [each for each in parts if each.detach().item() == 0 and not _may_be_zero(each.grad_fn)]
         # Where both are 0, what they are added to says it.
-        self.zeros[event.where] += 1 if 0 < len(zero) < len(parts) else -10 * MIN_TIMES
+        self._zeros[event.where] += 1 if 0 < len(zero) < len(parts) else -10 * MIN_TIMES
 
     def on_end(self, event: End) -> None:
-        for where, zeros in self.zeros.items():
-            if min(zeros, ALWAYS) == ALWAYS and self.times[where] >= MIN_TIMES:
-                self.found(
-                    expected="a term that is other than 0 in some update",
-                    observed=f"one that is added here is exactly 0 in each of {zeros} updates that were looked at, of "
-                    f"{self.times[where]}: both of its sides are the same, and it has no effect",
-                    where=where,
-                )
+        for where, zeros in self._zeros.items():
+            self.tell(TermOverTraining(zeros=zeros, times=self._times[where], where=where))
 
 
 def _may_be_zero(root: Any) -> bool:
