@@ -1,23 +1,24 @@
+"""Input scales: how large the numbers are that a model is trained on, and evaluated on, by row and by column."""
+
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
-from harness.findings import between
-from harness.watch.check import Check
-from harness.watch.events import Backward, End, Forward, MetricCall, Scored
-from harness.watch.monitor import Monitor
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
 
 FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
 are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times.
 Neither half nor double of it changes a verdict of the corpus."""
-
-MIN_ROWS = 8
-"""Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""
 
 MOST_INPUTS = 64
 """Inputs of models that are kept apart, the first ones. More than a script has. Neither half nor double of it changes a
@@ -45,6 +46,39 @@ half of the columns. Seasons and places differ by one or two. Half or double of 
 
 Input = tuple[int, str, tuple[str, ...]]
 """The number of a model, the name of one of its parameters, and the switches that it was called with."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InputEvaluated(Fact):
+    """A run is over in which a model was scored on numbers that it was trained on. ``where`` it was called first."""
+
+    needs = "evaluation of numbers that a model was trained on"
+    of_run = True
+    name: str
+    """Of the parameter of the model."""
+    rows: int = 0
+    """That were evaluated, where in no evaluation most rows were of the scale of training; else 0."""
+    trained: tuple[float, float] = 0.0, 0.0
+    """The smallest and the largest root mean square of a row of training."""
+    evaluated: tuple[float, float] = 0.0, 0.0
+    update: int = 0
+    """After which it was evaluated first."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnsEvaluated(Fact):
+    """A run is over in which a model was scored on rows of columns. ``where`` it was called first."""
+
+    of_run = True
+    name: str
+    """Of the parameter of the model."""
+    columns: int
+    far: int
+    """Columns with a mean or a deviation far from those of training, which are standardised; 0 where they are not."""
+    means: str
+    """The first, as they are shown."""
+    update: int = 0
+    """After which it was evaluated first."""
 
 
 @dataclass(eq=False)
@@ -102,61 +136,37 @@ class _Columns:
         return ", ".join(f"{each:.3g}" for each in mean[:3].tolist())
 
 
-class EvaluatedOnAnotherScale(Check):
-    """In evaluation the model is given numbers of another scale than in training.
-
-    ## Why is this a bug?
-    A model is fitted to inputs as they were in training. If these were scaled (pixels divided by 255, columns
-    standardised) and those of the evaluation were not, or the other way round, its answers are arbitrary, and the score
-    says nothing about the model. No error is raised, because the shapes are correct.
-
-    ## What to do
-    Transform the rows of the evaluation as those of training: the same mean and deviation, measured on the training
-    rows, the same division, in one function that both use.
-
-    ## When it is right
-    A deliberate test of how a model does far outside its training data, and a model that normalises all of its inputs.
-    Scales are reported only if they differ by a factor of 20 for most rows, and columns that were standardised in
-    training only if most of them are 4 deviations away: pixels of 0 to 1 against standardised ones are not reported.
-    Neither are models that were also evaluated on inputs of the training scale (on the training rows, say), inputs that
-    are all 0, masks, whole numbers such as token ids, or outputs from which no loss, metric or comparison of tensors
-    was computed.
-
-    ## References
-    - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
-    """
-
-    severity = "warning"
-    needs = "evaluation of numbers that a model was trained on"
+class InputScales(Recogniser):
+    makes = (InputEvaluated, ColumnsEvaluated)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.columns: dict[Input, _Columns] = {}
+        self._columns: dict[Input, _Columns] = {}
         """Of training, where there are two dimensions."""
-        self.apart: dict[Input, tuple[_Columns, str | None, int]] = {}
+        self._apart: dict[Input, tuple[_Columns, str | None, int]] = {}
         """Of evaluations; where, and after how many updates."""
-        self.trained: dict[Input, tuple[float, float]] = {}
+        self._trained: dict[Input, tuple[float, float]] = {}
         """The smallest and the largest root mean square of a row."""
-        self.evaluated: dict[Input, _Evaluated] = {}
-        self.forwards: dict[Input, int] = {}
+        self._evaluated: dict[Input, _Evaluated] = {}
+        self._forwards: dict[Input, int] = {}
         """The number of the latest that was scored."""
-        self.alike: set[Input] = set()
+        self._alike: set[Input] = set()
         """Inputs that were of the scale of training in some evaluation."""
 
     def on_backward(self, event: Backward) -> None:
-        if event.inside_step or not self.monitor.is_sampled():
+        if event.inside_step or not event.at.sampled:
             return
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
             for key, tensor in self._inputs(forward):
-                if tensor.dim() == 2 and (key in self.columns or len(self.columns) < MOST_INPUTS):
-                    self.columns.setdefault(key, _Columns()).add(tensor)
-                known = key in self.trained or len(self.trained) < MOST_INPUTS
-                scales = _scales(tensor) if known and key not in self.alike else None
+                if tensor.dim() == 2 and (key in self._columns or len(self._columns) < MOST_INPUTS):
+                    self._columns.setdefault(key, _Columns()).add(tensor)
+                known = key in self._trained or len(self._trained) < MOST_INPUTS
+                scales = _scales(tensor) if known and key not in self._alike else None
                 if scales is not None:
-                    low, high = self.trained.get(key, (math.inf, 0.0))
-                    self.trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))
+                    low, high = self._trained.get(key, (math.inf, 0.0))
+                    self._trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))
 
     def on_forward(self, event: Forward) -> None:
         if event.loss is not None:
@@ -171,32 +181,31 @@ class EvaluatedOnAnotherScale(Check):
             self._score(forward)
 
     def _score(self, scored: Forward) -> None:
-        if scored.gradients or not self.trained:
+        if scored.gradients or not self._trained:
             return
         for key, tensor in self._inputs(scored):
-            if key not in self.trained or self.forwards.get(key) == scored.number:
+            if key not in self._trained or self._forwards.get(key) == scored.number:
                 continue
-            self.forwards[key] = scored.number
+            self._forwards[key] = scored.number
             if tensor.dim() == 2:
-                columns, _, _ = self.apart.setdefault(key, (_Columns(), scored.where, self.monitor.updates_made))
+                columns, _, _ = self._apart.setdefault(key, (_Columns(), scored.where, self.monitor.updates_made))
                 columns.add(tensor)
-            scales, seen = None if key in self.alike else _scales(tensor), self.evaluated.get(key)
+            scales, seen = None if key in self._alike else _scales(tensor), self._evaluated.get(key)
             if scales is None:
                 continue
-            self.looked = True
             if not self._is_outside(key, scales) or self._was_inside(key):
-                self.alike.add(key)
-                self.evaluated.pop(key, None)
+                self._alike.add(key)
+                self._evaluated.pop(key, None)
                 continue
             smallest, largest = float(scales.min()), float(scales.max())
             if seen is None:
-                seen = self.evaluated[key] = _Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
+                seen = self._evaluated[key] = _Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
             seen.smallest, seen.largest = min(seen.smallest, smallest), max(seen.largest, largest)
             seen.rows += len(scales)
 
     def _is_outside(self, key: Input, scales: torch.Tensor) -> bool:
         """Whether most rows are."""
-        low, high = self.trained[key]
+        low, high = self._trained[key]
         outside = (scales < low / FACTOR) | (scales > high * FACTOR)
         return int(outside.sum()) * 2 > len(scales)
 
@@ -221,25 +230,25 @@ class EvaluatedOnAnotherScale(Check):
                 yield key, tensor
 
     def on_end(self, event: End) -> None:
-        for key, seen in self.evaluated.items():
-            if seen.rows < MIN_ROWS:
-                continue
-            trained = between(*self.trained[key])
-            self.found(
-                expected=f"{key[1]} of the scale of training, where the root mean square of a row was {trained}",
-                observed=f"rows with a root mean square of {between(seen.smallest, seen.largest)}",
-                where=seen.where,
-                update=seen.update,
+        for _, name, _ in self._alike:
+            self.tell(InputEvaluated(name=name))
+        for key, seen in self._evaluated.items():
+            self.tell(
+                InputEvaluated(
+                    name=key[1],
+                    rows=seen.rows,
+                    trained=self._trained[key],
+                    evaluated=(seen.smallest, seen.largest),
+                    update=seen.update,
+                    where=seen.where,
+                )
             )
-        for key, (columns, where, update) in self.apart.items():
-            far = columns.far_from(self.columns[key]) if key in self.columns and key not in self.evaluated else 0
-            if far * 2 > columns.count:
-                self.found(
-                    expected=f"{key[1]} in columns that are standardised, as those of training are",
-                    observed=f"{far} of {columns.count} columns have a mean or a deviation that is far from that: "
-                    f"means of {columns.shown()}",
-                    where=where,
-                    update=update,
+        for key, (columns, where, update) in self._apart.items():
+            far = columns.far_from(self._columns[key]) if key in self._columns and key not in self._evaluated else 0
+            if far:
+                count, means = columns.count, columns.shown()
+                self.tell(
+                    ColumnsEvaluated(name=key[1], columns=count, far=far, means=means, update=update, where=where)
                 )
 
 
