@@ -11,7 +11,7 @@ from torch import nn
 
 from harness.watch.checks.inputs.evaluated import EvaluatedOnAnotherScale, StandardisedApart
 from harness.watch.events import Backward, Forward, Scored
-from harness.watch.facts.moments import EvaluatedMoments
+from harness.watch.facts.evaluated_rows import EvaluatedMoments
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 

@@ -40,13 +40,10 @@ class BatchTrained(Fact):
 
 class AlikeRows(Recogniser):
     makes = (RowsTrained,)
-
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._varied = False
-        self._row: bytes | None = None
-        """The digest of the first row."""
-        self._batches = 0
+    _varied = False
+    _row: bytes | None = None
+    """The digest of the first row."""
+    _batches = 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if self._varied or event.batch is None or not event.at.sampled:

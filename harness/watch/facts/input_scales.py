@@ -48,6 +48,17 @@ Input = tuple[int, str, tuple[str, ...]]
 """The number of a model, the name of one of its parameters, and the switches that it was called with."""
 
 
+@dataclass(eq=False)
+class Evaluated:
+    """Inputs of evaluations, all of another scale."""
+
+    smallest: float
+    largest: float
+    where: str | None
+    update: int
+    rows: int = 0
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InputEvaluated(Fact):
     """A run is over in which a model was scored on numbers that it was trained on. ``where`` it was called first."""
@@ -56,13 +67,10 @@ class InputEvaluated(Fact):
     of_run = True
     name: str
     """Of the parameter of the model."""
-    rows: int = 0
-    """That were evaluated, where in no evaluation most rows were of the scale of training; else 0."""
     trained: tuple[float, float] = 0.0, 0.0
     """The smallest and the largest root mean square of a row of training."""
-    evaluated: tuple[float, float] = 0.0, 0.0
-    update: int = 0
-    """After which it was evaluated first."""
+    apart: Evaluated | None = None
+    """What it was evaluated on; None where in any evaluation most rows were of the scale of training."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,17 +87,6 @@ class ColumnsEvaluated(Fact):
     """The first, as they are shown."""
     update: int = 0
     """After which it was evaluated first."""
-
-
-@dataclass(eq=False)
-class _Evaluated:
-    """Inputs of evaluations, all of another scale."""
-
-    smallest: float
-    largest: float
-    where: str | None
-    update: int
-    rows: int = 0
 
 
 @dataclass(eq=False)
@@ -147,7 +144,7 @@ class InputScales(Recogniser):
         """Of evaluations; where, and after how many updates."""
         self._trained: dict[Input, tuple[float, float]] = {}
         """The smallest and the largest root mean square of a row."""
-        self._evaluated: dict[Input, _Evaluated] = {}
+        self._evaluated: dict[Input, Evaluated] = {}
         self._forwards: dict[Input, int] = {}
         """The number of the latest that was scored."""
         self._alike: set[Input] = set()
@@ -199,7 +196,7 @@ class InputScales(Recogniser):
                 continue
             smallest, largest = float(scales.min()), float(scales.max())
             if seen is None:
-                seen = self._evaluated[key] = _Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
+                seen = self._evaluated[key] = Evaluated(smallest, largest, scored.where, self.monitor.updates_made)
             seen.smallest, seen.largest = min(seen.smallest, smallest), max(seen.largest, largest)
             seen.rows += len(scales)
 
@@ -233,16 +230,7 @@ class InputScales(Recogniser):
         for _, name, _ in self._alike:
             self.tell(InputEvaluated(name=name))
         for key, seen in self._evaluated.items():
-            self.tell(
-                InputEvaluated(
-                    name=key[1],
-                    rows=seen.rows,
-                    trained=self._trained[key],
-                    evaluated=(seen.smallest, seen.largest),
-                    update=seen.update,
-                    where=seen.where,
-                )
-            )
+            self.tell(InputEvaluated(name=key[1], trained=self._trained[key], apart=seen, where=seen.where))
         for key, (columns, where, update) in self._apart.items():
             far = columns.far_from(self._columns[key]) if key in self._columns and key not in self._evaluated else 0
             if far:

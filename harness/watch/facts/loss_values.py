@@ -1,14 +1,17 @@
-"""Loss values: whether what is differentiated is another number from batch to batch, and a finite one."""
+"""Loss values: whether what is differentiated is another number from batch to batch, a finite one, or a ratio of 1."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, LossCall, StepBegins, TrainerMade, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss, LossDifferentiated
+from harness.watch.facts.rows_by_hand import RowsByHand
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 MIN_EQUAL_LOSSES = 5
 """First batches whose losses must all be the same number: by reasoning, different rows give different losses, and five
 alike are no accident."""
+
+MOST_NODES = 64
+"""Nodes of a loss's graph that are searched: a ratio is near its end. Neither half nor double of it changes a verdict
+of the corpus."""
+
+MIN_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,12 +112,9 @@ class LossesOverBatches(Recogniser):
 
 class LossesNotFinite(Recogniser):
     makes = (NotFiniteLossUsed, NotFiniteLossUnused)
-
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._latest: LossDifferentiated | None = None
-        """A loss that is not finite, while its gradients may still be used."""
-        self._first: LossDifferentiated | None = None
+    _latest: LossDifferentiated | None = None
+    """A loss that is not finite, while its gradients may still be used."""
+    _first: LossDifferentiated | None = None
 
     def on_differentiated(self, fact: LossDifferentiated) -> None:
         if not math.isfinite(fact.value) and fact.scale == 1.0:
@@ -125,3 +131,53 @@ class LossesNotFinite(Recogniser):
         if self._first is not None and not event.at.updates_made:
             value, by_hand = self._first.value, self.monitor.updated_by_hand
             self.tell(NotFiniteLossUnused(value=value, updated_by_hand=by_hand, where=self._first.where))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProbabilityRatio(Fact):
+    """A clipped ratio of probabilities was differentiated, of rows that were trained on before."""
+
+    needs = "ratio of probabilities, of rows that are trained on again"
+    rows: int
+    ones: int = 0
+    """Updates so far in which it was exactly 1 for all rows; 0 where it was not in this one, which is the last told."""
+
+
+class ProbabilityRatios(Recogniser):
+    makes = (ProbabilityRatio,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._rows = monitor.fact(RowsByHand)
+        self._ones = 0
+        self._over = False
+        """Whether a ratio was seen that is another."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if self._over or event.inside_step or not event.at.sampled:
+            return
+        ratio, known = _ratio(event.root.grad_fn), self._rows
+        if ratio is None or not any(known.trained[of].intersection(keys) for of, keys in known.given.items()):
+            return
+        self._over = not bool((ratio == 1).all())
+        self._ones = 0 if self._over else self._ones + 1
+        self.tell(ProbabilityRatio(rows=ratio.numel(), ones=self._ones, where=event.where))
+
+
+def _ratio(root: Any) -> torch.Tensor | None:
+    """What an exponential gave that was clamped, at the end of a loss."""
+    waiting, seen, ratios, clamped = [root], 0, [], False
+    while waiting and seen < MOST_NODES:
+        node = waiting.pop(0)
+        if node is None:
+            continue
+        seen += 1
+        name = type(node).__name__
+        clamped |= name.startswith("Clamp")
+        if name.startswith("Exp"):
+            result = getattr(node, "_saved_result", None)
+            if torch.is_tensor(result) and result.numel() >= MIN_ROWS:
+                ratios.append(result.detach())
+            continue
+        waiting += [each for each, _ in node.next_functions]
+    return ratios[0] if clamped and ratios else None

@@ -38,17 +38,15 @@ from harness.watch.facts.classes import (
     OneOutputScored,
     PreferencesGiven,
 )
-from harness.watch.facts.encoded_texts import TextsEncoded, WordsEncoded
-from harness.watch.facts.ends_of_texts import EndOverTraining
+from harness.watch.facts.evaluated_rows import Moments, MomentsEvaluated, TokensEvaluated
 from harness.watch.facts.given_batches import BatchTrained, RowsTrained
-from harness.watch.facts.input_scales import ColumnsEvaluated, InputEvaluated
-from harness.watch.facts.known_tokens import TokensEvaluated
+from harness.watch.facts.input_scales import ColumnsEvaluated, Evaluated, InputEvaluated
 from harness.watch.facts.labels_given import Labelled
-from harness.watch.facts.moments import Moments, MomentsEvaluated
 from harness.watch.facts.next_tokens import Taught, TokensTaught
 from harness.watch.facts.padding import LeftPadded, PaddingCounted
 from harness.watch.facts.sentences import Counts, PairsOverTraining
-from harness.watch.facts.taught_rows import PromptsTaught, RowsWithoutLabel
+from harness.watch.facts.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
+from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 from harness.watch.facts.tokens import Calls, Segments, TokensGiven
 from harness.watch.facts.turns import StartsDoubled, StartsTaught, TurnsTaught
 from harness.watch.facts.visible_tokens import TargetShown
@@ -223,7 +221,7 @@ CASES = [
     Case(EvaluatedOnAnotherScale, InputEvaluated(name="x"), HELD),
     Case(
         EvaluatedOnAnotherScale,
-        InputEvaluated(name="x", rows=8, trained=(0.5, 1.0), evaluated=(100.0, 200.0)),
+        InputEvaluated(name="x", trained=(0.5, 1.0), apart=Evaluated(100.0, 200.0, "train.py:9", 3, rows=8)),
         "rows with a root mean square of",
     ),
     Case(EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=2, means="7, 7, 7"), NOTHING_TO_JUDGE),

@@ -27,18 +27,13 @@ from harness.watch.checks.loss.values import Constant, NotFinite, RatioAlwaysOne
 from harness.watch.checks.loss.weights import WeightsForFrequentClasses, WeightsOfOtherClasses
 from harness.watch.events import Backward, Batch, Forward, LossCall, Pass, Position, SignedLoss, TrainerMade
 from harness.watch.facts.class_weights import Weighted
-from harness.watch.facts.differences import DifferenceInPairs
-from harness.watch.facts.differentiated_forwards import ForwardsDifferentiated
-from harness.watch.facts.loss_inputs import LossInput
+from harness.watch.facts.graphs import ForwardsDifferentiated, LossReaches
+from harness.watch.facts.loss_inputs import DifferenceInPairs, LossInput, RegressionTargets, TargetsIgnored
 from harness.watch.facts.loss_terms import TermAdded, TermReaches
-from harness.watch.facts.loss_values import LossOverBatches, NotFiniteLossUnused, NotFiniteLossUsed
+from harness.watch.facts.loss_values import LossOverBatches, NotFiniteLossUnused, NotFiniteLossUsed, ProbabilityRatio
 from harness.watch.facts.losses import LossDifferentiated
-from harness.watch.facts.losses_left_out import LossReaches
-from harness.watch.facts.probability_ratios import ProbabilityRatio
 from harness.watch.facts.rows_of_loss import LabelsOfLoss
-from harness.watch.facts.targets import RegressionTargets, TargetsIgnored
-from harness.watch.facts.term_weights import WeightOfTerm
-from harness.watch.facts.zero_terms import TermOverTraining
+from harness.watch.facts.term_values import TermOverTraining, WeightOfTerm
 from tests.checks.judging import Case
 
 LINEAR = torch.nn.Linear(2, 3)

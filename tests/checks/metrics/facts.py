@@ -19,9 +19,8 @@ from harness.watch.checks.metrics.library import (
 )
 from harness.watch.checks.metrics.mean_of_means import MeanOfMeans
 from harness.watch.events import Forward, Pass, Scored
-from harness.watch.facts.answers import LogitsThresholded, PredictionsInPairs, Ranked
+from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
 from harness.watch.facts.batch_means import BatchMeans
-from harness.watch.facts.label_scales import LabelsCompared
 from harness.watch.facts.metric_calls import Computed, OtherRowsScored
 from tests.checks.judging import Case
 

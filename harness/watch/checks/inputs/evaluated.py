@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from harness.findings import between
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.evaluated_rows import MIN_COLUMNS, Moments, MomentsEvaluated, TokensEvaluated
 from harness.watch.facts.input_scales import ColumnsEvaluated, InputEvaluated
-from harness.watch.facts.known_tokens import TokensEvaluated
-from harness.watch.facts.moments import MIN_COLUMNS, Moments, MomentsEvaluated
 
 MIN_ROWS = 8
 """Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""
@@ -56,13 +55,13 @@ class EvaluatedOnAnotherScale(Check):
     severity = "warning"
 
     def judge(self, fact: InputEvaluated) -> Verdict:
-        if fact.rows < MIN_ROWS:
+        apart, trained = fact.apart, between(*fact.trained)
+        if apart is None or apart.rows < MIN_ROWS:
             return HELD
-        trained = between(*fact.trained)
         return Found(
             expected=f"{fact.name} of the scale of training, where the root mean square of a row was {trained}",
-            observed=f"rows with a root mean square of {between(*fact.evaluated)}",
-            update=fact.update,
+            observed=f"rows with a root mean square of {between(apart.smallest, apart.largest)}",
+            update=apart.update,
         )
 
     def judge_columns(self, fact: ColumnsEvaluated) -> Verdict:

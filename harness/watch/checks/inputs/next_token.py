@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.ends_of_texts import EndOverTraining
 from harness.watch.facts.next_tokens import TokensTaught
+from harness.watch.facts.taught_rows import EndOverTraining
 from harness.watch.facts.visible_tokens import TargetShown
 
 MIN_TEXTS = 8

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.encoded_texts import TextsEncoded, WordsEncoded
 from harness.watch.facts.sentences import MIN_ROWS, MIN_SHARE, Counts, PairsOverTraining
+from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 
 MIN_TEXTS = 16
 """Texts that are tokenized before something is said of all of them. Neither half nor double of it changes a verdict of

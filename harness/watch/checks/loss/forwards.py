@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import Backward
-from harness.watch.facts.differentiated_forwards import ForwardsDifferentiated
+from harness.watch.facts.graphs import ForwardsDifferentiated
 
 
 class DifferentiatedAgain(Check):

@@ -7,7 +7,7 @@ import torch
 from harness.torch_objects import shapes_before
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import LossCall
-from harness.watch.facts.differences import DifferenceInPairs
+from harness.watch.facts.loss_inputs import DifferenceInPairs
 
 
 class AxesMixed(Check):

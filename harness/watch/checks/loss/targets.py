@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import LossCall, SignedLoss
-from harness.watch.facts.targets import RegressionTargets, TargetsIgnored
+from harness.watch.facts.loss_inputs import RegressionTargets, TargetsIgnored
 
 FUNCTIONS = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 

@@ -7,9 +7,9 @@ from harness.watch.facts.loss_values import (
     LossOverBatches,
     NotFiniteLossUnused,
     NotFiniteLossUsed,
+    ProbabilityRatio,
 )
 from harness.watch.facts.losses import LossDifferentiated
-from harness.watch.facts.probability_ratios import ProbabilityRatio
 
 MAX_LABEL_SMOOTHING = 0.9
 """Label smoothing from which on the labels hardly count. Papers use 0.1, and 1.0 leaves nothing of them. Neither half

@@ -8,8 +8,14 @@ from typing import Any
 from harness.findings import between
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import Scored
-from harness.watch.facts.answers import MIN_ROWS, LogitsThresholded, PredictionsInPairs, Ranked
-from harness.watch.facts.label_scales import LabelsCompared, scale_of
+from harness.watch.facts.answers import (
+    MIN_ROWS,
+    LabelsCompared,
+    LogitsThresholded,
+    PredictionsInPairs,
+    Ranked,
+    scale_of,
+)
 
 FACTOR = 8
 """Times that labels must be larger, or smaller, in the evaluation than in training. Rows of a test are seldom so far
