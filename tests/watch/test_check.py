@@ -294,10 +294,10 @@ def test_families_former_ids_and_comments(check, tmp_path: Path) -> None:
 
 FAULTY = """
 import gc
-from harness.watch.checks.memory.graphs_kept import GraphsKept
+from harness.watch.facts.graphs import Graphs
 
-(check,) = (each for each in gc.get_objects() if isinstance(each, GraphsKept))
-del check.graphs
+(graphs,) = (each for each in gc.get_objects() if isinstance(each, Graphs))
+del graphs._graphs
 """
 
 
@@ -309,7 +309,7 @@ def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check) -> None:
     assert "1 check could not look in 32 updates" in checked.stderr
     (lacking,) = checked.found["not_looked_at"]
     assert lacking["check"] == "memory::graphs-kept"
-    assert "AttributeError: 'GraphsKept' object has no attribute 'graphs' (graphs_kept.py:" in lacking["why"]
+    assert "AttributeError: 'Graphs' object has no attribute '_graphs' (graphs.py:" in lacking["why"]
     assert f"not looked at: memory::graphs-kept: {lacking['why']}" in checked.stderr
     silent = check(FAULTY + SILENT)
     assert silent.status == 1

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader
 
 from harness.watch import watch
 from harness.watch.bus import Onlooker
-from harness.watch.checks.metrics.rows_missing_or_repeated import _is_stretch
 from harness.watch.events import Batch
+from harness.watch.facts.metric_calls import is_stretch
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
@@ -56,8 +56,8 @@ def test_batches_of_workers_that_may_overtake_each_other_have_no_places(in_order
 def test_stretches_of_many_labels() -> None:
     whole = [number % 7 % 2 for number in range(200_000)]
     began = time.perf_counter()
-    assert not _is_stretch([*whole[:100_000], 1, 1, 1], whole)
-    assert _is_stretch(whole[50_000:150_000], whole)
+    assert not is_stretch([*whole[:100_000], 1, 1, 1], whole)
+    assert is_stretch(whole[50_000:150_000], whole)
     assert time.perf_counter() - began < 5
-    assert not _is_stretch([], whole)
-    assert not _is_stretch([2], whole)
+    assert not is_stretch([], whole)
+    assert not is_stretch([2], whole)

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import pytest
 
-from harness.watch.checks.inputs.preference_swapped import PreferenceSwapped
+from harness.watch.checks.inputs.classes import PreferenceSwapped
 from harness.watch.events import TrainerMade
 from harness.watch.facts.datasets import row_hashes, stored_rows
 from harness.watch.locate import Locator

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from harness.watch.checks.inputs.evaluated_on_another_scale import EvaluatedOnAnotherScale
-from harness.watch.checks.inputs.standardised_apart import StandardisedApart
+from harness.watch.checks.inputs.evaluated import EvaluatedOnAnotherScale, StandardisedApart
 from harness.watch.events import Backward, Forward, Scored
+from harness.watch.facts.evaluated_rows import EvaluatedMoments
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 
@@ -60,7 +60,7 @@ def test_what_was_evaluated_after_one_update_is_judged_and_let_go() -> None:
     for _ in range(100):
         loop.train(torch.randn(8, 4))
         loop.evaluate(torch.randn(1, 4))
-    assert len(loop.check.evaluated) == 1  # type: ignore[attr-defined]
+    assert len(loop.monitor.fact(EvaluatedMoments)._evaluated) == 1
     assert not loop.check.looked, "one row has no moments of its own"
     rows = torch.randn(40, 4)
     loop.evaluate((rows - rows.mean(0)) / rows.std(0))

@@ -11,12 +11,12 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from harness.watch.checks.inputs.start_missing import StartMissing
 from harness.watch.checks.saved.tokenizer_otherwise import TokenizerOtherwise
 from harness.watch.events import DatasetMade, Encode, End, TokenizerMade
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.reloads import TokenizerKept
 from harness.watch.facts.texts import TextLabels
+from harness.watch.facts.turns import Starts
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 from harness.watch.reload import Reloaded
@@ -109,11 +109,12 @@ def asked_for_roles(monitor: Monitor, tokenizer: Any) -> None:
 
 
 def asked_for_its_start(monitor: Monitor, tokenizer: Any) -> None:
-    check = StartMissing(monitor)
-    check.template.on_tokenizer_made(TokenizerMade(tokenizer))
-    check.begun = True
-    check.on_end(End())
-    assert check.looked
+    starts, told = Starts(monitor), []
+    starts.tell = told.append  # type: ignore[method-assign]
+    starts._template.on_tokenizer_made(TokenizerMade(tokenizer))
+    starts._begun = True
+    starts.on_end(End())
+    assert told
 
 
 def asked_as_it_was_saved(monitor: Monitor, tokenizer: Any) -> None:

@@ -425,9 +425,9 @@ def test_a_check_that_fails_itself_is_left_out_and_named_once(
     def fails(check: Check, event: object) -> None:
         raise ZeroDivisionError("by us")
 
-    from harness.watch.checks.loss.not_finite import NotFinite
+    from harness.watch.checks.loss.values import NotFinite
 
-    monkeypatch.setattr(NotFinite, "on_backward_begins", fails)
+    monkeypatch.setattr(NotFinite, "judge", fails)
     watching = watched(Loop(_not_cleared))
     assert list(watching.findings) == ["gradients::not-cleared"]
     (said,) = [each.getMessage() for each in caplog.records]

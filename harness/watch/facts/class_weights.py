@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import LossCall
+from harness.watch.events import End, Fact, LossCall
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -33,17 +33,21 @@ POWERS = (1.0, 0.5)
 """Of the shares: weights are their inverses, or the inverses of their roots."""
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """The weights of a loss, beside what the shares of its targets' classes give."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Weighted(Fact):
+    """The weights of a loss of a training that is over, beside what the shares of its targets' classes give.
 
+    Told where there were enough targets of every class. ``where`` is the loss.
+    """
+
+    needs = "class weights"
+    of_run = True
     weights: torch.Tensor
     """(classes,): as they were given."""
     shares: torch.Tensor
     """(classes,): of the targets; of ``pos_weight``, of those that are 1."""
-    of_positives: bool
+    of_positives: bool = False
     """Whether they are a ``pos_weight``, which is negatives by positives."""
-    where: str | None
 
     @property
     def scaled(self) -> torch.Tensor:
@@ -64,6 +68,8 @@ class Weighted:
 
 class ClassWeights(Recogniser):
     """The first loss that is given class weights, and the classes of its targets."""
+
+    makes = (Weighted,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -95,18 +101,15 @@ class ClassWeights(Recogniser):
         self._counts = counts if self._counts is None else self._counts + counts
         self._targets += targets
 
-    def known(self) -> Weighted | None:
-        """What is known in the end; None where there are no weights, or not enough targets of every class."""
+    def on_end(self, event: End) -> None:
         if self._call is None or self._counts is None or self._targets < MIN_TARGETS:
-            return None
+            return
         function, weights, where = self._call
-        shares = self._counts.double() / self._targets
+        shares, of_positives = self._counts.double() / self._targets, function.startswith("binary")
         if not bool((shares > 0).all()) or not bool((weights > 0).all()):
-            return None
-        weighted = Weighted(weights.double(), shares, function.startswith("binary"), where)
-        if weighted.of_positives:
-            return weighted if bool((shares < 1).all()) else None
-        return weighted if len(weights) > 1 else None
+            return
+        if bool((shares < 1).all()) if of_positives else len(weights) > 1:
+            self.tell(Weighted(weights=weights.double(), shares=shares, of_positives=of_positives, where=where))
 
 
 def near(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Forward
+from harness.watch.events import Backward, BackwardBegins, Fact, Forward
 from harness.watch.facts.next_tokens import GIVEN, IGNORED
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ HIDES = "MaskedLM"
 """What is in the name of one whose labels are the words behind its masks."""
 
 
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """The rows of one forward, and which of their tokens carry a loss."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Labelled(Fact):
+    """The rows of one forward, and which of their tokens carry a loss. ``where`` the model was called."""
 
+    needs = "language model that is given labels"
+    in_windows = "first"
     forward: Forward
     tokens: torch.Tensor
     """(rows, tokens): what the labels are about: of a decoder the labels themselves, 0 where there is none."""
@@ -50,6 +52,8 @@ class Labelled:
 class LabelsGiven(Recogniser):
     """What the backward pass at hand teaches by labels, as far as its tensors are looked at."""
 
+    makes = (Labelled,)
+
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self.labelled: list[Labelled] = []
@@ -58,6 +62,8 @@ class LabelsGiven(Recogniser):
         self.labelled = []
         if self.monitor.is_sampled():
             self.labelled = [each for forward in event.forwards if forward.gradients for each in labelled(forward)]
+            for each in self.labelled:
+                self.tell(each)
 
     def on_backward(self, event: Backward) -> None:
         self.labelled = []
@@ -87,12 +93,14 @@ def labelled(forward: Forward) -> Iterator[Labelled]:
     config = getattr(forward.model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         text = labels.masked_fill(labels == IGNORED, 0)
-        yield Labelled(forward, text, labels, labels != IGNORED, decoder=True)
+        real, where = labels != IGNORED, forward.where
+        yield Labelled(forward=forward, tokens=text, labels=labels, real=real, decoder=True, where=where)
     elif tokens is not None and tokens.shape == labels.shape:
         # The first token is the target of no place; what is shifted already is by the place that says it.
         behind = labels[:, :-1] if given == "shift_labels" else labels[:, 1:]
         labels = torch.cat((torch.full_like(labels[:, :1], IGNORED), behind), dim=1)
-        yield Labelled(forward, tokens.detach(), labels, real_tokens(forward, tokens))
+        real, where = real_tokens(forward, tokens), forward.where
+        yield Labelled(forward=forward, tokens=tokens.detach(), labels=labels, real=real, where=where)
 
 
 def real_tokens(forward: Forward, tokens: torch.Tensor) -> torch.Tensor:

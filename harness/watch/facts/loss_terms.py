@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
+from harness.torch_objects import held_by_any
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Combined
-from harness.watch.facts.parameters import leaves_of
+from harness.watch.events import Backward, BackwardBegins, Combined, Fact
+from harness.watch.facts.parameters import Parameters, leaves_of
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -31,6 +33,11 @@ LINEAR = ("Add", "Sub", "Neg", "Mul", "Div", "Mean", "Sum", "ToCopy", "View", "S
 """Operations through which a term keeps its share of the gradient; a product or quotient only with a constant."""
 
 
+MIN_VALUES = 4
+"""Different values from which on a term is one that is computed anew for each batch. Neither half nor double of it
+changes a verdict of the corpus."""
+
+
 @dataclass(frozen=True)
 class _Addition:
     """What a node of a graph keeps."""
@@ -42,19 +49,34 @@ class _Addition:
     """How often something was added in this line, counted from 1."""
 
 
-@dataclass(frozen=True)
-class Term:
-    """One of the two parts of an addition."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TermAdded(Fact):
+    """Something was added up that is differentiated. ``where`` is the line of the addition."""
 
-    where: str | None
-    constant: float | None
-    """What a part without a gradient is; None for one that has a gradient."""
-    leaves: tuple[torch.Tensor, ...] = ()
-    """The tensors that a part with a gradient reaches, where that was looked for."""
+    needs = "sum of losses"
+    in_windows = "first"
+    constants: Collection[float] = ()
+    """The values so far of the part without a gradient, the first few that differ; empty where both parts have one."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TermReaches(Fact):
+    """What is differentiated has two terms with gradients, of which this is one. ``where`` they are added."""
+
+    needs = "sum of losses"
+    in_windows = "first"
+    tensors: int
+    """That it reaches."""
+    untrained: str | None = None
+    """What it reaches, where that is parameters that no optimizer holds, and the other term reaches one that is."""
+    times: int = 0
+    """How often such a term was added in this line."""
 
 
 class LossTerms(Recogniser):
     """The terms of what the backward pass at hand differentiates."""
+
+    makes = (TermAdded,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -63,6 +85,8 @@ class LossTerms(Recogniser):
         """Additions, by their lines."""
         self._noted = False
         """Whether any was noted since the backward pass before."""
+        self._constants: dict[str | None, set[float]] = defaultdict(set)
+        """Of the parts without a gradient, by the lines that add them."""
 
     def on_combined(self, event: Combined) -> None:
         if event.sign == "*" or event.value.grad_fn is None:
@@ -86,25 +110,24 @@ class LossTerms(Recogniser):
         looked_at = self._noted and not event.inside_step and event.root.numel() == 1
         self._root = event.root.grad_fn if looked_at else None
         self._noted = False
+        for each, _ in self._additions():
+            if each.constant is None:
+                self.tell(TermAdded(where=each.where))
+                continue
+            constants = self._constants[each.where]
+            if len(constants) <= MIN_VALUES:
+                constants.add(float(each.constant))
+            self.tell(TermAdded(constants=constants, where=each.where))
 
     def on_backward(self, event: Backward) -> None:
         self._root = None  # a node keeps what its graph reaches, and so the model
 
-    @property
-    def any(self) -> bool:
-        """Whether something is added up in it."""
-        return next(self._additions(), None) is not None
-
-    def constants(self) -> list[Term]:
-        """Those that have no gradient, of the backward pass that begins."""
-        return [Term(each.where, float(each.constant)) for each, _ in self._additions() if each.constant is not None]
-
-    def reaching(self) -> Iterator[list[Term]]:
-        """Of each addition both terms, where both have a gradient, with the tensors that they reach."""
+    def reaching(self) -> Iterator[tuple[str | None, list[list[torch.Tensor]]]]:
+        """Of each addition the line and what its terms reach, where both have a gradient."""
         for each, node in self._additions():
             parts = [part for part, _ in node.next_functions]
             if each.turn <= ALWAYS_NOTED and len(parts) == 2 and None not in parts:
-                yield [Term(each.where, None, tuple(leaves_of(part))) for part in parts]
+                yield each.where, [leaves_of(part) for part in parts]
 
     def _additions(self) -> Iterator[tuple[_Addition, Any]]:
         waiting, seen = [self._root], 0
@@ -119,3 +142,31 @@ class LossTerms(Recogniser):
             if KEY in node.metadata:
                 yield node.metadata[KEY], node
             waiting += parts
+
+
+class ReachOfTerms(Recogniser):
+    makes = (TermReaches,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._terms, self._parameters = monitor.fact(LossTerms), monitor.fact(Parameters)
+        self._times: Counter[str | None] = Counter()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if not self._parameters.stepped:
+            return
+        held = held_by_any(self.monitor.optimizers)
+        for where, terms in self._terms.reaching():
+            trains = [any(id(leaf) in held for leaf in leaves) for leaves in terms]
+            for leaves, does in zip(terms, trains, strict=True):
+                untrained = leaves and not does and any(trains) and all(isinstance(x, nn.Parameter) for x in leaves)
+                self._times[where] += bool(untrained)
+                shown = self._shown(leaves) if untrained else None
+                times = self._times[where]
+                self.tell(TermReaches(tensors=len(leaves), untrained=shown, times=times, where=where))
+
+    def _shown(self, leaves: Collection[torch.Tensor]) -> str:
+        known = {id(leaf) for leaf in leaves} & self._parameters.names.keys()
+        if known:
+            return self._parameters.shown(known)
+        return f"{len(leaves)} parameters of a module that is never called"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, LossCall
+from harness.watch.events import BackwardBegins, Fact, LossCall
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -36,8 +37,22 @@ KEEP_WEIGHTS = (
 """Operations that leave losses, or what is left of them, with one weight each."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossDifferentiated(Fact):
+    """A backward pass begins whose loss is looked at, and that belongs to no optimizer's closure."""
+
+    needs = "backward pass of a loss"
+    in_windows = "all"
+    value: float
+    """Without a GradScaler's factor."""
+    scale: float = 1.0
+    """That factor."""
+
+
 class DifferentiatedLoss(Recogniser):
     """What the backward pass at hand differentiates."""
+
+    makes = (LossDifferentiated,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -47,6 +62,8 @@ class DifferentiatedLoss(Recogniser):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         looked_at = self.monitor.is_sampled() and not event.inside_step
         self.value = event.root.detach().float().sum().item() / event.scale if looked_at else None
+        if self.value is not None:
+            self.tell(LossDifferentiated(value=self.value, scale=event.scale, where=event.where))
 
 
 def mean_loss(call: LossCall) -> float | None:

@@ -13,7 +13,8 @@ import torch
 
 from harness import launch
 from harness.watch.bus import Recogniser
-from harness.watch.events import MetricCall, Pass
+from harness.watch.events import End, Fact, LossCall, MetricCall, Pass
+from harness.watch.facts.datasets import base
 from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ class Given:
     """The first of them, but more than an evaluation has."""
 
 
-@dataclass(frozen=True, eq=False)
-class Computed:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Computed(Fact):
     """A metric was computed, and the model's own predictions of the evaluation are known."""
 
+    needs = "library's metric over an evaluation"
+    of_run = True
     metric: str
-    options: Mapping[str, Any]
-    where: str | None
+    options: Mapping[str, Any] = field(default_factory=dict)
     predictions: list[int]
     references: list[int]
     rows: int
@@ -52,6 +54,8 @@ class Computed:
     agreed: torch.Tensor | None = None
     """The class of each row that was likeliest in all earlier evaluations of the same rows, -1 where they differ; None
     if there was none."""
+    of_classes: bool = True
+    """Whether a loss was computed from logits of this width; from features something else predicts."""
 
     @cached_property
     def best(self) -> list[int]:
@@ -94,18 +98,34 @@ class Computed:
         return bool((room.diagonal() >= 0).all())
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OtherRowsScored(Fact):
+    """A metric was computed from fewer or from more rows than its evaluation has. ``where`` it was."""
+
+    of_run = True
+    rows: int
+    """Of the evaluation."""
+    given: int
+    """Fewer where no further call of the metric has the others, more where some of them come again."""
+    gathered: bool = False
+    """Whether they come from several processes."""
+
+
 class MetricCalls(Recogniser):
-    """What the metric at hand was computed from."""
+    makes = (Computed,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.computed: Computed | None = None
-        """By the latest call; None where it computed nothing that can be compared."""
         self._evaluations = monitor.fact(Evaluations)
         self._given: dict[tuple[str, int], Given] = {}
+        self._classes: set[int] = set()
+        """Numbers of classes that a loss was computed from the logits of."""
+
+    def on_loss(self, event: LossCall) -> None:
+        if event.function in ("cross_entropy", "nll_loss") and event.input.dim() == 2:
+            self._classes.add(event.input.shape[1])
 
     def on_metric(self, event: MetricCall) -> None:
-        self.computed = None
         key = (event.metric, event.source)
         given = self._given.setdefault(key, Given())
         given.rows += len(event.references)
@@ -114,7 +134,9 @@ class MetricCalls(Recogniser):
             given.references += event.references
         if event.whole:
             del self._given[key]
-            self.computed = self._compared(given, event)
+            computed = self._compared(given, event)
+            if computed is not None:
+                self.tell(computed)
 
     def _compared(self, given: Given, event: MetricCall) -> Computed | None:
         evaluation = self._evaluations.latest
@@ -124,9 +146,19 @@ class MetricCalls(Recogniser):
         predictions, references = _whole(given.predictions), _whole(given.references)
         if predictions is None or references is None or len(set(labels)) > logits.shape[1]:
             return None
-        about = event.metric, event.options, event.where
-        agreed = self._evaluations.agreed()
-        return Computed(*about, predictions, references, given.rows, evaluation.of, logits, list(labels), agreed)
+        return Computed(
+            metric=event.metric,
+            options=event.options,
+            where=event.where,
+            predictions=predictions,
+            references=references,
+            rows=given.rows,
+            of=evaluation.of,
+            logits=logits,
+            labels=list(labels),
+            agreed=self._evaluations.agreed(),
+            of_classes=logits.shape[1] in self._classes,
+        )
 
 
 def _whole(values: list[Any]) -> list[int] | None:
@@ -134,3 +166,89 @@ def _whole(values: list[Any]) -> list[int] | None:
     if not all(isinstance(value, (int, float, bool)) and float(value).is_integer() for value in values):
         return None
     return [int(value) for value in values]
+
+
+@dataclass(eq=False)
+class Scores:
+    """What the metrics of one evaluation were given, as far as it is rows of it."""
+
+    of: Pass
+    labels: list[int]
+    given: dict[str, list[int]] = field(default_factory=dict)
+    """References, by the metric: those of its first call."""
+    in_parts: set[str] = field(default_factory=set)
+    """Metrics that were called for one part after the other."""
+    part: tuple[str, int, str | None] | None = None
+    """The first metric that had fewer rows than there are, how many, and where."""
+
+    def is_repeated_in(self, references: list[int]) -> bool:
+        """Whether they are the rows of the whole evaluation, and some of them again."""
+        rows = len(self.labels)
+        again = references[rows:]
+        return references[:rows] == self.labels and 0 < len(again) < rows and is_stretch(again, self.labels)
+
+    def follows_in(self, references: list[int], earlier: Scores | None) -> bool:
+        """Whether they end with the same rows twice, as they were evaluated before and after updates."""
+        if earlier is None or earlier.of.updates_before == self.of.updates_before:
+            return False
+        both = earlier.labels + self.labels
+        return references[-len(both) :] == both and base(earlier.of.dataset) == base(self.of.dataset)
+
+
+class ScoredRows(Recogniser):
+    makes = (OtherRowsScored,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._scores: Scores | None = None
+        """Of the latest evaluation."""
+        self._earlier: Scores | None = None
+        """Of the one before."""
+
+    def on_computed(self, fact: Computed) -> None:
+        if fact.of_several_processes:
+            self._look_at_gathered(fact)
+            return
+        if self._scores is None or self._scores.of is not fact.of:
+            self._tell_part()
+            self._earlier, self._scores = self._scores, Scores(fact.of, fact.labels)
+        self._look_at(fact, self._scores)
+
+    def on_end(self, event: End) -> None:
+        self._tell_part()
+
+    def _look_at(self, computed: Computed, scores: Scores) -> None:
+        scores.labels = computed.labels
+        rows, given, references = len(computed.labels), computed.rows, computed.references
+        if not (computed.of.over or computed.of.is_dropped):
+            scores.in_parts.add(computed.metric)  # amid the evaluation
+        elif given > rows:
+            if scores.is_repeated_in(references) or scores.follows_in(references, self._earlier):
+                self.tell(OtherRowsScored(rows=rows, given=given, where=computed.where))
+        elif given == rows or is_stretch(references, computed.labels):
+            if scores.given.setdefault(computed.metric, references) != references:
+                scores.in_parts.add(computed.metric)
+            if given < rows:
+                scores.part = scores.part or (computed.metric, given, computed.where)
+
+    def _tell_part(self) -> None:
+        """By now it is known whether the other rows came in further calls."""
+        if self._scores is not None and self._scores.part is not None:
+            metric, given, where = self._scores.part
+            if metric not in self._scores.in_parts:
+                self.tell(OtherRowsScored(rows=len(self._scores.labels), given=given, where=where))
+
+    def _look_at_gathered(self, computed: Computed) -> None:
+        of, given = computed.of, computed.rows
+        whole = len(of.dataset) if hasattr(of.dataset, "__len__") else None
+        if whole is None or of.shortened or not of.exhausted or given in (whole, len(computed.labels)):
+            return
+        self.tell(OtherRowsScored(rows=whole, given=given, gathered=True, where=computed.where))
+
+
+def is_stretch(part: list[int], whole: list[int]) -> bool:
+    """Whether ``part`` is a stretch of ``whole``."""
+    letters = {label: chr(number) for number, label in enumerate(set(whole))}  # to search a text takes no time
+    if not part or not letters.keys() >= set(part):
+        return False
+    return "".join(map(letters.__getitem__, part)) in "".join(map(letters.__getitem__, whole))

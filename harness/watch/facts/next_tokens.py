@@ -7,14 +7,14 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
+from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -70,8 +70,19 @@ class Taught:
         return targets
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TokensTaught(Fact):
+    """A backward pass begins of losses that teach tokens of the model's own input. ``where`` is the first of them."""
+
+    needs = "language model"
+    in_windows = "first"
+    losses: Sequence[Taught]
+
+
 class NextTokens(Recogniser):
     """What the losses of the backward pass at hand teach, as far as its tensors are looked at."""
+
+    makes = (TokensTaught,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
@@ -87,6 +98,8 @@ class NextTokens(Recogniser):
                 self.taught += [taught for call in calls for taught in _taught(forward, forward.logits, call)]
             elif forward.logits is None and forward.loss is not None and forward.gradients:
                 self.taught += _taught_by_labels(forward)
+        if self.taught:
+            self.tell(TokensTaught(losses=self.taught, where=self.taught[0].where))
 
     def on_backward(self, event: Backward) -> None:
         self.taught = []

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Forward, LossCall
-from harness.watch.facts.labels import RecentLabels
+from harness.watch.events import BackwardBegins, Fact, Forward, LossCall
+from harness.watch.facts.labels import RecentLabels, equal
 from harness.watch.facts.losses import DifferentiatedLoss
 
 if TYPE_CHECKING:
@@ -24,6 +24,24 @@ MOST_COMPARED = 10**7
 MOST_FACTORS = 8
 """Operations between a loss function's value and what is differentiated: by reasoning, a division by the number of
 micro-batches and a GradScaler's factor are two."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelsOfLoss(Fact):
+    """A loss of classes is differentiated, and its batch has labels. ``where`` its function was called last."""
+
+    needs = "labels of classes in a batch of a DataLoader"
+    in_windows = "first"
+    rows: int
+    """Of the batch."""
+    given: int = 0
+    """Labels that a loss function was given, at most; 0 where it is not known which rows of logits they met."""
+    others: str | None = None
+    """What labels the logits met, if not their own, as far as that is known."""
+    others_in_a_row: int = 0
+    """Updates, one after the other, in which they met others."""
+    partial_in_a_row: int = 0
+    """Updates in which the loss alone was of the first rows, or of the last ones, with their own labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +56,6 @@ class GivenRows:
     """Labels that the calls were given, in their order."""
     places: list[torch.Tensor]
     """Of each call, which rows of logits are which of the model's, (rows, rows of the model)."""
-    call: LossCall
-    """The last of them."""
     alone: bool
     """Whether the last one's value is all that is differentiated, but for a factor."""
 
@@ -55,43 +71,63 @@ class GivenRows:
         return self.aligned and self.alone and self.labels_of_some and all(map(_is_stretch, self.places))
 
     @property
+    def labels_of_others(self) -> str | None:
+        """What labels the logits meet, if not their own."""
+        if self.aligned or any(equal(target, self.own) for target in self.targets):
+            return None
+        if all(equal(target.sort()[0], self.own.sort()[0]) for target in self.targets):
+            return "the batch's labels in another order"
+        if self.labels_of_some:
+            return "the labels of other rows"
+        previous = any(equal(target, older) for target in self.targets for older in self.others)
+        return "the labels of another batch" if previous else None
+
+    @property
     def labels_of_some(self) -> bool:
         """Whether the labels are those of the first rows only, or of the last ones, whatever logits they meet."""
         return all(_is_part(target, self.own) for target in self.targets)
 
 
 class RowsOfLoss(Recogniser):
+    makes = (LabelsOfLoss,)
+
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self.loss = monitor.fact(DifferentiatedLoss)
-        self.labels = monitor.fact(RecentLabels)
-        self.given: GivenRows | None = None
-        """Of the backward pass at hand."""
-        self.has_labels = False
-        """Whether the batch of the backward pass at hand has labels that its loss function could be given."""
-        self.judged = False
-        """Whether its loss is one of classes, finite, and looked at."""
+        self._loss = monitor.fact(DifferentiatedLoss)
+        self._labels = monitor.fact(RecentLabels)
+        self._others = self._partial = 0
+        """Updates in a row."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        self.given, self.has_labels = None, False
         calls = self._calls(event)
-        self.judged = bool(calls)
         if not calls:
             return
-        own, others = self.labels.of(event)
-        self.has_labels = own is not None
+        own, older = self._labels.of(event)
         places = [_places(call.input.detach(), event.forwards) for call in calls]
         known = [each for each in places if each is not None]
-        if own is None or len(known) < len(places):
-            return  # the logits were changed on their way, and their rows are not known
+        if own is None or len(known) < len(places):  # the logits were changed on their way, and their rows not known
+            self._others = 0
+            if own is not None:
+                self.tell(LabelsOfLoss(rows=len(own), where=calls[-1].where))
+            return
         targets = [call.target.detach().cpu() for call in calls]
-        self.given = GivenRows(own, others, targets, known, calls[-1], _is_all(event.root, calls[-1].value))
-
-    def on_backward(self, event: Backward) -> None:
-        self.given = None  # it holds the loss, and so the graph and the model
+        given = GivenRows(own, older, targets, known, _is_all(event.root, calls[-1].value))
+        others = given.labels_of_others
+        self._others = 0 if others is None else self._others + 1
+        self._partial = self._partial + 1 if given.partial else 0
+        self.tell(
+            LabelsOfLoss(
+                rows=len(own),
+                given=max(map(len, targets)),
+                others=others,
+                others_in_a_row=self._others,
+                partial_in_a_row=self._partial,
+                where=calls[-1].where,
+            )
+        )
 
     def _calls(self, event: BackwardBegins) -> list[LossCall]:
-        if self.loss.value is None or not math.isfinite(self.loss.value):
+        if self._loss.value is None or not math.isfinite(self._loss.value):
             return []
         calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
         calls = [call for call in calls if call.value is event.root or torch.equal(call.value, event.root)] or calls

@@ -13,7 +13,7 @@ from weakref import ref
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Encode, Forward, InnerForward, TokenizerMade
+from harness.watch.events import Encode, Fact, Forward, InnerForward, TokenizerMade
 from harness.watch.locate import from_signal_handler
 
 if TYPE_CHECKING:
@@ -48,17 +48,34 @@ class Segments:
     """Pairs whose two segments are the same."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TokensGiven(Fact):
+    """A model, or a pretrained one inside it, was given token ids, and is looked at. ``where`` it was called."""
+
+    needs = "tokenized texts"
+    in_windows = "first"
+    forward: Forward
+    ids: torch.Tensor
+    """(rows, tokens)."""
+    segments: Segments | None = None
+    """None where there are no separators."""
+    separated_by_hand: bool = False
+    """Whether the tokenizer was given texts and no pairs: then the script put the separators into its texts."""
+    padding: int | None = None
+    """The tokenizer's token of that name; None where there is none, or no tokenizer is known."""
+    end: int | None = None
+    mask: int | None = None
+
+
 class Tokens(Recogniser):
-    """The token ids of the forward at hand, where it is looked at."""
+    """The tokenizer, what it was given, and the token ids of each forward that is looked at."""
+
+    makes = (TokensGiven,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
         self._tokenizer: ref[Any] | None = None
         """The latest."""
-        self.ids: torch.Tensor | None = None
-        """(rows, tokens); None where the model has none, or its tensors are not looked at."""
-        self.segments: Segments | None = None
-        """None where there are no separators."""
         self.separated_at: str | None = None
         """The place of the latest forward with separators in its rows."""
         self.calls: dict[str | None, Calls] = {}
@@ -79,24 +96,29 @@ class Tokens(Recogniser):
             calls.pairs += second is not None
             calls.twice += second is not None and first == second
 
-    def on_forward(self, event: Forward) -> None:
-        self._look_at(event)
-
-    def on_inner_forward(self, event: InnerForward) -> None:
-        self._look_at(event)
-
-    def _look_at(self, event: Forward) -> None:
-        self.ids = self.segments = None
-        ids = event.tensors.get("input_ids") if self.monitor.is_sampled() else None
+    def on_forward(self, event: Forward | InnerForward) -> None:
+        ids = event.tensors.get("input_ids") if event.at.sampled else None
         if ids is None or ids.dim() != 2 or ids.is_floating_point():
             return
-        self.ids = ids
-        separator = self.special("sep_token_id")
+        segments, separator = None, self.special("sep_token_id")
         labels = event.tensors.get("labels")
         of_tokens = labels is not None and labels.shape == ids.shape  # rows of a masked language model are no pairs
         if separator is not None and (ids == separator).any() and not of_tokens:
-            self.segments = _segments(ids.tolist(), separator)
+            segments = _segments(ids.tolist(), separator)
             self.separated_at = event.where
+        calls = self.calls.values()
+        self.tell(
+            TokensGiven(
+                forward=event,
+                ids=ids,
+                segments=segments,
+                separated_by_hand=any(each.rows for each in calls) and not any(each.pairs for each in calls),
+                padding=self.special("pad_token_id"),
+                end=self.special("eos_token_id"),
+                mask=self.special("mask_token_id"),
+                where=event.where,
+            )
+        )
 
 
 def copied(tokenizer: Any) -> Any:

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins
+from harness.watch.events import Fact
 from harness.watch.facts.batches import tensors_in
-from harness.watch.facts.next_tokens import NextTokens, Taught
+from harness.watch.facts.next_tokens import Taught, TokensTaught
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
@@ -24,28 +24,30 @@ PLACES = 4
 it was not shown, a part of the tokens large enough to be among these is hidden."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What came of asking a model."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TargetShown(Fact):
+    """A language model was asked whether it is shown what it is to say. ``where`` its loss is computed."""
 
-    taught: Taught
-    target: bool | None
+    needs = "language model"
+    ahead: int
+    """How many tokens further on the target of a place is than the place."""
+    visible: bool | None
     """Whether the logits of a place depend on the token that is its target; None where that cannot be told."""
+    called: str | None = None
+    """Where the model is called."""
 
 
 class VisibleTokens(Recogniser):
-    """The answer for the model of the backward pass at hand, which is asked once."""
+    """Asks each model once."""
+
+    makes = (TargetShown,)
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(monitor)
-        self._tokens = monitor.fact(NextTokens)
         self._asked: WeakSet[nn.Module] = WeakSet()
-        self.shown: list[Shown] = []
-        """Of the backward pass at hand."""
 
-    def on_backward_begins(self, event: BackwardBegins) -> None:
-        self.shown = []
-        for taught in self._tokens.taught:
+    def on_taught(self, fact: TokensTaught) -> None:
+        for taught in fact.losses:
             model = taught.forward.model
             if taught.ahead > 1 or model in self._asked:
                 continue
@@ -57,10 +59,8 @@ class VisibleTokens(Recogniser):
         target = None
         with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
             target = _sees_next(taught) if taught.ahead else _repeats(taught)
-        self.shown.append(Shown(taught, target))
-
-    def on_backward(self, event: Backward) -> None:
-        self.shown = []  # which would hold the pass's tensors until the next one
+        called = taught.forward.where
+        self.tell(TargetShown(ahead=taught.ahead, visible=target, called=called, where=taught.where))
 
 
 def _sees_next(taught: Taught) -> bool | None:

@@ -1,51 +1,7 @@
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
-
-import numpy as np
-import torch
-from torch import nn
-
-from harness.watch.check import Check
-from harness.watch.events import Forward, Pass, PassEnds, Scored
-from harness.watch.facts.labels_given import labelled
-from harness.watch.facts.next_tokens import IGNORED
-
-MIN_BATCHES = 3
-"""Batches of an evaluation: by reasoning, the sum of two losses may be some other number."""
-
-MOST_BATCHES = 4096
-"""Batches whose losses are kept, and numbers of one list that are read."""
-
-MIN_SPREAD = 1.25
-"""Times that the batch with the most targets must have those of the one with the fewest, but for the last batch, which
-is smaller in every evaluation. By reasoning: with less, the two means are alike."""
-
-MIN_DIFFERENCE = 0.01
-"""Smallest difference of the two means, as a share, that is reported. Below it nobody would decide by it. Half or
-double of it changes verdicts (docs/detection.md)."""
-
-ROUNDING = 1e-5
-"""Largest difference between a number of the script's and the one that it is taken for, as a share: half of what is
-added up in float32 is rounded."""
-
-JUDGED = 3
-"""Evaluations that are judged."""
-
-FRAMES = 3
-"""Functions of the script, the innermost first, whose variables are read when an evaluation is over."""
-
-
-class Part(NamedTuple):
-    """The mean loss of one batch, and of how many targets, in how many rows."""
-
-    loss: torch.Tensor
-    targets: torch.Tensor
-    rows: int
-    where: str | None
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.batch_means import BatchMeans
 
 
 class MeanOfMeans(Check):
@@ -73,114 +29,12 @@ class MeanOfMeans(Check):
     """
 
     status = "new"
-    needs = "evaluation of three batches with different numbers of targets"
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.parts: WeakKeyDictionary[Pass, dict[int, Part]] = WeakKeyDictionary()
-        self.judged = 0
-
-    def on_forward(self, event: Forward) -> None:
-        if event.loss is None or event.loss.dim() or self._of(event) is None:
-            return
-        counted = [each.counted.sum() for each in labelled(event)]
-        if counted:
-            self._keep(event, event.loss, counted[0], event.where)
-
-    def on_scored(self, event: Scored) -> None:
-        call = event.loss
-        if call is None or call.function not in ("cross_entropy", "nll_loss") or self._of(event.forward) is None:
-            return
-        means = call.value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
-        if means and call.options.get("weight") is None and not call.target.is_floating_point():
-            counted = (call.target != call.options.get("ignore_index", IGNORED)).sum()
-            self._keep(event.forward, call.value, counted, call.where)
-
-    def _of(self, forward: Forward) -> Pass | None:
-        """The evaluation that a forward is a part of."""
-        if forward.gradients or forward.batch is None or forward.batch.of.trains or self.judged == JUDGED:
-            return None
-        return forward.batch.of
-
-    def _keep(self, forward: Forward, loss: torch.Tensor, targets: torch.Tensor, where: str | None) -> None:
-        if (of := self._of(forward)) is None or forward.batch is None:
-            return
-        parts = self.parts.setdefault(of, {})
-        rows = max((len(tensor) for tensor in forward.tensors.values() if tensor.dim()), default=0)
-        if forward.batch.number not in parts and len(parts) < MOST_BATCHES:
-            parts[forward.batch.number] = Part(loss.detach(), targets, rows, where)
-
-    def on_pass_ends(self, event: PassEnds) -> None:
-        parts = list(self.parts.pop(event.of, {}).values())
-        if len(parts) < MIN_BATCHES or len(parts) == MOST_BATCHES or self.judged == JUDGED:
-            return
-        means, targets = [float(part.loss) for part in parts], [int(part.targets) for part in parts]
-        if all(part.rows == 1 for part in parts):
-            return  # each text counts the same, which may be meant
-        if not all(targets) or max(targets[:-1]) < MIN_SPREAD * min(targets[:-1]):
-            return
-        weighted = sum(mean * n for mean, n in zip(means, targets, strict=True)) / sum(targets)
-        plain = sum(means) / len(means)
-        by_rows = [mean * part.rows for mean, part in zip(means, parts, strict=True)]
-        if abs(plain - weighted) <= MIN_DIFFERENCE * abs(weighted):
-            return  # nobody can tell by which of the two the script reports
-        self.looked, self.judged = True, self.judged + 1
-        numbers = list(self._numbers())
-        right = weighted, weighted * sum(targets), math.exp(min(weighted, 500))
-        wrong = plain, sum(means), math.exp(min(plain, 500)), sum(by_rows)
-        if any(_is_among(each, numbers) for each in right) or not (
-            any(_is_among(each, numbers) for each in wrong) or any(_is_list_of(means, each) for each in numbers)
-        ):
-            return
-        self.found(
-            expected=f"the mean over all {sum(targets)} targets of the evaluation, {weighted:.4g}",
-            observed=f"the mean of the means of {len(means)} batches, {plain:.4g}; they have {min(targets)} to "
-            f"{max(targets)} targets each",
-            where=parts[-1].where,
+    def judge(self, fact: BatchMeans) -> Verdict:
+        if not fact.reported:
+            return HELD
+        return Found(
+            expected=f"the mean over all {sum(fact.targets)} targets of the evaluation, {fact.weighted:.4g}",
+            observed=f"the mean of the means of {len(fact.means)} batches, {fact.plain:.4g}; they have "
+            f"{min(fact.targets)} to {max(fact.targets)} targets each",
         )
-
-    def _numbers(self) -> Iterator[float | list[float]]:
-        """The numbers, and lists of them, that the script's functions hold at the moment, or their objects do."""
-        for variables in self.monitor.locator.variables(FRAMES):
-            for value in variables.values():
-                yield from _numbers_in(value, deep=True)
-
-
-def _numbers_in(value: Any, *, deep: bool) -> Iterator[float | list[float]]:
-    number = _number(value)
-    if number is not None:
-        yield number
-    elif isinstance(value, (list, tuple)) and MIN_BATCHES <= len(value) <= MOST_BATCHES:
-        found = [_number(each) for each in value]
-        if None not in found:
-            yield [each for each in found if each is not None]
-    elif deep and not isinstance(value, (nn.Module, torch.Tensor, type)):
-        held = value if isinstance(value, Mapping) else _attributes(value)
-        for each in list(held.values()) if isinstance(held, Mapping) else ():
-            yield from _numbers_in(each, deep=False)
-
-
-def _attributes(value: Any) -> Any:
-    """An object's own attributes; None where it has none, or is a proxy that cannot say."""
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, torch.Tensor):
-        return float(value) if value.numel() == 1 and not value.is_meta else None
-    return float(value) if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else None
-
-
-def _is_among(number: float, numbers: list[float | list[float]]) -> bool:
-    return any(isinstance(each, float) and math.isclose(each, number, rel_tol=ROUNDING) for each in numbers)
-
-
-def _is_list_of(means: list[float], numbers: float | list[float]) -> bool:
-    return (
-        isinstance(numbers, list)
-        and len(numbers) == len(means)
-        and all(math.isclose(a, b, rel_tol=ROUNDING) for a, b in zip(numbers, means, strict=True))
-    )

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.given_batches import BatchTrained, RowsTrained
+
+MIN_ALIKE = 5
+"""Batches whose rows must all be the same. By reasoning: with labels that differ, even one is hardly an accident."""
+
+MIN_BATCHES = 5
+"""Batches in a row that the loader gave, while the model was given the same rows. By reasoning: rows may repeat, but
+whole batches do not."""
+
+
+class Constant(Check):
+    """All rows that the model is trained on are the same, while their labels differ.
+
+    ## Why is this a bug?
+    Nothing tells the rows apart, so the model can only learn how often each label occurs. The usual cases: numbers
+    between 0 and 1 that are cast to integers, which makes all of them 0; an array that is created and never filled; an
+    index that does not advance.
+
+    ## What to do
+    Look at dataset[0] and dataset[1] as the model is given them. Cast to float before dividing, and not to integers
+    afterwards.
+
+    ## When it is right
+    A batch of one row, rows without labels, and rows that all have the same label are not reported, nor are rows that
+    do not come from a DataLoader. A throughput benchmark on made-up rows is the one program that does this on purpose.
+
+    ## References
+    - https://discuss.pytorch.org/t/67853
+    """
+
+    explains = ("rows::repeated-or-skipped", "weights::units-alike", "gradients::cut-off")
+
+    def judge(self, fact: RowsTrained) -> Verdict:
+        if fact.largest is None or fact.alike != MIN_ALIKE:
+            return HELD
+        low, high = fact.largest.min().item(), fact.largest.max().item()
+        return Found(
+            expected="rows that differ, as their labels do",
+            observed=f"the same row in {MIN_ALIKE} batches of shape {tuple(fact.largest.shape)}, "
+            + (f"all of it {low:.6g}" if low == high else f"of numbers from {low:.6g} to {high:.6g}"),
+        )
+
+
+class StaleBatch(Check):
+    """The model is given the same batch again and again, while the loader gives others.
+
+    ## Why is this a bug?
+    The loop assigns the loader's batches to one name and feeds the model from another, which still holds an earlier
+    batch. The model learns that batch by heart: the loss falls as it should, to nearly 0.
+
+    ## What to do
+    Feed the model with the variable that the loop assigns.
+
+    ## When it is right
+    One batch that is trained on without a loader, to see whether the model can learn it, is not reported. Neither are
+    fixed inputs (collocation points, noise that an image is made from) if the targets are the loader's, or if the batch
+    has another backward pass, which the loader's rows go through.
+    """
+
+    explains = ("rows::repeated-or-skipped",)
+
+    def judge(self, fact: BatchTrained) -> Verdict:
+        if fact.drawn < MIN_BATCHES:
+            return HELD
+        return Found(
+            expected="the rows of each batch",
+            observed=f"{fact.drawn} different batches came from the loader, and the model was given one batch",
+            update=fact.at.updates_made,
+        )

@@ -1,0 +1,151 @@
+"""The labels and scores of rows."""
+
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.classes import (
+    ClassesDifferentiated,
+    LabelsOverTraining,
+    OneOutput,
+    OneOutputScored,
+    PreferencesGiven,
+)
+
+MIN_ROWS = 32
+"""Labels that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
+the corpus."""
+
+HALF = 0.5
+"""Output from which on a regression to 0 and 1 says 1."""
+
+MIN_PREFERENCES = 16
+"""Rows with two scores that differ. By reasoning: of fewer, the greater part says little."""
+
+
+class OneClass(Check):
+    """All rows that are trained on have one label.
+
+    ## Why is this a bug?
+    A single class for all rows teaches a constant: the loss falls to 0, and the model gives the same answer for every
+    row. The usual reasons are a wrong column, an index that does not advance, or data that are sorted by class and then
+    cut.
+
+    ## What to do
+    Look at the column that becomes the labels, and at the order of the rows.
+
+    ## When it is right
+    Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
+    """
+
+    formerly = ("inputs::wrong-labels", "inputs::labels")
+    explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
+
+    def judge(self, fact: LabelsOverTraining) -> Verdict:
+        if fact.rows < MIN_ROWS or len(fact.classes) != 1:
+            return HELD
+        (label,) = fact.classes
+        return Found(
+            expected="rows of more than one class",
+            observed=f"all {fact.rows} rows that were trained on have the label {label}",
+            update=1,
+        )
+
+
+class RowsIgnored(Check):
+    """The rows of one class are left out of the loss.
+
+    ## Why is this a bug?
+    `ignore_index` names a label whose rows do not count. The index of a padding token, usually 0, is also that of the
+    first class if each row has one label: the model is never taught that class, and the mean is over the others.
+
+    ## What to do
+    Leave ignore_index out where each row has one label; right if the class stands for rows without a label.
+
+    ## When it is right
+    Ignore the warning if the class means "unknown" or "void". Labels of tokens and of pixels, one of which is usually
+    ignored, are not reported, nor is a label that is not a class, such as -100.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+
+    severity = "warning"
+    explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
+
+    def judge(self, fact: ClassesDifferentiated) -> Verdict:
+        ignored = fact.ignored
+        if not fact.left_out or not 0 <= ignored < fact.classes:
+            return HELD
+        return Found(
+            expected="every class in the loss",
+            observed=f"ignore_index={ignored} leaves the rows of class {ignored} out: {fact.left_out} of {fact.rows}",
+        )
+
+
+class ClassesAsNumbers(Check):
+    """The model has one output for two classes: they are fitted as numbers, or its likeliest class is always the first.
+
+    ## Why is this a bug?
+    `num_labels=1` turns the task into a regression to whole numbers. The output is not a logit, and `argmax` over one
+    output is 0 whatever the model has learned, so every row is assigned to the first class.
+
+    ## What to do
+    Give the model an output for each class (`num_labels=2`), or make predictions with a threshold.
+
+    ## When it is right
+    Floating point targets of a regression are not reported, nor is a regression to 0 and 1 whose predictions are made
+    with a threshold.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/45611
+    """
+
+    formerly = ("inputs::wrong-labels", "inputs::labels")
+    explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
+
+    def judge(self, fact: OneOutput) -> Verdict:
+        if fact.trained < MIN_ROWS or fact.targets != {0.0, 1.0}:
+            return HELD
+        return self._not_classes("num_labels=1 makes a regression of them: all targets are 0 or 1")
+
+    def judge_metric(self, fact: OneOutputScored) -> Verdict:
+        """The likeliest of one output is always the first."""
+        if fact.largest < HALF or fact.predictions != {0.0} or fact.references != {0.0, 1.0}:
+            return HELD
+        return self._not_classes("num_labels=1 gives one output, and its argmax is 0 for every row")
+
+    def _not_classes(self, observed: str) -> Found:
+        return Found(expected="classes that the model has an output for", observed=observed)
+
+
+class PreferenceSwapped(Check):
+    """Most rejected answers of a preference dataset have a higher score than the chosen ones beside them.
+
+    ## Why is this a bug?
+    DPO and reward models learn to prefer what is called chosen. If the two were unpacked in the wrong order, or sorted
+    in the other direction, the loss falls as it should, and the model learns to give the worse answer.
+
+    ## What to do
+    Exchange the two columns, or sort the answers by their scores in descending order before the first becomes `chosen`.
+
+    ## When it is right
+    Scores for which lower is better (a loss, a distance, a rank). Rows cannot be judged without numeric columns whose
+    names differ only in `chosen` and `rejected` (`score_chosen`, `score_rejected`), nor where the dataset is of a class
+    of your own: reading it would call your code.
+
+    ## References
+    - https://huggingface.co/docs/trl/dataset_formats
+    """
+
+    severity = "warning"
+    status = "new"
+
+    def judge(self, fact: PreferencesGiven) -> Verdict:
+        if fact.rows < MIN_PREFERENCES:
+            return NOTHING_TO_JUDGE
+        if 2 * fact.lower <= fact.rows:
+            return HELD
+        return Found(
+            expected=f"{fact.chosen} above {fact.rejected}",
+            observed=f"it is below in {fact.lower} of {fact.rows} rows",
+        )

@@ -1,0 +1,152 @@
+"""What a model is evaluated on, beside what it was trained on."""
+
+from __future__ import annotations
+
+from harness.findings import between
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.evaluated_rows import MIN_COLUMNS, Moments, MomentsEvaluated, TokensEvaluated
+from harness.watch.facts.input_scales import ColumnsEvaluated, InputEvaluated
+
+MIN_ROWS = 8
+"""Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""
+
+MIN_TRAINED = 2000
+"""Tokens of training that show what the model knows. Neither half nor double of it changes a verdict of the corpus."""
+
+MIN_EVALUATED = 200
+"""Tokens of an evaluation. Neither half nor double of it changes a verdict of the corpus."""
+
+MIN_SHARE = 0.1
+"""Smallest share of an evaluation's tokens that one number must have which training never had. New words are many
+different ones. Neither half nor double of it changes a verdict of the corpus."""
+
+MIN_STANDARDISED = 30
+"""Rows of an evaluation from which on moments of exactly 0 and 1 are no accident: those of rows that were standardised
+with others' differ from them by about 1 / sqrt(rows)."""
+
+EXACT = 2e-3
+"""How near to 0 and 1 the moments must be, but for dividing by one row less. By reasoning: far below 1 / sqrt(rows)."""
+
+
+class EvaluatedOnAnotherScale(Check):
+    """In evaluation the model is given numbers of another scale than in training.
+
+    ## Why is this a bug?
+    A model is fitted to inputs as they were in training. If these were scaled (pixels divided by 255, columns
+    standardised) and those of the evaluation were not, or the other way round, its answers are arbitrary, and the score
+    says nothing about the model. No error is raised, because the shapes are correct.
+
+    ## What to do
+    Transform the rows of the evaluation as those of training: the same mean and deviation, measured on the training
+    rows, the same division, in one function that both use.
+
+    ## When it is right
+    A deliberate test of how a model does far outside its training data, and a model that normalises all of its inputs.
+    Scales are reported only if they differ by a factor of 20 for most rows, and columns that were standardised in
+    training only if most of them are 4 deviations away: pixels of 0 to 1 against standardised ones are not reported.
+    Neither are models that were also evaluated on inputs of the training scale (on the training rows, say), inputs that
+    are all 0, masks, whole numbers such as token ids, or outputs from which no loss, metric or comparison of tensors
+    was computed.
+
+    ## References
+    - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: InputEvaluated) -> Verdict:
+        apart, trained = fact.apart, between(*fact.trained)
+        if apart is None or apart.rows < MIN_ROWS:
+            return HELD
+        return Found(
+            expected=f"{fact.name} of the scale of training, where the root mean square of a row was {trained}",
+            observed=f"rows with a root mean square of {between(apart.smallest, apart.largest)}",
+            update=apart.update,
+        )
+
+    def judge_columns(self, fact: ColumnsEvaluated) -> Verdict:
+        if fact.far * 2 <= fact.columns:
+            return NOTHING_TO_JUDGE
+        return Found(
+            expected=f"{fact.name} in columns that are standardised, as those of training are",
+            observed=f"{fact.far} of {fact.columns} columns have a mean or a deviation that is far from that: "
+            f"means of {fact.means}",
+            update=fact.update,
+        )
+
+
+class EvaluatedOnUnknownTokens(Check):
+    """In evaluation the texts are full of one token that training never had: words are looked up in another form.
+
+    ## Why is this a bug?
+    If the training texts are lower-cased, stripped or split in a way that the evaluation texts are not, words of the
+    evaluation are no longer in the vocabulary, and all of them become the unknown token, whose embedding was never
+    trained.
+
+    ## What to do
+    Put what is done to a text before its words are looked up into one function, and use it for all texts.
+
+    ## When it is right
+    Padding at the ends of rows, and tokens that occurred in training at any time, are not reported. Neither are new
+    words that have ids of their own.
+    """
+
+    status = "new"
+
+    def judge(self, fact: TokensEvaluated) -> Verdict:
+        enough = fact.trained >= MIN_TRAINED and fact.evaluated >= MIN_EVALUATED
+        if not enough or fact.times < MIN_SHARE * fact.evaluated:
+            return HELD
+        return Found(
+            expected="texts of tokens that training had, too",
+            observed=f"{fact.times} of {fact.evaluated} tokens of the evaluation are {fact.token}, which none of the "
+            f"{fact.trained} of training is: it stands for unknown words, in texts that were not "
+            "lower-cased, stripped or split as those of training were",
+            update=fact.update,
+        )
+
+
+class StandardisedApart(Check):
+    """The rows of the evaluation are standardised by their own mean and deviation, and not by those of training.
+
+    ## Why is this a bug?
+    This removes what distinguishes the test rows from the training rows: a cold month becomes an average one. The score
+    is that of rows that do not exist, and a single new row could not be transformed at all.
+
+    ## What to do
+    Measure mean and deviation on the training rows, and transform all rows with them.
+
+    ## When it is right
+    Rows that are standardised with others, or one by one, have different moments and are not reported. Ignore this
+    warning if each part is meant to be standardised by itself, such as the recordings of different subjects.
+
+    ## References
+    - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
+    """
+
+    status = "new"
+    severity = "warning"
+
+    def judge(self, fact: MomentsEvaluated) -> Verdict:
+        enough = [each for each in fact.inputs if each.rows >= MIN_STANDARDISED and not each.trained]
+        for each in enough:
+            if _are_standardised(each):
+                return Found(
+                    expected="rows that are transformed with the moments of the training rows",
+                    observed=f"each of {len(each.total)} columns has mean 0 and deviation 1 over the {each.rows} rows "
+                    "of the evaluation: they were standardised by their own moments",
+                    where=each.where,
+                    update=fact.update,
+                )
+        return HELD if enough else NOTHING_TO_JUDGE
+
+
+def _are_standardised(moments: Moments) -> bool:
+    """Whether all columns that vary have exactly the mean 0 and the deviation 1."""
+    mean = moments.total / moments.rows
+    variance = moments.squares / moments.rows - mean.square()
+    ones = [variance, variance * moments.rows / (moments.rows - 1)]
+    constant = variance < EXACT  # a column that does not vary
+    if int((~constant).sum()) < MIN_COLUMNS or bool((mean.abs() > EXACT).any()):
+        return False
+    return any(bool(((one - 1).abs() <= EXACT)[~constant].all()) for one in ones)

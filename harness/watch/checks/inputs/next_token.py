@@ -1,0 +1,142 @@
+"""The token that a language model is taught to say at each place."""
+
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.next_tokens import TokensTaught
+from harness.watch.facts.taught_rows import EndOverTraining
+from harness.watch.facts.visible_tokens import TargetShown
+
+MIN_TEXTS = 8
+"""Texts of which the model must have been taught the token before the end. By reasoning, fewer may be chance."""
+
+
+class LabelsNotShifted(Check):
+    """A causal language model is taught to say the token that it is shown: its labels are not shifted.
+
+    ## Why is this a bug?
+    If the label at a position is the token at that position, the model copies its input. The loss quickly falls to
+    nearly 0. Nothing of that is left when the model generates, since it must then predict the next token.
+
+    ## What to do
+    Shift the labels: those of text[:, :-1] are text[:, 1:]. Models of transformers that are given labels do so
+    themselves.
+
+    ## When it is right
+    Models in which a position sees later ones (masked language models, autoencoders), and those from which the training
+    hides tokens (word dropout), are not reported. Neither are those in which the tokens pass through a state without
+    positions. A model that sees only what came before, and is trained to repeat each token as it is shown, is reported:
+    it can copy.
+
+    ## References
+    - https://huggingface.co/docs/transformers/tasks/language_modeling
+    """
+
+    formerly = ("inputs::next-token-visible",)
+
+    def judge(self, fact: TargetShown) -> Verdict:
+        if fact.ahead or not fact.visible:
+            return HELD if fact.ahead or fact.visible is not None else NOTHING_TO_JUDGE
+        return Found(
+            expected="logits that depend on no token that is still to be said",
+            observed="each place is to say the token in it, on which its logits depend, as on none behind it",
+        )
+
+
+class NextTokenVisible(Check):
+    """A language model sees the token that it must predict: a causal mask is missing.
+
+    ## Why is this a bug?
+    If all positions attend to all others, the next token is in plain sight, and the model learns to copy it. The loss
+    quickly falls to nearly 0. Nothing of that is left when the model generates, since there is then no next token to
+    see.
+
+    ## What to do
+    Give the layers a causal mask: torch.nn.Transformer.generate_square_subsequent_mask, is_causal=True, or
+    is_decoder=True in the configuration of a BERT.
+
+    ## When it is right
+    Models that are taught the tokens at their own positions (masked language models, autoencoders) are not reported.
+    Neither are those in which the tokens pass through a state without positions, such as the code of a variational
+    autoencoder.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Transformer.html
+    """
+
+    def judge(self, fact: TargetShown) -> Verdict:
+        if not fact.ahead or fact.visible is None:
+            return NOTHING_TO_JUDGE
+        if not fact.visible:
+            return HELD
+        return Found(
+            expected="logits that depend on no token that is still to be said",
+            observed="with another next token the logits of a place change: it sees its own target",
+            where=fact.called,
+        )
+
+
+class LabelsShiftedTwice(Check):
+    """A language model is taught the token after the next one: its labels are shifted twice.
+
+    ## Why is this a bug?
+    The causal language models of transformers shift the labels themselves: they expect `labels=input_ids`. If the
+    script shifts them too, each position is taught to predict the token two positions ahead. The loss falls to that of
+    a harder task, and the text that the model generates leaves out every other word.
+
+    ## What to do
+    Shift once: give the model labels=input_ids, or shift them and call the loss function with its logits.
+
+    ## When it is right
+    Heads that predict several tokens ahead, alongside one that predicts the next, are not reported.
+
+    ## References
+    - https://github.com/huggingface/accelerate/issues/4303
+    - https://huggingface.co/docs/transformers/model_doc/gpt2#transformers.GPT2LMHeadModel.forward.labels
+    """
+
+    def judge(self, fact: TokensTaught) -> Verdict:
+        if {each.ahead for each in fact.losses} != {2}:
+            return HELD
+        places = int(fact.losses[0].counted.sum())
+        return Found(
+            expected="the next token as the target of each place",
+            observed=f"the token after the next one is the target of all {places} places that count",
+        )
+
+
+class EndNotTaught(Check):
+    """The end-of-text token (EOS) is left out of the loss, so that the model never learns to stop.
+
+    ## Why is this a bug?
+    If `pad_token` is `eos_token` and labels are set to -100 wherever the padding's id occurs
+    (`labels[labels == tokenizer.pad_token_id] = -100`, as in DataCollatorForLanguageModeling), the one end-of-text
+    token that closes each text is ignored together with the padding after it. The loss looks fine, and the trained
+    model keeps talking until it is cut off.
+
+    ## What to do
+    Ignore the padding by the attention mask, labels.masked_fill(attention_mask == 0, -100), or give the tokenizer a
+    padding token of its own: tokenizer.pad_token = "<pad>", with the embeddings resized.
+
+    ## When it is right
+    A model that should not learn where texts end: one that continues a text for as long as it is asked to. The model's
+    configuration or the tokenizer says which token ends a text, and the attention mask says which of these tokens
+    belong to it. Texts that do not end in this token are not looked at. Neither are texts in which no other token, or
+    only one, is taught.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/data_collator#transformers.DataCollatorForLanguageModeling
+    """
+
+    severity = "warning"
+
+    def judge(self, fact: EndOverTraining) -> Verdict:
+        if fact.without < MIN_TEXTS or fact.taught:
+            return HELD
+        padding = " and the tokenizer's padding" if fact.is_padding else ""
+        return Found(
+            expected="the token that ends a text as the target of the place before it",
+            observed=f"token {fact.end}, which ends {fact.without} texts{padding}, is the target of no place, "
+            "and the token before it is",
+            update=fact.update,
+        )

@@ -1,0 +1,210 @@
+"""The token ids that a model is given, with their mask, segments and positions."""
+
+from __future__ import annotations
+
+import torch
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import positional
+from harness.watch.facts.next_tokens import IGNORED
+from harness.watch.facts.padding import LeftPadded
+from harness.watch.facts.tokens import Segments, TokensGiven, trailing
+
+MASKED = 0.05
+"""Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few. Neither half nor
+double of it changes a verdict of the corpus."""
+
+MIN_PADDED = 0.25
+"""Smallest share of rows that end in several of the tokens that are padding by the model's configuration alone: words
+that are drawn at random seldom do. Half or double of it changes verdicts (docs/detection.md)."""
+
+DECODERS = ("Causal", "LMHead", "Decoder")
+"""Words in the class names of models that need no mask for padding at the end: a token sees only those before it."""
+
+MOST_MASKED = 0.3
+"""Largest share of masked tokens in a masked language model; where more are, diffusion over tokens may be meant, which
+says all of them. By reasoning: BERT masks 0.15."""
+
+
+class WrongAttentionMask(Check):
+    """The attention mask shows padding to the model, or hides tokens of the text from it.
+
+    ## Why is this a bug?
+    Without a mask every token attends to the padding as if it were text. The model's output for a row then depends on
+    how long the other rows of its batch are, in training and again, with other batches, in use.
+
+    ## What to do
+    Pass on the attention_mask that the tokenizer and the collator made.
+
+    ## When it is right
+    Models that take no mask, decoders without one, batches without padding, and a padding token that ends the text
+    because it is the same as the end token are not reported.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/278
+    """
+
+    formerly = ("inputs::padding-is-masked",)
+    explains = ("model::output-depends-on-padding",)
+
+    def judge(self, fact: TokensGiven) -> Verdict:
+        pad = fact.padding
+        may_end = pad is None or pad == fact.end
+        if pad is None:
+            pad = getattr(getattr(fact.forward.model, "config", None), "pad_token_id", None)
+            if pad is None or (_padding(fact.ids, pad).sum(1) > 1).float().mean() < MIN_PADDED:
+                return NOTHING_TO_JUDGE  # ids that no tokenizer made may be any word's
+        observed = self._wrong(fact, pad, may_end)
+        if observed is None:
+            return HELD
+        return Found(expected="an attention mask that is 1 for tokens and 0 for padding", observed=observed)
+
+    def _wrong(self, fact: TokensGiven, pad: int, may_end: bool) -> str | None:
+        padding, mask, model = _padding(fact.ids, pad), fact.forward.tensors.get("attention_mask"), fact.forward.model
+        if mask is None:
+            decoder = any(word in type(model).__name__ for word in DECODERS)
+            missing = padding.any() and "attention_mask" in positional(model) and not decoder
+            return "there is padding, and the model gets no attention mask" if missing else None
+        if mask.shape != fact.ids.shape:
+            return None
+        shown = padding & (mask != 0)
+        if may_end:
+            shown &= ~_beside_text(padding)
+        hidden, text = int((~padding & (mask == 0)).sum()), int((~padding).sum())
+        if shown.any():
+            return f"{int(shown.sum())} tokens of padding are attended to"
+        return f"{hidden} of {text} tokens of the text are masked" if hidden > MASKED * text else None
+
+
+class WrongMaskedLabels(Check):
+    """The labels of a masked language model name the mask itself, or the words that are not masked.
+
+    ## Why is this a bug?
+    A masked language model learns to predict the words behind the masks. Labels that are copied after the masking teach
+    it to predict the mask, and labels at all places teach it to copy: the loss falls fast, and nothing is learned.
+
+    ## What to do
+    Copy the ids before they are masked, and set the labels of all other places to -100.
+
+    ## When it is right
+    Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them.
+
+    ## References
+    - https://huggingface.co/docs/transformers/main_classes/data_collator
+    """
+
+    needs = "masked tokens with labels"
+    formerly = ("inputs::wrong-labels", "inputs::labels")
+    explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
+    in_windows = "none"
+
+    def judge(self, fact: TokensGiven) -> Verdict:
+        ids, labels, mask = fact.ids, fact.forward.tensors.get("labels"), fact.mask
+        if labels is None or labels.shape != ids.shape or mask is None or not (ids == mask).any():
+            return NOTHING_TO_JUDGE
+        counted = labels != IGNORED
+        if (ids == mask).float().mean() > MOST_MASKED:
+            return HELD
+        hidden = counted & (ids == mask)
+        if hidden.any() and bool((labels[hidden] == mask).all()):
+            observed = "the labels at the masked places are the mask itself"
+        elif int(counted.sum()) > 0.5 * labels.numel() and bool((labels == ids)[counted & (ids != mask)].all()):
+            observed = f"{int(counted.sum())} of {labels.numel()} tokens are labelled; most of them are not masked"
+        else:
+            return HELD
+        return Found(expected="the word behind each mask, and -100 elsewhere", observed=observed)
+
+
+class WrongSegmentIds(Check):
+    """The segment ids of pairs do not mark the second sentence, in a model that has segment embeddings.
+
+    ## Why is this a bug?
+    BERT learned that the second sentence of a pair has different segment embeddings. Without `token_type_ids` the model
+    takes both for one sentence and never uses the embeddings that it was pretrained with for the second.
+
+    ## What to do
+    Tokenize the sentences as a pair, tokenizer(first, second), and pass on its token_type_ids.
+
+    ## When it is right
+    Models without segment embeddings (DistilBERT, RoBERTa), rows of one sentence, texts into which the script itself
+    puts separators, and rows of which only some are marked, because a text contains the separator, are not reported.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/263
+    - https://github.com/huggingface/transformers/issues/48128
+    """
+
+    needs = "tokenized pairs"
+    formerly = ("inputs::segment-ids",)
+
+    def judge(self, fact: TokensGiven) -> Verdict:
+        kinds = getattr(getattr(fact.forward.model, "config", None), "type_vocab_size", 0)
+        if fact.segments is None or not fact.segments.pairs or not kinds or kinds < 2 or fact.separated_by_hand:
+            return NOTHING_TO_JUDGE
+        observed = _wrong(fact.segments, fact.forward.tensors.get("token_type_ids"))
+        if observed is None:
+            return HELD
+        return Found(
+            expected="token_type_ids that are 0 for the first sentence and 1 for the second", observed=observed
+        )
+
+
+class PositionsCountPadding(Check):
+    """Rows are padded on the left, and the positions of their tokens count the padding.
+
+    ## Why is this a bug?
+    A model with absolute positions assumes that the first token of a row is at position 0 unless it is told otherwise.
+    Padded on the left and without `position_ids`, a text begins at a different position in each batch. `generate()`
+    makes position ids from the attention mask, so in use the text begins at 0 again: the model is used in a way that it
+    was not trained for.
+
+    ## What to do
+    Pad on the right in training, or give position_ids: `(attention_mask.cumsum(-1) - 1).clamp(min=0)`.
+
+    ## When it is right
+    Models with relative positions (RoPE, ALiBi) give the same output either way and are not reported: the check tries
+    it on a copy of the model. A model that is used exactly as it was trained, without `generate()`, may stay as it is.
+
+    ## References
+    - https://huggingface.co/docs/transformers/llm_tutorial#padding-side
+    - https://github.com/tloen/alpaca-lora/issues/315
+    """
+
+    status = "new"
+
+    def judge(self, fact: LeftPadded) -> Verdict:
+        if not fact.differs:
+            return HELD
+        return Found(
+            expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
+            observed=f"{fact.padded} of {fact.rows} rows are padded on the left without position_ids, and "
+            "with position_ids that begin at the text the model gives other logits",
+        )
+
+
+def _padding(ids: torch.Tensor, pad: int) -> torch.Tensor:
+    """(rows, tokens): where the padding is, at either end of a row."""
+    is_pad = ids == pad
+    leading = is_pad.cumprod(1).bool()
+    return (trailing(ids, pad) | leading) & ~is_pad.all(1, keepdim=True)
+
+
+def _beside_text(padding: torch.Tensor) -> torch.Tensor:
+    """(rows, tokens): padding that may be the text's own end or beginning."""
+    beside, text = torch.zeros_like(padding), ~padding
+    beside[:, 1:] |= text[:, :-1]
+    beside[:, :-1] |= text[:, 1:]
+    return beside & padding
+
+
+def _wrong(segments: Segments, types: torch.Tensor | None) -> str | None:
+    if types is None:
+        return "the model has segment embeddings, the rows are pairs, and it gets no token_type_ids"
+    if any(_marks_second(types[row].tolist(), first, second) for row, first, second in segments.pairs):
+        return None  # in the others a text contains the separator
+    values = sorted(set(types[[row for row, _, _ in segments.pairs]].flatten().tolist()))
+    return f"token_type_ids of pairs are {values}, and do not change behind the first separator"
+
+
+def _marks_second(types: list[int], first: int, second: int) -> bool:
+    return types[1] != types[first + 1] and len(set(types[first + 1 : second])) == 1

@@ -1,0 +1,64 @@
+"""The forward passes that a loss comes from."""
+
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import Backward
+from harness.watch.facts.graphs import ForwardsDifferentiated
+
+
+class DifferentiatedAgain(Check):
+    """A backward pass goes once more through the forwards of earlier batches.
+
+    ## Why is this a bug?
+    A loss that adds up over batches and is differentiated for each of them, with `retain_graph=True`, gives the first
+    batch as many gradients as there are batches, and all but the first come after the model has changed. The graphs of
+    all batches stay in memory.
+
+    ## What to do
+    Call `backward()` on each batch's loss alone, without `retain_graph`; gradients add up anyway.
+
+    ## When it is right
+    Losses of several forwards of one batch, and window losses that are kept and differentiated once, are not reported.
+    """
+
+    formerly = ("loss::of-another-batch", "loss::of-the-batch")
+    explains = ("loss::of-earlier-forward",)
+
+    def judge(self, fact: ForwardsDifferentiated) -> Verdict:
+        if not fact.again or not fact.at.sampled:
+            return HELD
+        return Found(
+            expected="the loss of the batch at hand, differentiated once",
+            observed=f"{fact.again} forward passes of batches before are differentiated again",
+        )
+
+
+class OfEarlierForward(Check):
+    """The loss that is differentiated comes from the forward pass of an earlier batch.
+
+    ## Why is this a bug?
+    A loss that is kept from the previous batch moves the parameters by the gradients of an earlier model. The loss of
+    the current batch moves nothing: it is computed in vain.
+
+    ## What to do
+    Call `backward()` on the loss of the forward that was just made.
+
+    ## When it is right
+    Window losses that are kept and differentiated together with the current one are not reported.
+    """
+
+    needs = "backward pass of a batch of a DataLoader"
+    in_windows = "first"
+    formerly = ("loss::of-another-batch", "loss::of-the-batch")
+
+    def judge(self, event: Backward) -> Verdict:
+        if event.batch is None or not event.reached or event.inside_step:
+            return NOTHING_TO_JUDGE
+        numbers = {forward.number for forward in event.forwards if forward.gradients}
+        if not numbers or numbers & event.reached or max(event.reached) >= min(numbers):
+            return HELD
+        return Found(
+            expected="the loss of the batch at hand",
+            observed="the loss that is differentiated comes from an earlier batch's forward pass",
+        )

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import LossCall, SignedLoss
+from harness.watch.facts.loss_inputs import RegressionTargets, TargetsIgnored
+
+FUNCTIONS = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
+
+MIN_UPDATES = 3
+"""Updates in which it must be so. Neither half nor double of it changes a verdict of the corpus."""
+
+MIN_BATCHES = 6
+"""Batches whose targets must all be one number: by reasoning, more than a sorted dataset begins with where it is
+shuffled, as it must be here."""
+
+MIN_ROWS = 32
+"""Targets that must have been seen."""
+
+
+class TargetsNotProbabilities(Check):
+    """Targets of a binary cross-entropy are classes other than 0 and 1, so that the loss has no lower bound.
+
+    ## Why is this a bug?
+    The loss expects the probability of the second class. With a target of 2, or of -1, it falls without end as the
+    logits grow: it becomes negative, and every row is pushed to the same side.
+
+    ## What to do
+    Give it 0 and 1: labels - 1 for classes 1 and 2, (labels + 1) / 2 for -1 and 1.
+
+    For more than two classes, use `cross_entropy`.
+
+    ## When it is right
+    Targets that are not whole numbers, such as smoothed labels, are not reported. Neither are losses that are masked or
+    weighted row by row, since a number may then stand for a missing label.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
+    """
+
+    needs = "binary cross-entropy"
+    in_windows = "first"
+    explains = ("update::ascends",)
+
+    def judge(self, call: LossCall) -> Verdict:
+        if call.function not in FUNCTIONS or not call.at.sampled or not call.target.numel():
+            return NOTHING_TO_JUDGE
+        if call.options.get("reduction") == "none" or call.options.get("weight") is not None:
+            return NOTHING_TO_JUDGE
+        target = call.target.detach().float()
+        if not bool((target == target.round()).all()) or not bool(((target < 0) | (target > 1)).any()):
+            return HELD
+        return Found(
+            expected="targets of 0 and 1",
+            observed=f"{call.function} is given targets from {float(target.min()):g} to {float(target.max()):g}",
+        )
+
+
+class TargetsNotSigns(Check):
+    """The targets of a loss that takes 1 and -1 are 0 and 1, so that those of 0 are not what they should be.
+
+    ## Why is this a bug?
+    `margin_ranking_loss` multiplies the difference of two scores by the target: with 0 the pair adds the margin and has
+    no gradient. `soft_margin_loss` gives log 2 for each of these rows, `cosine_embedding_loss` takes only 1 and -1, and
+    `hinge_embedding_loss` adds both of its branches for any other target.
+
+    ## What to do
+    Give it `2 * labels - 1`.
+
+    ## When it is right
+    Targets that include a -1 are not reported, nor are targets that are all 1.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.MarginRankingLoss.html
+    """
+
+    status = "new"
+    needs = "loss of signed targets"
+    in_windows = "first"
+
+    def judge(self, call: SignedLoss) -> Verdict:
+        if not call.at.sampled or not call.target.numel():
+            return NOTHING_TO_JUDGE
+        target = call.target.detach()
+        zeros = int((target == 0).sum())
+        if not zeros or not bool(((target == 0) | (target == 1)).all()):
+            return HELD
+        return Found(
+            expected="targets of 1 and -1",
+            observed=f"{call.function} is given 0 in {zeros} of {target.numel()} targets, and never -1",
+        )
+
+
+class ClassIgnored(Check):
+    """The class that the loss ignores is one of those that the model is to tell apart, and no padding.
+
+    ## Why is this a bug?
+    `ignore_index` leaves every target with that number out of the loss. If the padding of the labels has the number of
+    a class (0 as both the padding and the tag of most tokens, say), that class is never taught, and the model never
+    predicts it.
+
+    ## What to do
+    Pad labels with -100, which is no class, and leave `ignore_index` as it is.
+
+    ## When it is right
+    Targets that are ignored only at the ends of rows are padding and not reported. Neither are ignored targets that are
+    fewer than half of the rest, such as the second parts of words, or marks between sentences. Models whose classes are
+    their own vocabulary are not reported either: a masked language model is right to ignore the tokens that it sees.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: TargetsIgnored) -> Verdict:
+        if fact.times != MIN_UPDATES:
+            return HELD if fact.ignored else NOTHING_TO_JUDGE
+        return Found(
+            expected=f"an ignored number that is none of the {fact.classes} classes, or padding at the ends of rows",
+            observed=f"ignore_index={fact.index}: {fact.ignored} of {fact.targets} targets are left out of the loss, "
+            f"{fact.between} of them between others of their row",
+        )
+
+
+class TargetsTruncated(Check):
+    """The targets of a regression are integers and all the same, so that there is nothing to learn.
+
+    ## Why is this a bug?
+    A cast to an integer cuts off everything after the decimal point: targets between 0 and 1 all become 0. The loss
+    falls quickly, because the model only has to predict that number for everything.
+
+    ## What to do
+    Keep the targets as floats: .float() in the place of .long(), and no int() or integer column on the way.
+
+    ## When it is right
+    Targets that are floats are not reported, however similar they are. Neither are targets that differ in a single row,
+    a loss in addition to another one, or targets that the script makes itself.
+    """
+
+    def judge(self, fact: RegressionTargets) -> Verdict:
+        if fact.batches < MIN_BATCHES or fact.rows < MIN_ROWS:
+            return HELD
+        return Found(
+            expected="targets that differ from row to row",
+            observed=f"{fact.function} is given {fact.value:g} for each of {fact.rows} rows, and their batches hold it "
+            "as an integer",
+        )

@@ -1,0 +1,160 @@
+"""Losses and terms of losses that train nothing."""
+
+from __future__ import annotations
+
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.facts.graphs import LossReaches
+from harness.watch.facts.loss_terms import MIN_VALUES, TermAdded, TermReaches
+from harness.watch.facts.term_values import ALWAYS, MIN_TIMES, TermOverTraining, WeightOfTerm
+
+MIN_PASSES = 2
+"""Backward passes in which it must be so: every optimizer has been made by then. Neither half nor double of it changes
+a verdict of the corpus."""
+
+
+class LeftOut(Check):
+    """A loss is computed and never differentiated, and it is the only one that reaches some of the parameters.
+
+    ## Why is this a bug?
+    Each of several losses trains what it reaches only if it is part of what `backward()` is called on. A head whose
+    loss is computed, logged and left out of the sum stays as it was initialised.
+
+    ## What to do
+    Add the loss to the one that is differentiated.
+
+    ## When it is right
+    A loss that is computed only for monitoring, whose parameters another loss trains, is not reported. Neither are
+    parameters that get a gradient at any time, or that no optimizer holds.
+    """
+
+    status = "new"
+    explains = ("gradients::cut-off",)
+
+    def judge(self, fact: LossReaches) -> Verdict:
+        if fact.untrained is None:
+            return HELD
+        return Found(
+            expected="each loss that alone reaches a parameter among those that are differentiated",
+            observed=f"{fact.function} here reaches {fact.untrained}, and no backward pass does: "
+            "they never get a gradient",
+        )
+
+
+class TermAlwaysZero(Check):
+    """A term of the loss is exactly 0 in every update: it compares something with itself.
+
+    ## Why is this a bug?
+    A divergence from a reference that is the model itself, the consistency of an output with that same output, a
+    penalty on the distance of weights from themselves: each is 0, with a gradient of 0, and holds nothing back.
+
+    ## What to do
+    Look at the two sides of the term: a copy is made by `copy.deepcopy`, and a second pass has an output of its own.
+
+    ## When it is right
+    A term that is weighted by 0, and one that is 0 within a margin (a hinge, a clamp, a mask), are not reported.
+    Neither is one that leaves 0 at any time, as the divergence from a reference does after the first update.
+    """
+
+    status = "new"
+    severity = "warning"
+
+    def judge(self, fact: TermOverTraining) -> Verdict:
+        if fact.zeros < ALWAYS or fact.times < MIN_TIMES:
+            return HELD
+        return Found(
+            expected="a term that is other than 0 in some update",
+            observed=f"one that is added here is exactly 0 in each of {fact.zeros} updates that were looked at, of "
+            f"{fact.times}: both of its sides are the same, and it has no effect",
+        )
+
+
+class TermOfUntrainedParameters(Check):
+    """A term of the loss reaches only parameters that no optimizer holds: it trains nothing.
+
+    ## Why is this a bug?
+    A penalty on the weights of a copy, of the model before it was wrapped, or of a model that was made again has
+    gradients, but they end up in tensors that no optimizer steps. The penalty is logged and does nothing for the model
+    in training.
+
+    ## What to do
+    Compute the term from the model that the optimizer was given.
+
+    ## When it is right
+    A term that reaches trained parameters among others is not reported, nor is one that reaches only an input.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/optim.html
+    """
+
+    status = "new"
+    explains = ("optimizer::missing-parameters", "loss::term-always-zero")
+
+    def judge(self, fact: TermReaches) -> Verdict:
+        if fact.untrained is None or fact.times != MIN_PASSES:
+            return HELD
+        return Found(
+            expected="a term that reaches a parameter of an optimizer",
+            observed=f"one that is added here reaches {fact.untrained}, and no optimizer holds "
+            f"{'it' if fact.tensors == 1 else 'any of them'}",
+        )
+
+
+class TermWithoutGradient(Check):
+    """A term of the loss is a constant for the backward pass: it changes what is printed and trains nothing.
+
+    ## Why is this a bug?
+    The derivative of a sum is the sum of the derivatives, and that of a tensor without a graph is 0. A penalty or an
+    auxiliary loss that was computed under `no_grad()`, from detached tensors, from frozen weights, or from
+    `autograd.grad` without `create_graph=True`, is logged, moves the loss curve, and leaves every weight as it would be
+    without it.
+
+    ## What to do
+    Compute the term from tensors that have a graph: no `no_grad()`, `detach()`, `.data`, `.item()` or numpy on its way;
+    give `autograd.grad` `create_graph=True` for a penalty on gradients.
+
+    ## When it is right
+    A number that is the same in every batch, such as a normalising constant, is not reported. Neither is a constant
+    within a function that is not linear, such as the reference's log-probability in DPO. Ignore this warning for a term
+    that is added only for the record, or for one on a part that is frozen for a while.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
+    """
+
+    status = "new"
+    severity = "warning"
+
+    def judge(self, fact: TermAdded) -> Verdict:
+        if len(fact.constants) != MIN_VALUES:
+            return HELD
+        listed = ", ".join(f"{value:.3g}" for value in sorted(fact.constants))
+        return Found(
+            expected="a gradient for each term of the loss that is computed from the batch or the weights",
+            observed=f"one that is added here has none: {listed} in {MIN_VALUES} batches",
+        )
+
+
+class WeightRoundedToZero(Check):
+    """The weight of a term is rounded down to 0 in the whole training, so that the term never counts.
+
+    ## Why is this a bug?
+    `epoch // warmup` is 0 until the warmup is over, while `epoch / warmup` rises; `int(step / total)` is 0 until the
+    very end. The term with this weight is computed and logged in every batch, but trains nothing.
+
+    ## What to do
+    Divide with `/`, and bound the result with `min(1.0, ...)`.
+
+    ## When it is right
+    A weight that is set to 0, by an argument or as a constant, is not reported. Neither is one that depends on a
+    condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
+    """
+
+    status = "new"
+
+    def judge(self, fact: WeightOfTerm) -> Verdict:
+        if fact.rounded is None:
+            return HELD
+        return Found(
+            expected="a weight that is above 0 at some time of the training",
+            observed=f"0 in all {fact.zeros} products: it comes of `{fact.rounded}`",
+        )

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.events import LossCall, TrainerMade
+from harness.watch.facts.loss_values import (
+    MIN_EQUAL_LOSSES,
+    LossOverBatches,
+    NotFiniteLossUnused,
+    NotFiniteLossUsed,
+    ProbabilityRatio,
+)
+from harness.watch.facts.losses import LossDifferentiated
+
+MAX_LABEL_SMOOTHING = 0.9
+"""Label smoothing from which on the labels hardly count. Papers use 0.1, and 1.0 leaves nothing of them. Neither half
+nor double of it changes a verdict of the corpus."""
+
+MIN_UPDATES = 4
+"""Updates on rows that were trained on before, in all of which the ratio is 1. Neither half nor double of it changes a
+verdict of the corpus."""
+
+
+class Constant(Check):
+    """The loss is the same whatever the model says of the rows, so that nothing can be learned from it.
+
+    ## Why is this a bug?
+    A loss that does not depend on the logits or the labels has gradients of zero, or gradients that say nothing about
+    the task. The usual cases: a cross-entropy over a single class, which is always 0, and label smoothing of 1, which
+    gives all classes the same target.
+
+    ## What to do
+    Look at the loss function, its options and the number of labels.
+
+    A head for `cross_entropy` needs one logit for each class: `num_labels=2` for two classes. With one logit, use
+    `binary_cross_entropy_with_logits`.
+
+    ## When it is right
+    Label smoothing below 0.9 is not reported. Neither is a loss that stays the same before the first update or because
+    a loader has a single batch, or a loss with a margin, such as a triplet loss, that is 0.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/45479
+    """
+
+    in_windows = "first"
+    formerly = ("loss::varies",)
+    explains = ("gradients::cut-off",)
+
+    def judge(self, fact: LossOverBatches) -> Verdict:
+        if fact.varied or fact.of_one_class or fact.label_smoothing >= MAX_LABEL_SMOOTHING:
+            return HELD  # or it has been said why it must be constant
+        return self._depends_on_nothing(f"it has been exactly {fact.value:.6g} for {MIN_EQUAL_LOSSES} batches")
+
+    def judge_call(self, call: LossCall) -> Verdict:
+        if call.function != "cross_entropy" or not call.at.sampled:
+            return NOTHING_TO_JUDGE
+        smoothing = call.options.get("label_smoothing", 0.0)
+        if smoothing >= MAX_LABEL_SMOOTHING:
+            return self._depends_on_nothing(f"label_smoothing={smoothing} gives all classes the same target")
+        if call.input.dim() == 2 and call.input.shape[1] == 1:
+            return self._depends_on_nothing("the cross-entropy has one class only, so it is 0 whatever the model says")
+        return NOTHING_TO_JUDGE
+
+    def judge_trainer(self, event: TrainerMade) -> Verdict:
+        smoothing = event.trainer.args.label_smoothing_factor
+        if smoothing < MAX_LABEL_SMOOTHING:
+            return NOTHING_TO_JUDGE
+        return self._depends_on_nothing(f"label_smoothing_factor={smoothing} gives all classes the same target")
+
+    def _depends_on_nothing(self, observed: str) -> Found:
+        return Found(expected="a loss that depends on the logits and the labels", observed=observed)
+
+
+class NotFinite(Check):
+    """The loss that is differentiated is NaN or infinite.
+
+    ## Why is this a bug?
+    Its gradients are NaN too, and one optimizer step writes NaN into every parameter that they reach. From then on the
+    model predicts nothing, while the loop goes on without an error.
+
+    ## What to do
+    Look at the labels (all ignored?), the learning rate, divisions by 0 and logarithms of 0;
+    torch.autograd.set_detect_anomaly(True) names the operation.
+
+    ## When it is right
+    A loss that a GradScaler has scaled is not reported: the scaler skips such an update and lowers its factor. Neither
+    is one whose gradients are cleared before any update uses them, as long as there are other updates.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
+    """
+
+    formerly = ("loss::finite",)
+    explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
+
+    def judge(self, fact: LossDifferentiated) -> Verdict:
+        return HELD
+
+    def judge_update(self, fact: NotFiniteLossUsed) -> Verdict:
+        return Found(expected="a finite loss", observed=f"the loss is {fact.value}")
+
+    def judge_end(self, fact: NotFiniteLossUnused) -> Verdict:
+        """A script that leaves out each step for it trains nothing, and the loss is why."""
+        and_so = "" if fact.updated_by_hand else ", and no update is made"
+        return Found(expected="a finite loss", observed=f"the loss is {fact.value}{and_so}")
+
+
+class RatioAlwaysOne(Check):
+    """The ratio of new to old probabilities is 1 in every update: the old policy is the current one.
+
+    ## Why is this a bug?
+    PPO goes over the same rows several times, and clips the ratio of the policy's probabilities now to those from when
+    the rows were collected. If the script recomputes the old log-probabilities in each update, from the current policy
+    or from a fresh copy of it, the ratio is 1 and clipping never acts: nothing holds the policy back.
+
+    ## What to do
+    Store the log-probabilities when the rows are collected, and use these in all updates on them.
+
+    ## When it is right
+    Algorithms that make one update per rollout have this ratio by design (`exp(logp - logp.detach())`) and are not
+    reported: only rows that were trained on before count. The first update on rows may have this ratio.
+
+    ## References
+    - https://arxiv.org/abs/1707.06347
+    """
+
+    status = "new"
+
+    def judge(self, fact: ProbabilityRatio) -> Verdict:
+        if fact.ones != MIN_UPDATES:
+            return HELD
+        return Found(
+            expected="a ratio of probabilities that leaves 1 in the second update on the same rows",
+            observed=f"exactly 1 for all {fact.rows} rows in each of {MIN_UPDATES} updates on rows that were "
+            "trained on before: the old policy's probabilities are the current one's, and nothing is ever clipped",
+        )

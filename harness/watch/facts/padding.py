@@ -1,0 +1,144 @@
+"""Padding: how much of it the losses of tokens count, and whether it moves the positions of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from harness.watch.bus import Recogniser
+from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, positional
+from harness.watch.facts.labels_given import generates
+from harness.watch.facts.next_tokens import IGNORED, NextTokens, Taught
+from harness.watch.facts.tokens import Tokens, trailing
+from harness.watch.facts.twins import LanguageTwin, asking, differ
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MIN_IN_ROW = 2
+"""Places of a row that are padding and count, from which on it is no end of the text that has the padding's id."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaddingCounted(Fact):
+    """A loss of tokens is differentiated whose padding is known. ``where`` it was computed."""
+
+    needs = "labels of tokens"
+    in_windows = "first"
+    padding: int
+    """Places that are padding, several of a row, and count in the loss."""
+    counted: int
+    """All places that count."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeftPadded(Fact):
+    """A language model is trained on rows that are padded on the left. ``where`` it was called."""
+
+    needs = "language model with rows padded on the left"
+    rows: int
+    padded: int
+    """Of the rows."""
+    differs: bool = False
+    """Whether a copy gives other logits, if positions begin at 0 with the text; where it is given none."""
+
+
+class PaddingInLosses(Recogniser):
+    makes = (PaddingCounted,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._next_tokens = monitor.fact(NextTokens)
+        self._tokens = monitor.fact(Tokens)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if not event.at.sampled:
+            return
+        for taught in self._next_tokens.taught:
+            padding = _padding(taught) if taught.ahead and taught.time else None
+            if padding is not None:
+                self._look_at(taught.is_target & padding, taught.counted, taught.call, taught.where)
+        for forward in event.forwards:
+            labels = forward.tensors.get("labels")
+            calls = [call for call in event.losses if call.function == "cross_entropy" and _same(call, labels)]
+            if labels is not None and len(calls) == 1:
+                self._look_at(*self._labelled(forward, labels, calls[0]), calls[0], calls[0].where)
+
+    def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
+        """Which labels are padding's and count, and which count."""
+        mask, pad = forward.tensors.get("attention_mask"), self._tokens.special("pad_token_id")
+        counted = labels != call.options.get("ignore_index", IGNORED)
+        if mask is not None and mask.shape == labels.shape:
+            return counted & (mask == 0), counted
+        if pad is None or mask is None:
+            return torch.zeros_like(counted), counted
+        return counted & trailing(labels, pad), counted
+
+    def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall | None, where: str | None) -> None:
+        options = {} if call is None else call.options
+        if options.get("reduction", "mean") == "none" or options.get("weight") is not None:
+            return
+        several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
+        self.tell(PaddingCounted(padding=int(several.sum()), counted=int(counted.sum()), where=where))
+
+
+def _padding(taught: Taught) -> torch.Tensor | None:
+    """(rows, tokens): the padding, by the mask or by what the model's embedding calls so; None where neither says."""
+    mask = taught.forward.tensors.get("attention_mask")
+    if mask is not None and mask.shape == taught.tokens.shape:
+        return mask == 0
+    classes = None if taught.forward.logits is None else taught.forward.logits.shape[-1]
+    embeddings = [each for each in taught.forward.model.modules() if isinstance(each, nn.Embedding)]
+    named = {each.padding_idx for each in embeddings if each.num_embeddings == classes}  # others are no words
+    return trailing(taught.tokens, padding) if len(named) == 1 and (padding := named.pop()) is not None else None
+
+
+def _same(call: LossCall, labels: torch.Tensor | None) -> bool:
+    """Whether the loss was given these labels, of the tokens of each row."""
+    if labels is None or labels.dim() != 2 or labels.is_floating_point() or call.target.numel() != labels.numel():
+        return False
+    return torch.equal(call.target.flatten(), labels.flatten())
+
+
+class LeftPadding(Recogniser):
+    makes = (LeftPadded,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._asked: WeakSet[nn.Module] = WeakSet()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if not event.at.sampled:
+            return
+        for forward in event.forwards:
+            ids, mask = (forward.tensors.get(name) for name in ("input_ids", "attention_mask"))
+            if not forward.gradients or forward.model in self._asked or ids is None or mask is None:
+                continue
+            if ids.dim() != 2 or mask.shape != ids.shape or not generates(forward.model):
+                continue
+            left = (mask[:, 0] == 0) & (mask != 0).any(1)
+            if not left.any():
+                continue
+            if forward.tensors.get("position_ids") is not None:
+                self.tell(LeftPadded(rows=len(left), padded=int(left.sum()), where=forward.where))
+            elif _takes_positions(forward.model):
+                self._asked.add(forward.model)
+                self._ask(forward, mask, left)
+
+    def _ask(self, forward: Forward, mask: torch.Tensor, left: torch.Tensor) -> None:
+        of_the_text = (mask.long().cumsum(-1) - 1).clamp(min=0)
+        with asking(self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"):
+            twin = LanguageTwin(forward)
+            others = differ(twin.said(), twin.said(position_ids=of_the_text)) & (mask != 0) & left[:, None]
+            rows, padded, differs = len(left), int(left.sum()), bool(others.any())
+            self.tell(LeftPadded(rows=rows, padded=padded, differs=differs, where=forward.where))
+
+
+def _takes_positions(model: nn.Module) -> bool:
+    find: Callable[[], nn.Module] | None = getattr(model, "get_base_model", None)  # of PEFT
+    return "position_ids" in positional(model if find is None else find())

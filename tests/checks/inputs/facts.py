@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.inputs.batches import Constant, StaleBatch
+from harness.watch.checks.inputs.classes import ClassesAsNumbers, OneClass, PreferenceSwapped, RowsIgnored
+from harness.watch.checks.inputs.evaluated import (
+    EvaluatedOnAnotherScale,
+    EvaluatedOnUnknownTokens,
+    StandardisedApart,
+)
+from harness.watch.checks.inputs.next_token import (
+    EndNotTaught,
+    LabelsNotShifted,
+    LabelsShiftedTwice,
+    NextTokenVisible,
+)
+from harness.watch.checks.inputs.taught import NothingTaught, PaddingInLoss, PlaceholderTaught, PromptTaught
+from harness.watch.checks.inputs.templates import GenerationPromptTaught, StartMissing, StartTwice, TemplateTwice
+from harness.watch.checks.inputs.texts import SentenceMissing, Truncated, UnknownWords
+from harness.watch.checks.inputs.tokens import (
+    PositionsCountPadding,
+    WrongAttentionMask,
+    WrongMaskedLabels,
+    WrongSegmentIds,
+)
+from harness.watch.events import Forward
+from harness.watch.facts.classes import (
+    ClassesDifferentiated,
+    LabelsOverTraining,
+    OneOutput,
+    OneOutputScored,
+    PreferencesGiven,
+)
+from harness.watch.facts.evaluated_rows import Moments, MomentsEvaluated, TokensEvaluated
+from harness.watch.facts.given_batches import BatchTrained, RowsTrained
+from harness.watch.facts.input_scales import ColumnsEvaluated, Evaluated, InputEvaluated
+from harness.watch.facts.labels_given import Labelled
+from harness.watch.facts.next_tokens import Taught, TokensTaught
+from harness.watch.facts.padding import LeftPadded, PaddingCounted
+from harness.watch.facts.sentences import Counts, PairsOverTraining
+from harness.watch.facts.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
+from harness.watch.facts.texts import TextsEncoded, WordsEncoded
+from harness.watch.facts.tokens import Calls, Segments, TokensGiven
+from harness.watch.facts.turns import StartsDoubled, StartsTaught, TurnsTaught
+from harness.watch.facts.visible_tokens import TargetShown
+from tests.checks.judging import Case
+
+IDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 3, 8, 9, 9, 9, 3]])
+"""Two pairs: 2 begins a row, 3 separates and ends, 0 is the padding."""
+
+
+class Model(nn.Module):
+    def __init__(self, **config: Any) -> None:
+        super().__init__()
+        self.config = SimpleNamespace(**config)
+
+    def forward(self, input_ids: Any, attention_mask: Any = None) -> None: ...
+
+
+def forward(model: nn.Module | None = None, **tensors: torch.Tensor) -> Forward:
+    return Forward(1, model or Model(), (), tensors, None, where="train.py:7")
+
+
+def given(model: nn.Module | None = None, ids: torch.Tensor = IDS, **tensors: torch.Tensor) -> TokensGiven:
+    called = forward(model, input_ids=ids, **tensors)
+    return TokensGiven(forward=called, ids=ids, padding=0, mask=4, where="train.py:7")
+
+
+MASK = (IDS != 0).long()
+PAIRS = Segments(2, [(0, 2, 4), (1, 2, 7)], 0, 0)
+WITH_SEGMENTS = Model(type_vocab_size=2)
+TYPES = torch.tensor([[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1, 1, 1]])
+
+
+def pairs(types: torch.Tensor | None = None, *, model: nn.Module = WITH_SEGMENTS) -> TokensGiven:
+    tensors = {} if types is None else {"token_type_ids": types}
+    return replace(given(model, **tensors), segments=PAIRS)
+
+
+MASKED = torch.tensor([[2, 4, 3, 6, 3, 9, 8, 7]])
+"""One of eight tokens is hidden, which was 5."""
+
+
+def masked(labels: list[int]) -> TokensGiven:
+    return given(ids=MASKED, labels=torch.tensor([labels]))
+
+
+def losses(*ahead: int) -> TokensTaught:
+    counted = torch.ones(2, 8, dtype=torch.bool)
+    return TokensTaught(losses=[Taught(forward(), None, IDS, 1, each, counted) for each in ahead])
+
+
+def labelled(model: nn.Module) -> Labelled:
+    return Labelled(forward=forward(model), tokens=IDS, labels=IDS, real=MASK != 0)
+
+
+def prompts(**values: Any) -> PromptsTaught:
+    return PromptsTaught(**{"rows": 100, **values})
+
+
+def sentences(trained: Counts, evaluated: Counts | None = None, calls: Calls | None = None) -> PairsOverTraining:
+    columns = "sentence1", "sentence2"
+    return PairsOverTraining(columns=columns, trained=trained, evaluated=evaluated or Counts(), tokenized_twice=calls)
+
+
+def moments(rows: torch.Tensor, *, trained: bool = False) -> Moments:
+    rows = rows.double()
+    return Moments("train.py:9", rows.sum(0), rows.square().sum(0), len(rows), trained)
+
+
+def evaluated(*inputs: Moments) -> MomentsEvaluated:
+    return MomentsEvaluated(inputs=inputs, update=3)
+
+
+SHIFTED = torch.arange(120.0).reshape(40, 3)
+STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
+
+CASES = [
+    Case(WrongAttentionMask, given(attention_mask=MASK), HELD),
+    Case(WrongAttentionMask, given(attention_mask=torch.ones_like(IDS)), "3 tokens of padding are attended to"),
+    Case(WrongAttentionMask, given(attention_mask=torch.zeros_like(IDS)), "13 of 13 tokens of the text are masked"),
+    Case(WrongAttentionMask, given(), "there is padding, and the model gets no attention mask"),
+    Case(WrongAttentionMask, replace(given(), padding=None), NOTHING_TO_JUDGE),
+    Case(WrongMaskedLabels, masked([-100, 5, -100, -100, -100, -100, -100, -100]), HELD),
+    Case(WrongMaskedLabels, masked([-100, 4, -100, -100, -100, -100, -100, -100]), "are the mask itself"),
+    Case(WrongMaskedLabels, masked([2, 5, 3, 6, 3, 9, 8, 7]), "8 of 8 tokens are labelled; most of them"),
+    Case(WrongMaskedLabels, given(labels=IDS), NOTHING_TO_JUDGE),
+    Case(WrongSegmentIds, pairs(TYPES), HELD),
+    Case(WrongSegmentIds, pairs(), "it gets no token_type_ids"),
+    Case(WrongSegmentIds, pairs(torch.zeros_like(IDS)), "token_type_ids of pairs are [0], and do not change"),
+    Case(WrongSegmentIds, pairs(model=Model(type_vocab_size=1)), NOTHING_TO_JUDGE),
+    Case(WrongSegmentIds, replace(pairs(), separated_by_hand=True), NOTHING_TO_JUDGE),
+    Case(PositionsCountPadding, LeftPadded(rows=8, padded=5), HELD),
+    Case(PositionsCountPadding, LeftPadded(rows=8, padded=5, differs=True), "5 of 8 rows are padded on the left"),
+    Case(LabelsNotShifted, TargetShown(ahead=0, visible=False), HELD),
+    Case(LabelsNotShifted, TargetShown(ahead=1, visible=True), HELD),
+    Case(LabelsNotShifted, TargetShown(ahead=0, visible=None), NOTHING_TO_JUDGE),
+    Case(LabelsNotShifted, TargetShown(ahead=0, visible=True), "each place is to say the token in it"),
+    Case(NextTokenVisible, TargetShown(ahead=1, visible=False), HELD),
+    Case(NextTokenVisible, TargetShown(ahead=1, visible=None), NOTHING_TO_JUDGE),
+    Case(NextTokenVisible, TargetShown(ahead=0, visible=True), NOTHING_TO_JUDGE),
+    Case(NextTokenVisible, TargetShown(ahead=1, visible=True), "it sees its own target"),
+    Case(LabelsShiftedTwice, losses(1), HELD),
+    Case(LabelsShiftedTwice, losses(1, 2), HELD),
+    Case(LabelsShiftedTwice, losses(2), "the target of all 16 places that count"),
+    Case(EndNotTaught, EndOverTraining(end=3), HELD),
+    Case(EndNotTaught, EndOverTraining(end=3, without=20, taught=True), HELD),
+    Case(EndNotTaught, EndOverTraining(end=3, without=20), "token 3, which ends 20 texts, is the target of no place"),
+    Case(EndNotTaught, EndOverTraining(end=0, without=20, is_padding=True), "20 texts and the tokenizer's padding"),
+    Case(NothingTaught, RowsWithoutLabel(rows=100, without=5, batches=10), HELD),
+    Case(NothingTaught, RowsWithoutLabel(rows=100, without=6, batches=10), "6 of 100 rows that were looked at have"),
+    Case(NothingTaught, RowsWithoutLabel(rows=8, without=8, cut=8, batches=1, empty=1), "8 of them fill the whole"),
+    Case(PromptTaught, prompts(prompts=95, mixed=4), HELD),
+    Case(PromptTaught, prompts(), NOTHING_TO_JUDGE),
+    Case(PromptTaught, prompts(prompts=90, mixed=10), "in 10 of 100 rows the prompt carries a loss too"),
+    Case(PromptTaught, prompts(whole=100, asked="assistant_only_loss"), "in 100 of 100 rows the prompt"),
+    Case(PlaceholderTaught, labelled(Model(image_token_id=4)), HELD),
+    Case(PlaceholderTaught, labelled(Model()), NOTHING_TO_JUDGE),
+    Case(PlaceholderTaught, labelled(Model(image_token_id=9)), "3 of the 16 places that count are the token 9"),
+    Case(PaddingInLoss, PaddingCounted(padding=5, counted=100), HELD),
+    Case(PaddingInLoss, PaddingCounted(padding=6, counted=100), "6 of the 100 places that count are padding"),
+    Case(GenerationPromptTaught, TurnsTaught(rows=16, texts=16, open=7), HELD),
+    Case(GenerationPromptTaught, TurnsTaught(rows=16), NOTHING_TO_JUDGE),
+    Case(GenerationPromptTaught, TurnsTaught(rows=16, texts=16, open=8), "8 of 16 rows end right where a turn"),
+    Case(TemplateTwice, TurnsTaught(rows=16, nested=7), HELD),
+    Case(TemplateTwice, TurnsTaught(rows=0, texts=16), NOTHING_TO_JUDGE),
+    Case(TemplateTwice, TurnsTaught(rows=16, nested=8), "in 8 of 16 rows one turn begins right where"),
+    Case(StartMissing, StartsTaught(start="<s>", rows=8, begun=True), HELD),
+    Case(StartMissing, StartsTaught(start="<s>", rows=16, begun=False), "none of the 16 rows that were looked at"),
+    Case(StartTwice, StartsDoubled(rows=16, twice=7), HELD),
+    Case(StartTwice, StartsDoubled(rows=16, twice=8, start=2), "8 of 16 rows begin with two BOS tokens (id 2)"),
+    Case(Truncated, TextsEncoded(texts=16, cut=16, kept=100, left_out=100), HELD),
+    Case(Truncated, TextsEncoded(texts=15, cut=15, kept=1, left_out=100), NOTHING_TO_JUDGE),
+    Case(Truncated, TextsEncoded(texts=16, cut=9, kept=100, left_out=101), "9 of 16 texts are cut"),
+    Case(UnknownWords, WordsEncoded(tokens=100, unknown=80), HELD),
+    Case(UnknownWords, WordsEncoded(tokens=63, unknown=63), NOTHING_TO_JUDGE),
+    Case(UnknownWords, WordsEncoded(tokens=100, unknown=81), "81 of 100 tokens of the texts"),
+    Case(SentenceMissing, sentences(Counts(rows=16, pairs=16)), HELD),
+    Case(SentenceMissing, sentences(Counts(rows=15)), NOTHING_TO_JUDGE),
+    Case(SentenceMissing, sentences(Counts(rows=16)), "the rows that reach the model have one segment only"),
+    Case(SentenceMissing, sentences(Counts(rows=16, pairs=16, twice=16)), "in 16 of 16 rows one of them comes twice"),
+    Case(SentenceMissing, sentences(Counts(rows=16, without_second=16)), "the second is cut off wholly"),
+    Case(SentenceMissing, sentences(Counts(rows=16, pairs=16), Counts(rows=16)), "in the evaluation its rows have one"),
+    Case(
+        SentenceMissing,
+        sentences(Counts(rows=16, pairs=16), calls=Calls(rows=64, pairs=64, twice=64)),
+        "in 64 of 64 rows one of them comes twice",
+    ),
+    Case(OneClass, LabelsOverTraining(classes={0, 1}, rows=32), HELD),
+    Case(OneClass, LabelsOverTraining(classes={1}, rows=31), HELD),
+    Case(OneClass, LabelsOverTraining(classes={1}, rows=32), "all 32 rows that were trained on have the label 1"),
+    Case(RowsIgnored, ClassesDifferentiated(classes=2, ignored=-100, rows=8, left_out=1), HELD),
+    Case(RowsIgnored, ClassesDifferentiated(classes=2, ignored=0, rows=8, left_out=3), "rows of class 0 out: 3 of 8"),
+    Case(ClassesAsNumbers, OneOutput(), HELD),
+    Case(ClassesAsNumbers, OneOutput(targets={0.0, 1.0, 2.0}, trained=32), HELD),
+    Case(ClassesAsNumbers, OneOutput(targets={0.0, 1.0}, trained=32), "all targets are 0 or 1"),
+    Case(ClassesAsNumbers, OneOutputScored(largest=0.4, predictions={0.0}, references={0.0, 1.0}), HELD),
+    Case(ClassesAsNumbers, OneOutputScored(largest=0.6, predictions={0.0}, references={0.0, 1.0}), "its argmax is 0"),
+    Case(PreferenceSwapped, PreferencesGiven(chosen="chosen", rejected="rejected", rows=16, lower=8), HELD),
+    Case(
+        PreferenceSwapped, PreferencesGiven(chosen="chosen", rejected="rejected", rows=15, lower=15), NOTHING_TO_JUDGE
+    ),
+    Case(
+        PreferenceSwapped,
+        PreferencesGiven(chosen="chosen", rejected="rejected", rows=16, lower=9),
+        "it is below in 9 of 16 rows",
+    ),
+    Case(Constant, RowsTrained(), HELD),
+    Case(Constant, RowsTrained(alike=4, largest=torch.zeros(2, 3)), HELD),
+    Case(Constant, RowsTrained(alike=5, largest=torch.zeros(2, 3)), "5 batches of shape (2, 3), all of it 0"),
+    Case(Constant, RowsTrained(alike=5, largest=torch.arange(3.0)), "of numbers from 0 to 2"),
+    Case(StaleBatch, BatchTrained(drawn=4), HELD),
+    Case(StaleBatch, BatchTrained(drawn=5), "5 different batches came from the loader"),
+    Case(EvaluatedOnAnotherScale, InputEvaluated(name="x"), HELD),
+    Case(
+        EvaluatedOnAnotherScale,
+        InputEvaluated(name="x", trained=(0.5, 1.0), apart=Evaluated(100.0, 200.0, "train.py:9", 3, rows=8)),
+        "rows with a root mean square of",
+    ),
+    Case(EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=2, means="7, 7, 7"), NOTHING_TO_JUDGE),
+    Case(EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=3, means="7, 7, 7"), "3 of 4 columns"),
+    Case(EvaluatedOnUnknownTokens, TokensEvaluated(trained=1999, evaluated=200, token=1, times=200), HELD),
+    Case(EvaluatedOnUnknownTokens, TokensEvaluated(trained=2000, evaluated=200, token=1, times=19), HELD),
+    Case(EvaluatedOnUnknownTokens, TokensEvaluated(trained=2000, evaluated=200, token=1, times=20), "20 of 200 tokens"),
+    Case(StandardisedApart, evaluated(moments(SHIFTED)), HELD),
+    Case(StandardisedApart, evaluated(moments(STANDARDISED, trained=True)), NOTHING_TO_JUDGE),
+    Case(StandardisedApart, evaluated(moments(SHIFTED), moments(STANDARDISED)), "each of 3 columns has mean 0 and"),
+]

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.metrics.by_hand import (
+    Broadcast,
+    LabelsOnAnotherScale,
+    RankedByClasses,
+    ThresholdOfProbabilities,
+)
+from harness.watch.checks.metrics.library import (
+    MicroF1IsAccuracy,
+    Misaligned,
+    RowsMissingOrRepeated,
+    WrongPredictions,
+)
+from harness.watch.checks.metrics.mean_of_means import MeanOfMeans
+from harness.watch.events import Forward, Pass, Scored
+from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
+from harness.watch.facts.batch_means import BatchMeans
+from harness.watch.facts.metric_calls import Computed, OtherRowsScored
+from tests.checks.judging import Case
+
+PASS = Pass(None, 1, None, None)  # type: ignore[arg-type]
+LOGITS = torch.tensor([[4.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 6.0]])
+"""Of which the likeliest classes are 0, 1, 0, 1."""
+LABELS = [0, 1, 1, 1]
+
+
+def computed(predictions: list[int], references: list[int] = LABELS, **others: Any) -> Computed:
+    told = {"metric": "accuracy", "rows": len(references), "labels": LABELS, **others}
+    return Computed(predictions=predictions, references=references, of=PASS, logits=LOGITS, **told)
+
+
+def f1(average: str) -> Computed:
+    return computed([0, 1, 0, 1], metric="f1", options={"average": average})
+
+
+def scored(rows: int) -> Scored:
+    return Scored(Forward(1, torch.nn.Linear(2, 1), (), {}, torch.zeros(rows, 1)))
+
+
+def in_pairs(sign: str) -> PredictionsInPairs:
+    return PredictionsInPairs(sign=sign, predictions=torch.Size((50, 1)), labels=torch.Size((50,)))
+
+
+def compared(labels: float, said: float = 1.0) -> LabelsCompared:
+    return LabelsCompared(said=torch.full((8,), said), labels=torch.full((8,), labels), trained=(0.5, 2.0))
+
+
+def ranked(*scores: float) -> Ranked:
+    return Ranked(metric="roc_auc_score", scores=scores, references=[0, 1] * (len(scores) // 2))
+
+
+CASES = [
+    Case(MicroF1IsAccuracy, f1("macro"), HELD),
+    Case(MicroF1IsAccuracy, f1("micro"), "average='micro' makes F1 the accuracy"),
+    Case(MicroF1IsAccuracy, computed([0, 1, 0, 1]), NOTHING_TO_JUDGE),
+    Case(Misaligned, computed([0, 1, 0, 1]), HELD),
+    Case(Misaligned, computed(LABELS, [0, 1, 0, 1]), "given in each other's place"),
+    Case(Misaligned, computed([0, 1, 0, 1], [1, 1, 0, 1]), "the references are in another order"),
+    Case(Misaligned, computed([1, 0, 1, 0]), "the predictions are in another order"),
+    Case(Misaligned, computed([0, 1], rows=2), NOTHING_TO_JUDGE),
+    Case(WrongPredictions, computed([0, 1, 0, 1]), HELD),
+    Case(WrongPredictions, computed([0, 1, 1, 1]), HELD),
+    Case(WrongPredictions, computed([1, 1, 0, 1]), "1 of 4 predictions are another class"),
+    Case(WrongPredictions, computed([1, 1, 0, 1], agreed=torch.tensor([-1, 1, 0, 1])), HELD),
+    Case(WrongPredictions, computed([1, 1, 0, 1], of_classes=False), NOTHING_TO_JUDGE),
+    Case(RowsMissingOrRepeated, computed([0, 1, 0, 1]), HELD),
+    Case(RowsMissingOrRepeated, OtherRowsScored(rows=64, given=8), "8, fewer"),
+    Case(RowsMissingOrRepeated, OtherRowsScored(rows=64, given=72), "72, more"),
+    Case(RowsMissingOrRepeated, OtherRowsScored(rows=64, given=72, gathered=True), "72"),
+    Case(Broadcast, scored(8), HELD),
+    Case(Broadcast, scored(7), NOTHING_TO_JUDGE),
+    Case(Broadcast, in_pairs("=="), "which == broadcasts: each is compared with every label"),
+    Case(Broadcast, in_pairs("-"), "from which - broadcasts: each label is subtracted from every prediction"),
+    Case(LabelsOnAnotherScale, compared(2.0), HELD),
+    Case(LabelsOnAnotherScale, compared(100.0, said=100.0), HELD),
+    Case(LabelsOnAnotherScale, compared(100.0), "labels whose root mean square is 100"),
+    Case(LabelsOnAnotherScale, LabelsCompared(said=torch.zeros(8)), HELD),
+    Case(RankedByClasses, ranked(*range(16)), HELD),
+    Case(RankedByClasses, ranked(*[0, 1] * 8), "16 rows with no other value than 0 and 1"),
+    Case(RankedByClasses, ranked(0, 1), NOTHING_TO_JUDGE),
+    Case(ThresholdOfProbabilities, LogitsThresholded(threshold=0.0), HELD),
+    Case(ThresholdOfProbabilities, LogitsThresholded(threshold=0.5), "are compared with 0.5"),
+    Case(MeanOfMeans, BatchMeans(means=[1.0, 2.0, 3.0], targets=[10, 20, 30]), HELD),
+    Case(
+        MeanOfMeans,
+        BatchMeans(means=[1.0, 2.0, 3.0], targets=[10, 20, 30], reported=True),
+        "the mean of the means of 3 batches, 2; they have 10 to 30 targets each",
+    ),
+]
