@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
+from harness.watch.checks.saved.tokenizer_otherwise import TokenizerOtherwise
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from harness.watch.checks.saved.tokenizer_otherwise import TokenizerOtherwise
 from harness.watch.events import DatasetMade, Encode, End, TokenizerMade
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.reloads import TokenizerKept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,14 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Fact, StepBegins, TrainerMade
+from harness.watch.events import BackwardBegins, Fact, Forward, StepBegins, TrainerMade
+from harness.watch.facts.losses import DifferentiatedLoss
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
+
+NEAR = 1e-5
+"""How near to ln 2: rounding of float32 and of a mean is below."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +31,16 @@ class ReferenceGiven(Fact):
     """Of the policy."""
     others: Sequence[str] = ()
     """The names of those that differ from the reference's."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceAsked(Fact):
+    """A loss is differentiated beside whose forward passes a reference was given as many tokens. ``where`` asked it."""
+
+    needs = "forward passes of a reference beside those that are trained"
+    loss: float
+    in_a_row: int = 0
+    """Such backward passes in a row whose reference has the weights that are trained, and whose loss was ln 2."""
 
 
 class References(Recogniser):
@@ -71,3 +86,36 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.dtype == other.dtype and one.device == other.device:
         return torch.equal(one, other)
     return torch.allclose(one.detach().float().cpu(), other.detach().float().cpu(), rtol=1e-2, atol=1e-4)
+
+
+class ReferencesBeside(Recogniser):
+    makes = (ReferenceAsked,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._loss = monitor.fact(DifferentiatedLoss)
+        self._in_a_row = 0
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        value = self._loss.value
+        trained = [each for each in event.forwards if each.gradients]
+        beside = [each for each in event.forwards if not each.gradients and _is_asked_alike(each, trained)]
+        if value is None or not trained or not beside:
+            return
+        shared = [each for each in beside if any(_share(each.model, other.model) for other in trained)]
+        self._in_a_row = self._in_a_row + 1 if shared and abs(value - math.log(2)) < NEAR else 0
+        self.tell(ReferenceAsked(loss=value, in_a_row=self._in_a_row, where=(shared or beside)[0].where))
+
+
+def _is_asked_alike(forward: Forward, trained: list[Forward]) -> bool:
+    ids = forward.tensors.get("input_ids")
+    given = [each.tensors.get("input_ids") for each in trained]
+    return ids is not None and any(each is not None and each.shape == ids.shape for each in given)
+
+
+def _share(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two models have the same trainable tensors, and the first goes through them: an adapter may be off."""
+    if hasattr(one, "peft_config"):
+        return False
+    trained = {id(each) for each in other.parameters() if each.requires_grad}
+    return bool(trained) and trained <= {id(each) for each in one.parameters()}

@@ -3,16 +3,22 @@ from __future__ import annotations
 from torch import nn
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
-from harness.watch.checks.model.identity import EvaluatedUntrained, HooksSkipped, LayersShared, ReferenceIsAnother
+from harness.watch.checks.model.identity import (
+    EvaluatedUntrained,
+    HooksSkipped,
+    LayersShared,
+    ReferenceIsAnother,
+    ReferenceIsThePolicy,
+)
 from harness.watch.checks.model.outputs import (
     DocumentsSeeEachOther,
     NondeterministicEval,
     OutputDependsOnBatch,
     OutputDependsOnPadding,
 )
-from harness.watch.events import Forward
+from harness.watch.events import Forward, Position
 from harness.watch.facts.packed_documents import DocumentsPacked
-from harness.watch.facts.references import ReferenceGiven
+from harness.watch.facts.references import ReferenceAsked, ReferenceGiven
 from harness.watch.facts.replays import (
     OTHER_PADDING,
     SAME_ROWS,
@@ -59,6 +65,9 @@ CASES = [
     Case(HooksSkipped, call(unhooked=True, hooks=2), "which leaves out 2 of them"),
     Case(LayersShared, StacksCalled(), HELD),
     Case(LayersShared, StacksCalled(stack="Net.layers", places=["0", "1"], layer="Linear"), "0, 1 of Net.layers are"),
+    Case(ReferenceIsThePolicy, ReferenceAsked(loss=0.5), HELD),
+    Case(ReferenceIsThePolicy, ReferenceAsked(loss=0.6931, in_a_row=4, at=Position(9, 8)), HELD),
+    Case(ReferenceIsThePolicy, ReferenceAsked(loss=0.6931, in_a_row=5, at=Position(9, 8)), "it is the policy itself"),
     Case(ReferenceIsAnother, ReferenceGiven(tensors=4), HELD),
     Case(ReferenceIsAnother, ReferenceGiven(tensors=4, others=["a.weight"]), "1 of 4 tensors of the policy differ"),
 ]

@@ -20,6 +20,7 @@ from harness.watch.checks.parameters.copies import (
 from harness.watch.checks.parameters.copy_never_follows import CopyNeverFollows
 from harness.watch.checks.parameters.freezes_nothing import FreezesNothing
 from harness.watch.checks.parameters.new_head_frozen import NewHeadFrozen
+from harness.watch.checks.parameters.new_tokens_frozen import NewTokensFrozen
 from harness.watch.checks.parameters.not_registered import NotRegistered
 from harness.watch.checks.parameters.written import FrozenChanged, ModifiedOutsideOptimizer, Reset
 from harness.watch.events import Position
@@ -27,6 +28,7 @@ from harness.watch.facts.adapters import AdapterPattern, AdaptersActive, Adapter
 from harness.watch.facts.called_models import ModelCalled
 from harness.watch.facts.copies import CopyFollowed, CopyFound, CopyOver
 from harness.watch.facts.new_heads import NewHead
+from harness.watch.facts.new_tokens import NewTokens
 from harness.watch.facts.parameters import LooseTensors
 from harness.watch.facts.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
 from tests.checks.judging import Case
@@ -82,6 +84,9 @@ CASES = [
     Case(FreezesNothing, ModelCalled(model=frozen_by_attribute()), "0.requires_grad = False was set"),
     Case(NewHeadFrozen, NewHead(tensors=["head.weight"], stays_random=False), HELD),
     Case(NewHeadFrozen, NewHead(tensors=["head.weight"], stays_random=True), "head.weight are random and frozen"),
+    Case(NewTokensFrozen, NewTokens(before=100, given=7), HELD),
+    Case(NewTokensFrozen, NewTokens(before=100, given=8, trained=True), HELD),
+    Case(NewTokensFrozen, NewTokens(before=100, given=8, taught=4, places=16), "never trained; 25% of the targets"),
     Case(NotRegistered, LooseTensors(), HELD),
     Case(NotRegistered, LooseTensors(shapes=[(2, 3)]), "a parameter of shape (2, 3) gets gradients and is in neither"),
     Case(NotRegistered, LooseTensors(shapes=[(2,), (3,)]), "2 parameters, the first of shape (2,)"),

@@ -21,6 +21,7 @@ from harness.watch.checks.rows.epochs import (
 from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented, EvaluationIncomplete
 from harness.watch.checks.rows.labels import ChangedInPlace, LabelsOfOtherRows, LoadersApart
 from harness.watch.checks.rows.order import DrawnAlike, SameOrderEachEpoch, ShuffledApart, StateOfOtherRows
+from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
 from harness.watch.events import Pass, Position
 from harness.watch.facts.carried_states import ShuffledRowsGiven
 from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
@@ -29,6 +30,7 @@ from harness.watch.facts.loaders import LossOfTwoLoaders
 from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
 from harness.watch.facts.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
 from harness.watch.facts.rows_given import RowsGivenAgain
+from harness.watch.facts.rows_of_slices import HeldOutRows, SlicesTrained
 from harness.watch.facts.shuffles import RowsShuffled
 from tests.checks.judging import Case
 
@@ -150,6 +152,11 @@ CASES = [
     Case(SameOrderEachEpoch, EpochCompared(loader=SHUFFLED, same_order=False), HELD),
     Case(SameOrderEachEpoch, EpochCompared(loader=IN_ORDER, same_order=True), "(SequentialSampler)"),
     Case(SameOrderEachEpoch, BatchesAgain(batches=8), "the 8 batches of one pass are trained on again and again"),
+    Case(TailNeverSeen, SlicesTrained(rows=100, epochs=3, longest=32), HELD),
+    Case(TailNeverSeen, SlicesTrained(rows=100, left=1, epochs=3, longest=32), HELD),
+    Case(TailNeverSeen, SlicesTrained(rows=100, left=4, epochs=3, longest=32), "the last 4 of 100 rows were never"),
+    Case(TestRowsInLoss, HeldOutRows(), HELD),
+    Case(TestRowsInLoss, HeldOutRows(name="test", rows=8, both=8, trained=64), "8 of its 8 rows are among the 64"),
     Case(ShuffledApart, RowsShuffled(), HELD),
     Case(ShuffledApart, RowsShuffled(apart="x and y are shuffled by one each"), "rows and labels no longer belong"),
     Case(StateOfOtherRows, ShuffledRowsGiven(), HELD),

@@ -3,9 +3,12 @@ from __future__ import annotations
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import Forward
 from harness.watch.facts.parameters import names
-from harness.watch.facts.references import ReferenceGiven
+from harness.watch.facts.references import ReferenceAsked, ReferenceGiven
 from harness.watch.facts.stacks import StacksCalled
 from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
+
+ENOUGH = 5
+"""Backward passes in a row with that loss. By reasoning: a preference loss begins with it, and leaves it at once."""
 
 
 class EvaluatedUntrained(Check):
@@ -152,4 +155,38 @@ class ReferenceIsAnother(Check):
             expected="a reference model that is what the policy begins as",
             observed=f"before the first update {len(fact.others)} of {fact.tensors} tensors of the policy differ from "
             f"the reference's, {fact.others[0]} among them",
+        )
+
+
+class ReferenceIsThePolicy(Check):
+    """The reference that a preference loss compares with is the model that is trained.
+
+    ## Why is this a bug?
+    DPO and its like compare how much more likely the policy finds the chosen answer than the reference does, and
+    likewise the rejected one. If `reference = policy` names the same object twice, or both share their weights, both
+    margins are 0 in every update: the loss stays at ln 2 = 0.693. The gradients that remain train the model with
+    nothing to hold it back.
+
+    ## What to do
+    Copy the model before it is trained: `reference = copy.deepcopy(policy).eval().requires_grad_(False)`.
+
+    ## When it is right
+    A two-class loss that is ln 2 in the first updates, or that moves at all, is not reported. Nothing is reported
+    unless each update has a forward pass without gradients. A model with adapters is compared with itself without them,
+    and is not looked at.
+
+    ## References
+    - https://huggingface.co/docs/trl/dpo_trainer
+    """
+
+    status = "new"
+    explains = ("loss::constant",)
+
+    def judge(self, fact: ReferenceAsked) -> Verdict:
+        if fact.in_a_row < ENOUGH or not fact.at.updates_made:
+            return HELD
+        return Found(
+            expected="a reference with weights of its own, from which the policy moves away",
+            observed=f"the loss has been ln 2 = {fact.loss:.4f} in {ENOUGH} backward passes in a row, and the "
+            "reference's forward passes go through the weights that are trained: it is the policy itself",
         )

@@ -1,0 +1,192 @@
+"""Rows that a script takes from tensors itself: those never reached, and those held out that were trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.watch.bus import Recogniser
+from harness.watch.events import BackwardBegins, End, Fact, Scored
+from harness.watch.facts.rows_by_hand import RowsByHand
+
+if TYPE_CHECKING:
+    from harness.watch.monitor import Monitor
+
+MIN_EPOCHS = 3
+"""Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
+
+MIN_UPDATES = 3
+"""Updates in which rows that are held out had a gradient. Neither half nor double of it changes a verdict of the
+corpus."""
+
+MIN_SHARE = 0.5
+"""Smallest share of the rows that are held out that must have been trained on. Copies of a few rows are in many
+datasets. Half or double of it changes verdicts (docs/detection.md)."""
+
+MIN_ROWS = 8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SlicesTrained(Fact):
+    """A run is over that trained on slices of a tensor, several times from its first row on. ``where``: the first."""
+
+    needs = "batches that are slices of one tensor"
+    of_run = True
+    rows: int
+    """Of the tensor."""
+    left: int = 0
+    """Those at its end that were never trained on, where all before them were, and that were not held out."""
+    epochs: int = 0
+    """Times that the first row was trained on."""
+    longest: int = 0
+    """Rows of the largest batch."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeldOutRows(Fact):
+    """Rows that the script calls test, validation or held out were looked for among those that were trained on."""
+
+    needs = "rows without a DataLoader that the script calls test, validation or held out"
+    name: str = ""
+    """What the script calls them, where most of them were trained on."""
+    rows: int = 0
+    both: int = 0
+    """Those of them that were in the loss."""
+    trained: int = 0
+    """All rows that were in the loss."""
+
+
+@dataclass(eq=False)
+class _Visited:
+    """Rows of one tensor that a model was trained on."""
+
+    rows: torch.Tensor
+    """A mask."""
+    where: str | None
+    epochs: int = 0
+    longest: int = 0
+    """Rows of the largest batch."""
+
+
+class SlicesOfTensors(Recogniser):
+    makes = (SlicesTrained,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._rows = monitor.fact(RowsByHand)
+        self._visited: dict[tuple[int, int], _Visited] = {}
+        """By the model and the tensor."""
+        self._evaluated: dict[int, torch.Tensor] = {}
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if event.inside_step or event.batch is not None:
+            return
+        labels = [each for call in event.losses if (each := self._rows.slice_of(call.target)) is not None]
+        for forward in event.forwards:
+            for tensor in forward.tensors.values() if forward.gradients else ():
+                given = self._rows.slice_of(tensor)
+                # A language model's labels are slices of its inputs' tensor.
+                beside = [each for each in labels if given is not None and each.of == given.of]
+                if given is None or not beside or any(each.source == given.source for each in beside):
+                    continue
+                key = self.monitor.number_of(forward.model), given.source
+                seen = self._visited.get(key)
+                if seen is None or len(seen.rows) != given.of:
+                    seen = self._visited[key] = _Visited(torch.zeros(given.of, dtype=torch.bool), forward.where)
+                seen.rows[given.first : given.first + given.rows] = True
+                seen.epochs += given.first == 0
+                seen.longest = max(seen.longest, given.rows)
+
+    def on_scored(self, event: Scored) -> None:
+        for tensor in event.forward.tensors.values():
+            given = self._rows.slice_of(tensor)
+            if given is not None:
+                mask = self._evaluated.setdefault(given.source, torch.zeros(given.of, dtype=torch.bool))
+                mask[given.first : given.first + given.rows] = True
+
+    def on_end(self, event: End) -> None:
+        for (_, source), seen in self._visited.items() if event.at.complete else ():
+            if seen.epochs < MIN_EPOCHS:
+                continue
+            last, rows = int(seen.rows.nonzero().max()), len(seen.rows)
+            evaluated = self._evaluated.get(source)
+            scored = evaluated is not None and bool(evaluated[last + 1 :].any()) and not bool(evaluated.all())
+            left = rows - last - 1 if bool(seen.rows[: last + 1].all()) and not scored else 0
+            epochs, longest = seen.epochs, seen.longest
+            self.tell(SlicesTrained(rows=rows, left=left, epochs=epochs, longest=longest, where=seen.where))
+
+
+class RowsHeldOut(Recogniser):
+    makes = (HeldOutRows,)
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(monitor)
+        self._rows = monitor.fact(RowsByHand)
+        self._updates: dict[str, int] = {}
+        """In which rows of a mask had a gradient, by its name."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if event.batch is not None or event.inside_step or not event.at.sampled:
+            return
+        said = [f.logits for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
+        if len(said) != 1 or len(said[0]) < MIN_ROWS or said[0].is_leaf:
+            return
+        masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(said[0]))}
+        if masks:
+            self.tell(HeldOutRows(where=event.where))
+            hook = self.monitor.guarded(self, self._looking(masks, event.where))
+            said[0].register_hook(hook)  # type: ignore[no-untyped-call]
+
+    def _looking(self, masks: dict[str, torch.Tensor], where: str | None) -> Callable[[torch.Tensor], None]:
+        """Told of the gradient of what was said of all rows: the rows in the loss are those that have one."""
+
+        def look(gradient: torch.Tensor) -> None:
+            in_loss = (gradient.detach() != 0).any(1).cpu()
+            for name, mask in masks.items():
+                both, rows = int((mask.cpu() & in_loss).sum()), int(mask.sum())
+                if not rows or both < MIN_SHARE * rows or both >= int(in_loss.sum()):
+                    continue
+                self._updates[name] = self._updates.get(name, 0) + 1
+                if self._updates[name] == MIN_UPDATES:
+                    self._tell_of(name, both, rows, int(in_loss.sum()), where)
+
+        return look
+
+    def on_scored(self, event: Scored) -> None:
+        forward = event.forward
+        number = self.monitor.number_of(forward.model)
+        trained = self._rows.trained.get(number)
+        if not trained or number in self._rows.alike or forward.gradients or forward.batch is not None or event.by_row:
+            return
+        keys = self._rows.keys(forward)
+        if keys is None or len(keys) < MIN_ROWS or len(set(keys)) < len(keys):
+            return
+        both = sum(key in trained for key in keys)
+        if both < MIN_SHARE * len(keys) or both >= len(trained):
+            if any(_may_be(value, len(keys), forward.tensors) for _, value in self._rows.held_out()):
+                self.tell(HeldOutRows())
+            return
+        name = next((name for name, value in self._rows.held_out() if _may_be(value, len(keys), forward.tensors)), None)
+        if name is not None:
+            self._tell_of(name, both, len(keys), len(trained), self.monitor.locator.where())
+
+    def _tell_of(self, name: str, both: int, rows: int, trained: int, where: str | None) -> None:
+        self.tell(HeldOutRows(name=name, both=both, rows=rows, trained=trained, where=where))
+
+
+def _is_mask(value: Any, rows: int) -> bool:
+    return torch.is_tensor(value) and value.dtype is torch.bool and value.shape == (rows,)
+
+
+def _may_be(value: Any, rows: int, given: dict[str, torch.Tensor]) -> bool:
+    """Whether it is what the model was given, or numbers of as many rows."""
+    if any(value is each or value is each._base for each in given.values()):
+        return True
+    if torch.is_tensor(value) and value.dim() == 1 and value.dtype is torch.bool:
+        return int(value.sum()) == rows
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    whole = kind == "i" or (torch.is_tensor(value) and value.dtype is torch.int64)
+    return whole and value.ndim == 1 and len(value) == rows
