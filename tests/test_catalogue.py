@@ -64,9 +64,14 @@ def test_a_docstring_without_its_sections_is_refused(docstring: str, message: st
         made(__doc__=docstring)
 
 
-def test_a_handler_that_names_no_event_is_refused() -> None:
-    with pytest.raises(TypeError, match="on_setp is told of nothing: annotate its first parameter with an event"):
-        made(on_setp=lambda self, event: None)
+def test_a_method_that_names_no_fact_is_refused() -> None:
+    with pytest.raises(TypeError, match="judge is told of nothing: annotate its first parameter with an event"):
+        made(judge=lambda self, fact: None)
+
+
+def test_a_check_that_listens_is_refused() -> None:
+    with pytest.raises(TypeError, match="on_step: a check judges facts"):
+        made(on_step=lambda self, event: None)
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
@@ -98,7 +103,8 @@ def test_every_check_is_told_of_something_and_refers_to_others_that_exist() -> N
     known = catalogue.checks()
     assert len(known) >= 61
     for name, check in known.items():
-        assert check.told_of or check.compare is not Check.compare, name
+        assert issubclass(check, Check)
+        assert check.told_of, name
         assert set(check.explains) <= set(known) - {name}, name
 
 

@@ -66,7 +66,7 @@ class Check(Fault, Onlooker, package=CHECKS):
     outcome says so.
     """
 
-    takes = ("on_", "judge")
+    takes = ("judge",)
     in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
     """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): by the facts
     that it judges, where it does not say so itself."""
@@ -79,7 +79,11 @@ class Check(Fault, Onlooker, package=CHECKS):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        judged = [kind for name in cls.told_of if name.startswith("judge") for kind in cls.told_of[name]]
+        if handlers := [name for name in vars(cls) if name.startswith("on_")]:
+            raise TypeError(
+                f"{cls.__qualname__}.{handlers[0]}: a check judges facts; a recogniser makes them of events"
+            )
+        judged = [kind for kinds in cls.told_of.values() for kind in kinds]
         facts = [kind for kind in judged if issubclass(kind, Fact)]
         if facts and "needs" not in vars(cls):
             cls.needs = facts[0].needs
@@ -87,51 +91,30 @@ class Check(Fault, Onlooker, package=CHECKS):
             spans = [kind.in_windows if issubclass(kind, Fact) else "none" for kind in judged]
             cls.in_windows = min(spans, key=SPANS.index)
 
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
+    def __init__(self, monitor: Monitor | None = None) -> None:
+        self._monitor = monitor
+        """What its findings are reported to."""
 
     def subscriptions(self) -> Iterator[Told]:
-        for kind, handle in super().subscriptions():
-            yield kind, partial(self._judged, handle) if handle.__name__.startswith("judge") else handle
+        for kind, judge in super().subscriptions():
+            yield kind, partial(self._judged, judge)
 
     def _judged(self, judge: Callable[[Any], Any], fact: Event) -> None:
+        monitor = self._monitor
+        assert monitor is not None
         try:
             verdict = judge(fact)
         except NotKnown as error:
-            self.monitor.note(str(error))
+            monitor.note(str(error))
             return
         if isinstance(verdict, NothingToJudge):
             self._why = verdict.why or self._why
             return
         self.looked = True
         if isinstance(verdict, Found):
-            self.found(
-                expected=verdict.expected,
-                observed=verdict.observed,
-                where=verdict.where or getattr(fact, "where", None),
-                update=verdict.update or (None if fact.of_run else fact.at.update),
-                hint=verdict.hint,
-            )
-
-    def found(
-        self,
-        *,
-        expected: str,
-        observed: str,
-        where: str | None = None,
-        update: int | None = None,
-        hint: str | None = None,
-    ) -> None:
-        """Report the fault; of each check the first reports are kept, on different lines.
-
-        Args:
-            where: FILE:LINE of the user's line at fault; without one the script itself.
-            update: the number of the update, counted from 1, where it is about one.
-            hint: what to do in this very case, where that is more than the first paragraph of "What to do".
-        """
-        self.looked = True
-        where = where or self.monitor.locator.script_place
-        self.monitor.report(self.finding(expected, observed, where, update, hint))
+            where = verdict.where or getattr(fact, "where", None) or monitor.locator.script_place
+            update = verdict.update or (None if fact.of_run else fact.at.update)
+            monitor.report(self.finding(verdict.expected, verdict.observed, where, update, verdict.hint))
 
     def lacks(self) -> str:
         return self._why or f"no {self.needs}"

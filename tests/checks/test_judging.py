@@ -25,8 +25,7 @@ def test_each_check_is_shown_by_hand_what_it_can_say() -> None:
             {"held": "HELD", "nothing to judge": "NOTHING"}.get(case.said, "Found")
         )
     for name, check in catalogue.checks().items():
-        if not issubclass(check, Check) or not any(method.startswith("judge") for method in check.told_of):
-            continue
+        assert issubclass(check, Check)
         source = inspect.getsource(check).replace(check.__doc__ or "", "")
         source = source.replace("NothingToJudge", "NOTHING")
         says = {each for each in ("Found", "HELD", "NOTHING") if each in source}

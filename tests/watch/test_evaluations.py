@@ -12,11 +12,11 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from harness.watch import watch
-from harness.watch.check import Check
+from harness.watch.bus import Onlooker
 from harness.watch.events import Pairing, Scored
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
-from harness.watch.monitor import Options
+from harness.watch.monitor import Monitor, Options
 from harness.watch.session import Session
 
 ROWS, UNSEEN = 240, 60
@@ -252,20 +252,10 @@ def test_accuracies_by_hand() -> None:
 def test_what_is_told_of_operations_by_hand() -> None:
     told: list[object] = []
 
-    class Listens(Check):
-        """Listens.
-
-        ## Why is this a bug?
-        A test.
-
-        ## What to do
-        Nothing.
-
-        ## When it is right
-        Always.
-        """
-
+    class Listens(Onlooker):
         id = "tests::listens"
+
+        def __init__(self, monitor: Monitor) -> None: ...
 
         def on_pairing(self, event: Pairing) -> None:
             told.append((event.sign, tuple(event.one.shape), tuple(event.other.shape)))

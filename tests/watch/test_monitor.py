@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from harness import catalogue
 from harness.errors import CannotTry
 from harness.watch import SilentBug, watch
 from harness.watch.bus import Recogniser
-from harness.watch.check import Check
-from harness.watch.events import BackwardBegins, Forward, OptimizerMade, Step, StepBegins
+from harness.watch.check import HELD, Check, Found
+from harness.watch.events import BackwardBegins, Event, Fact, Forward, OptimizerMade, Step, StepBegins
+from harness.watch.facts.gradient_ledger import GradientsUsed
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator, from_signal_handler
@@ -51,21 +52,14 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     catalogue._registered.update(before)
 
 
-OF = {
-    "on_step": Step,
-    "on_step_begins": StepBegins,
-    "on_forward": Forward,
-    "on_backward_begins": BackwardBegins,
-    "on_optimizer_made": OptimizerMade,
-}
-"""What the handlers of these tests are told of; a lambda says no types."""
+def a_check(name: str, of: type[Event], judge: Callable[..., Any]) -> type[Check]:
+    """A check that is asked about one kind of event or fact."""
 
+    def judges(self: Check, event: Any) -> Any:
+        return judge(event)
 
-def a_check(name: str, **methods: Any) -> type[Check]:
-    for each in methods.keys() & OF.keys():
-        if inspect.isfunction(methods[each]) and not methods[each].__annotations__:
-            methods[each].__annotations__["event"] = OF[each]
-    return type(name, (Check,), {"__doc__": f"Wrong.\n{PAGE}", "id": f"tests::{name.lower()}", **methods})
+    judges.__annotations__ = {"event": of}
+    return type(name, (Check,), {"__doc__": f"Wrong.\n{PAGE}", "id": f"tests::{name.lower()}", "judge": judges})
 
 
 def update(model: nn.Module, optimizer: torch.optim.Optimizer, *, clears: bool = True) -> None:
@@ -93,15 +87,15 @@ def watched(*checks: type[Check], run: Any = loop) -> Session:
 # A check that fails itself
 
 
-def fails_at_the_third(self: Check, event: Step) -> None:
+def fails_at_the_third(event: Step) -> None:
     if event.update == 3:
         raise KeyError("a fault of ours")
 
 
 def test_a_check_that_fails_leaves_out_itself_alone() -> None:
     seen: list[int] = []
-    faulty = a_check("Faulty", on_step=fails_at_the_third)
-    other = a_check("Other", on_step=lambda self, event: seen.append(event.update))
+    faulty = a_check("Faulty", Step, fails_at_the_third)
+    other = a_check("Other", Step, lambda event: seen.append(event.update))
     threads = watched(faulty, other)
     assert seen == [1, 2, 3, 4, 5, 6]
     assert list(threads.crashed) == ["tests::faulty"]
@@ -109,45 +103,53 @@ def test_a_check_that_fails_leaves_out_itself_alone() -> None:
     assert threads.crashed["tests::faulty"].endswith("update 3)")
 
 
-def test_a_fact_that_fails_leaves_out_the_checks_that_need_it() -> None:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Built(Fact):
+    """Made by a recogniser of a test, which the test declares."""
+
+
+@pytest.fixture
+def _nobody_makes() -> Iterator[None]:
+    yield
+    Recogniser.of_fact.pop(Built, None)
+
+
+@pytest.mark.usefixtures("_nobody_makes")
+def test_a_recogniser_that_fails_leaves_out_the_checks_that_need_it() -> None:
     class Faulty(Recogniser):
         def on_step(self, event: Step) -> None:
             raise ValueError("a fault of ours")
 
     class Builds(Recogniser):
+        makes = (Built,)
+
         def __init__(self, monitor: Monitor) -> None:
             super().__init__(monitor)
             self.faulty = monitor.fact(Faulty)
 
-    def needs(self: Check, monitor: Monitor) -> None:
-        Check.__init__(self, monitor)
-        monitor.fact(Builds)
+        def on_step_begins(self, event: StepBegins) -> None:
+            self.tell(Built())
 
     seen: list[int] = []
-
-    def sees(self: Check, event: StepBegins) -> None:
-        seen.append(event.update)
-
-    one = a_check("One", __init__=needs, on_step_begins=sees)
-    other = a_check("Other", on_step_begins=sees)
+    one = a_check("One", Built, lambda fact: seen.append(fact.at.update))
+    other = a_check("Other", StepBegins, lambda event: seen.append(event.update))
     threads = watched(one, other)
     assert list(threads.crashed) == ["tests::one"]
     assert seen == [1, 1, 2, 3, 4, 5, 6], "the first is not told any more after the first update"
 
 
-def test_a_check_is_not_told_of_the_event_in_which_its_fact_failed() -> None:
-    """The fact may be half up to date, and the check would report what is not so."""
+@pytest.mark.usefixtures("_nobody_makes")
+def test_a_check_is_not_told_of_the_event_in_which_its_recogniser_failed() -> None:
+    """What it keeps may be half up to date, and the check would report what is not so."""
 
     class Faulty(Recogniser):
+        makes = (Built,)
+
         def on_step(self, event: Step) -> None:
             raise ValueError("a fault of ours")
 
-    def needs(self: Check, monitor: Monitor) -> None:
-        Check.__init__(self, monitor)
-        monitor.fact(Faulty)
-
     seen: list[int] = []
-    check = a_check("Reads", __init__=needs, on_step=lambda self, event: seen.append(event.update))
+    check = a_check("Reads", Step | Built, lambda event: seen.append(event.at.update))
     assert list(watched(check).crashed) == ["tests::reads"]
     assert seen == []
 
@@ -189,7 +191,7 @@ def test_a_step_that_calls_its_base_classes_step_is_one_step() -> None:
             update(model, optimizer)
 
     begun: list[int] = []
-    counts = a_check("Begun", on_step_begins=lambda self, event: begun.append(event.number))
+    counts = a_check("Begun", StepBegins, lambda event: begun.append(event.number))
     watched(counts, run=run)
     assert begun == [1, 1, 2, 3, 4, 5]
 
@@ -398,11 +400,11 @@ def test_after_many_updates_tensors_are_looked_at_seldom(monkeypatch: pytest.Mon
     monkeypatch.setattr("harness.watch.monitor.SELDOM", 10)
     looks: list[int] = []
 
-    def notes(self: Check, event: Step) -> None:
-        if self.monitor.is_sampled():
+    def notes(event: Step) -> None:
+        if event.at.sampled:
             looks.append(event.update)
 
-    watched(a_check("Looks", on_step=notes), run=lambda: loop(45))
+    watched(a_check("Looks", Step, notes), run=lambda: loop(45))
     assert looks == [*range(1, 13), 20, 30, 40]
 
 
@@ -419,25 +421,35 @@ def test_a_comment_counts_in_a_watched_block_too() -> None:
     assert list(found.findings) == ["gradients::not-cleared"]
 
 
-def test_facts_are_told_first_whoever_asks_for_them() -> None:
+@pytest.mark.usefixtures("_nobody_makes")
+def test_recognisers_are_told_first_whoever_needs_them() -> None:
     order: list[str] = []
 
     class Late(Recogniser):
+        makes = (Built,)
+
         def on_step(self, event: Step) -> None:
-            order.append("fact")
+            order.append("recogniser")
+            self.tell(Built())
 
-    def asks(self: Check, monitor: Monitor) -> None:
-        Check.__init__(self, monitor)
-        monitor.fact(Late)
-
-    first = a_check("First", on_step=lambda self, event: order.append("first"))
-    second = a_check("Second", __init__=asks, on_step=lambda self, event: order.append("second"))
+    first = a_check("First", Step, lambda event: order.append("first"))
+    second = a_check("Second", Built, lambda fact: order.append("second"))
     watched(first, second, run=lambda: loop(1))
-    assert order == ["fact", "first", "second"]
+    assert order == ["recogniser", "second", "first"]
+
+
+def test_a_fact_that_nobody_needs_is_not_made() -> None:
+    threads = watched(a_check("First", Step, lambda event: HELD), run=lambda: loop(1))
+    assert threads.first.bus.recognisers() == []
+
+
+def test_a_fact_has_one_recogniser() -> None:
+    with pytest.raises(TypeError, match=r"Again makes GradientsUsed, which GradientLedger makes"):
+        type("Again", (Recogniser,), {"makes": (GradientsUsed,)})
 
 
 def test_nothing_found_is_not_said_where_a_check_failed() -> None:
-    faulty = a_check("Faulty", on_step=fails_at_the_third)
+    faulty = a_check("Faulty", Step, fails_at_the_third)
     faulty.__module__ = f"{catalogue.CHECKS}.tests"
     with pytest.raises(CannotTry, match="tests::faulty: the check itself crashed: KeyError"), watch():
         loop()
@@ -599,9 +611,7 @@ class Handler:
 @pytest.mark.parametrize("handle", [handler, Handler(), Handler().method])
 def test_what_a_signal_handler_raises_goes_through_to_the_script(handle: Any) -> None:
     """Here the signal comes in the middle of a check, which must not swallow it, nor be blamed for it."""
-    rings = a_check(
-        "Rings", on_step=lambda self, event: signal.raise_signal(signal.SIGUSR1) if event.update == 2 else None
-    )
+    rings = a_check("Rings", Step, lambda event: signal.raise_signal(signal.SIGUSR1) if event.update == 2 else None)
     before = signal.signal(signal.SIGUSR1, handle)
     threads = Session(Options(checks=(rings,)), Locator())
     try:
@@ -737,7 +747,7 @@ def test_checkpointing_in_a_backward_pass_is_no_call_of_its_own() -> None:
     from torch.utils.checkpoint import checkpoint
 
     calls: list[int] = []
-    counts = a_check("Counts", on_forward=lambda self, event: calls.append(event.number))
+    counts = a_check("Counts", Forward, lambda event: calls.append(event.number))
 
     def run() -> None:
         inner, outer = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -750,7 +760,7 @@ def test_checkpointing_in_a_backward_pass_is_no_call_of_its_own() -> None:
 
 def test_an_optimizer_is_told_of_when_it_is_made() -> None:
     made: list[str] = []
-    tells = a_check("Tells", on_optimizer_made=lambda self, event: made.append(type(event.optimizer).__name__))
+    tells = a_check("Tells", OptimizerMade, lambda event: made.append(type(event.optimizer).__name__))
 
     def run() -> None:
         model = nn.Linear(2, 2)
@@ -766,7 +776,7 @@ def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
     from harness.watch.monitor import UpdateLimitReached
 
     seen: list[int] = []
-    counts = a_check("Counts", on_backward_begins=lambda self, event: seen.append(event.number))
+    counts = a_check("Counts", BackwardBegins, lambda event: seen.append(event.number))
     threads = Session(Options(checks=(counts,), updates=2), Locator())
     ended = 0
     with instrumented(threads):
@@ -787,15 +797,13 @@ def test_after_the_updates_that_were_asked_for_nothing_is_judged() -> None:
 
 
 def test_a_few_findings_of_a_check_are_kept_in_lines_of_their_own() -> None:
-    def says(self: Check, event: Step) -> None:
-        for line in (1, 1, 2, 3, 4):
-            self.found(expected="one", observed=f"{event.number}", where=f"a.py:{line}")
-
-    threads = watched(a_check("Talks", on_step=says), run=loop)
+    lines = iter((1, 1, 2, 3, 4, 5))
+    talks = a_check("Talks", Step, lambda step: Found("one", f"{step.number}", where=f"a.py:{next(lines)}"))
+    threads = watched(talks, run=loop)
     assert [(each.where, each.observed) for each in threads.all_findings] == [
         ("a.py:1", "1"),
-        ("a.py:2", "1"),
-        ("a.py:3", "1"),
+        ("a.py:2", "3"),
+        ("a.py:3", "4"),
     ]
     assert [each.where for each in threads.findings.values()] == ["a.py:1"]
 
