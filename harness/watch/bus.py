@@ -16,6 +16,8 @@ from harness.watch.locate import from_signal_handler
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
 
+KnownListener = TypeVar("KnownListener", bound="Listener")
+
 Told = tuple[type[Event], Callable[[Any], None]]
 """A kind of event or fact, and what is called with it."""
 
@@ -107,6 +109,14 @@ class Recogniser(Listener):
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor
+        self.begin()
+
+    def begin(self) -> None:
+        """Make what it keeps from one event to the next."""
+
+    def fact(self, kind: type[KnownListener]) -> KnownListener:
+        """Another recogniser, of which it needs more than its facts."""
+        return self.monitor.bus.recogniser(kind)
 
     def tell(self, fact: Fact) -> None:
         self.monitor.emit(fact)
@@ -121,9 +131,6 @@ class Recogniser(Listener):
     def wants(self, kind: type[Fact]) -> bool:
         """Whether anybody needs such facts: what is dear to make, or leaves a note, is made only then."""
         return self.monitor.bus.wants(kind)
-
-
-KnownListener = TypeVar("KnownListener", bound=Listener)
 
 
 class Suspended(threading.local):

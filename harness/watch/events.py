@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
 from weakref import WeakKeyDictionary
 
 import torch
@@ -98,9 +98,13 @@ class Event:
     at: Position = field(default=START, kw_only=True, repr=False)
 
 
+@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True)
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fact(Event):
-    """What a run did, as data: what happened, never whether that is wrong. Its recogniser makes it."""
+    """What a run did, as data: what happened, never whether that is wrong. Its recogniser makes it.
+
+    A subclass is a frozen dataclass whose fields are given by name.
+    """
 
     needs: ClassVar[str] = "training that it fits"
     """What must happen for the fact to be made, as it reads after "no": "learning rate scheduler"."""
@@ -110,6 +114,9 @@ class Fact(Event):
     epoch, evaluation or schedule, calls a model again or copies what is large is made in none."""
     where: str | None = None
     """FILE:LINE of the user's line that it is about."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False, kw_only=True)(cls)
 
 
 # Data

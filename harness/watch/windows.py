@@ -32,7 +32,7 @@ from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import Monitor, Options
+from harness.watch.monitor import Options
 from harness.watch.session import Session
 
 FIRST = 16
@@ -105,8 +105,7 @@ class Cost:
 class BesidesUpdates(Recogniser):
     """Whether the loop did something else since it was last asked, and whether its model can be watched."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.seen = False
         self.unwatchable: str | None = None
         """Why the model cannot be watched."""

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import AcceleratorBackward, End, Fact, Step
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class AcceleratorAccumulates(Fact):
     """A loop is over in which an Accelerator was told to accumulate. ``where`` is the first backward pass outside."""
 
@@ -29,7 +23,6 @@ class AcceleratorAccumulates(Fact):
     """Optimizer steps since the first of them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StepsWithAccelerator(Fact):
     """A loop is over that accumulates within ``accelerator.accumulate``. ``where`` made the optimizer."""
 
@@ -46,8 +39,7 @@ class StepsWithAccelerator(Fact):
 class Accelerators(Recogniser):
     makes = (AcceleratorAccumulates, StepsWithAccelerator)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._micro_batches = 1
         self._entered = False
         self._passes = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -15,9 +15,6 @@ from torch import nn
 from harness.torch_objects import held_by, is_distributed
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, Step
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ADDED = {"SEQ_CLS": ("classifier", "score"), "TOKEN_CLS": ("classifier", "score"), "QUESTION_ANS": ("qa_outputs",)}
 """Names that PEFT itself puts into `modules_to_save`, of which a model has one, by the task of an adapter."""
@@ -57,7 +54,6 @@ def tensors_of(layer: Any, adapter: str) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((kind, each) for each in tensors if not is_distributed(each))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class AdaptersActive(Fact):
     """A run is over that trained a model with adapters. ``where`` is where it was called."""
 
@@ -78,8 +74,7 @@ class Adapters(Recogniser):
 
     makes = (AdaptersActive,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._idle: dict[int, dict[str, list[tuple[str, torch.Tensor]]]] = {}
         """By the number of the model and their names, with their tensors: the model may be gone at the end."""
         self._active: dict[int, set[str]] = {}
@@ -156,7 +151,6 @@ def names(adapters: Collection[str]) -> str:
     return ", ".join(map(repr, sorted(adapters))) or "none"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class AdapterPattern(Fact):
     """A model is trained whose adapters say by numbers of blocks where they are. ``where`` is where it is called."""
 
@@ -168,7 +162,6 @@ class AdapterPattern(Fact):
     """Modules without one that are like those but for the numbers in their names, and lie between them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class AdapterTargets(Fact):
     """A list of modules by which an adapter of a model that is trained was made. ``where`` is where it is called."""
 
@@ -187,8 +180,7 @@ class AdapterPlaces(Recogniser):
 
     makes = (AdapterPattern, AdapterTargets)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._seen: WeakSet[nn.Module] = WeakSet()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, LossCall, Pairing, RankingCall, Scored, Thresholded
 from harness.watch.facts.loss_inputs import REGRESSIONS
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_ROWS = 8
 """Rows from which on predictions that are the model's are no accident: by reasoning, 2 to the power of 8 is enough."""
@@ -26,7 +22,6 @@ MIN_LABELS = 8
 """Labels that tell a scale. By reasoning, fewer are somebody's single question."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PredictionsInPairs(Fact):
     """Each of a model's latest predictions was compared with every label, or every label was subtracted from it."""
 
@@ -37,7 +32,6 @@ class PredictionsInPairs(Fact):
     labels: torch.Size
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Ranked(Fact):
     """A metric of a ranking was given scores, after a model of the script was called."""
 
@@ -48,7 +42,6 @@ class Ranked(Fact):
     references: Sequence[Any]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LogitsThresholded(Fact):
     """The outputs of a model, which a loss takes for logits, were compared with one number."""
 
@@ -60,8 +53,7 @@ class LogitsThresholded(Fact):
 class Answers(Recogniser):
     makes = (PredictionsInPairs, Ranked, LogitsThresholded)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._looks = 0
         self._of_logits: set[int] = set()
         """The numbers of models whose outputs were given to a loss of logits."""
@@ -114,7 +106,6 @@ def _are_predictions(values: torch.Tensor, forward: Forward) -> bool:
     return bool((ones | zeros).all()) and bool(logits[ones].min() >= logits[zeros].max())
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsCompared(Fact):
     """What a regression said without a graph was compared with something. ``where`` is its forward pass."""
 
@@ -130,8 +121,7 @@ class LabelsCompared(Fact):
 class LabelScales(Recogniser):
     makes = (LabelsCompared,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._trained: dict[tuple[int, ...], tuple[float, float]] = {}
         """The smallest and the largest scale of a batch's labels, by the shape of one answer."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch.optim import Optimizer
@@ -15,14 +14,10 @@ from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import NEAR, DifferentiatedLoss, mean_loss
 from harness.watch.facts.parameters import Parameters
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MOST_PARTS = 64
 """Micro-batches by whose number a negative loss may have been divided: more than any window has."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossFollowed(Fact):
     """A run is over whose losses were looked at: whether its updates made them larger.
 
@@ -43,11 +38,10 @@ class Ascent(Recogniser):
 
     makes = (LossFollowed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loss = monitor.fact(DifferentiatedLoss)
-        self._labels = monitor.fact(RecentLabels)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._loss = self.fact(DifferentiatedLoss)
+        self._labels = self.fact(RecentLabels)
+        self._parameters = self.fact(Parameters)
         self._looked = False
         """Whether any loss was looked at."""
         self._signs: set[int] = set()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,9 +16,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, Pass, PassEnds, Scored
 from harness.watch.facts.labels_given import labelled
 from harness.watch.facts.next_tokens import IGNORED
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_BATCHES = 3
 """Batches of an evaluation: by reasoning, the sum of two losses may be some other number."""
@@ -54,7 +51,6 @@ class Part(NamedTuple):
     where: str | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class BatchMeans(Fact):
     """An evaluation of rows with several targets is over, and the two means of its losses differ.
 
@@ -84,8 +80,7 @@ class BatchMeans(Fact):
 class MeansOfBatches(Recogniser):
     makes = (BatchMeans,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._parts: WeakKeyDictionary[Pass, dict[int, Part]] = WeakKeyDictionary()
         self._judged = 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from torch import nn
@@ -11,11 +9,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelCalled(Fact):
     """The first call of a model. ``where`` is the call."""
 
@@ -27,8 +21,7 @@ class ModelCalled(Fact):
 class ModelsCalled(Recogniser):
     makes = (ModelCalled,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._seen: WeakSet[nn.Module] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:

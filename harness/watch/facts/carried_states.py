@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,11 +16,7 @@ from harness.watch.facts.samplers import row_sampler
 from harness.watch.facts.twins import Twin, asking, with_another
 from harness.watch.monitor import ALWAYS_SAMPLED
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ShuffledRowsGiven(Fact):
     """A model that is trained was given rows that a loader shuffles, one batch after another. ``where`` called it."""
 
@@ -36,8 +30,7 @@ class CarriedStates(Recogniser):
 
     makes = (ShuffledRowsGiven,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.seen = False
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""

@@ -6,14 +6,11 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import TokenizerMade, TrainerMade
 from harness.watch.facts.tokens import copied
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ROLES = ("system", "user", "assistant", "tool")
 """Roles that a template is asked for."""
@@ -25,8 +22,7 @@ WORDS = "zqx"
 class ChatTemplates(Recogniser):
     """The template of the tokenizer that is trained with: Trainer's own, or the latest."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.tokenizer: Any = None
         self._of_trainer = False
         self._headers: list[tuple[str, list[int]]] | None = None

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, LossCall
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_TARGETS = 200
 """Targets from which on the shares of the classes are known well enough. Neither half nor double of it changes a
@@ -33,7 +28,6 @@ POWERS = (1.0, 0.5)
 """Of the shares: weights are their inverses, or the inverses of their roots."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Weighted(Fact):
     """The weights of a loss of a training that is over, beside what the shares of its targets' classes give.
 
@@ -71,8 +65,7 @@ class ClassWeights(Recogniser):
 
     makes = (Weighted,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._counts: torch.Tensor | None = None
         """Targets of each class so far; of a binary loss those of 1."""
         self._targets = 0

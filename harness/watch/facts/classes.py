@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
 from harness.watch.facts.batches import labels_of
 from harness.watch.facts.datasets import plain, stored_columns
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_ROWS = 4096
 """Rows of a loss call up to which their labels are looked at one by one."""
@@ -23,7 +19,6 @@ MOST_PREFERENCES = 512
 """Rows whose scores are read, the first ones."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsOverTraining(Fact):
     """A training is over in which losses were given labels of classes. ``where`` is the last loss of a batch's own."""
 
@@ -35,7 +30,6 @@ class LabelsOverTraining(Fact):
     """With these."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ClassesDifferentiated(Fact):
     """A loss of rows with one label each is differentiated. ``where`` it was computed."""
 
@@ -49,7 +43,6 @@ class ClassesDifferentiated(Fact):
     """Rows with this label."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OneOutput(Fact):
     """A model with one output was called."""
 
@@ -60,7 +53,6 @@ class OneOutput(Fact):
     """Labels so far; 0 where the call was none of training."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OneOutputScored(Fact):
     """A metric was computed after a model with one output was called without training."""
 
@@ -71,7 +63,6 @@ class OneOutputScored(Fact):
     references: Collection[float | None]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PreferencesGiven(Fact):
     """A Trainer was given rows with scores of chosen and rejected answers. ``where`` it was made."""
 
@@ -90,8 +81,7 @@ class PreferencesGiven(Fact):
 class ClassesTrained(Recogniser):
     makes = (LabelsOverTraining,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._any = False
         self._classes: set[int] = set()
         self._rows = 0
@@ -137,8 +127,7 @@ class ClassesInLosses(Recogniser):
 class OneOutputs(Recogniser):
     makes = (OneOutput, OneOutputScored)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._targets: set[float] = set()
         """Of a regression, until three differ."""
         self._trained = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 import torch
@@ -15,9 +14,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_MODULES = 256
 """Modules that are looked at. Copies are of a whole network, or of a large part of it. Neither half nor double of it
@@ -140,7 +136,6 @@ class Copied:
         self._after = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CopyFound(Fact):
     """A network of the same build as one that is about to be trained. ``where`` is the step."""
 
@@ -152,7 +147,6 @@ class CopyFound(Fact):
     """Whether both have parameters of their own that share one memory."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CopyFollowed(Fact):
     """The network of a copy was trained in an update that is looked at. ``where`` is the step."""
 
@@ -165,7 +159,6 @@ class CopyFollowed(Fact):
     """Updates so far in which an optimizer changed the copy, too."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CopyOver(Fact):
     """A run is over in which a network was trained that has a copy. ``where`` is the latest step."""
 
@@ -191,8 +184,7 @@ class Copies(Recogniser):
 
     makes = (CopyFound, CopyFollowed, CopyOver)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.all: list[Copied] = []
         self._of: dict[int, list[Copied]] = defaultdict(list)
         """By the id of the optimizer that trains the one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -13,9 +12,6 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
 from harness.watch.facts.row_dimension import row_bytes
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_IDS = 1_000_000
 
@@ -32,7 +28,6 @@ MOST_ROWS = 4096
 """Rows of training that are remembered. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TokensEvaluated(Fact):
     """A run is over in which a model was scored on texts. ``where`` it was called first."""
 
@@ -53,8 +48,7 @@ class TokensEvaluated(Fact):
 class KnownTokens(Recogniser):
     makes = (TokensEvaluated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._trained: dict[Input, torch.Tensor] = {}
         """How often each token was in training, in the updates that were looked at."""
         self._evaluated: dict[Input, Counter[int]] = {}
@@ -144,7 +138,6 @@ class Moments:
     """The number of the latest forward."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class MomentsEvaluated(Fact):
     """What was evaluated after one update is over, and a model was trained on rows of numbers before."""
 
@@ -158,8 +151,7 @@ class MomentsEvaluated(Fact):
 class EvaluatedMoments(Recogniser):
     makes = (MomentsEvaluated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._trained: set[bytes] = set()
         self._evaluated: dict[tuple[int, int], Moments] = {}
         """By the model, and the pass or the tensor that the rows are of; since the latest update."""

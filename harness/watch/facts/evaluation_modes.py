@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Pass
 from harness.watch.facts.evaluations_by_hand import ON_PURPOSE
 from harness.watch.facts.modes import FirstForward, PassEvaluated
 from harness.watch.facts.scored_passes import ScoredPasses
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluatedInTrainMode(Fact):
     """A model was evaluated in train mode, and neither for samples nor to renew statistics. ``where`` is its call."""
 
@@ -24,7 +17,6 @@ class EvaluatedInTrainMode(Fact):
     """Modules that behave otherwise in train mode, and are."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluatedWithGraph(Fact):
     """The outputs of an evaluation carried a graph for a backward pass that never came. ``where`` is the call."""
 
@@ -34,9 +26,8 @@ class EvaluatedWithGraph(Fact):
 class EvaluationModes(Recogniser):
     makes = (EvaluatedInTrainMode, EvaluatedWithGraph)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._scored = monitor.fact(ScoredPasses)
+    def begin(self) -> None:
+        self._scored = self.fact(ScoredPasses)
         self._in_train_mode: list[tuple[Pass, FirstForward]] = []
         """Since the latest backward pass: what comes next says what they were for."""
         self._with_graph: list[tuple[Pass, FirstForward]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch.utils.data import RandomSampler, SequentialSampler, Subset
@@ -19,9 +19,6 @@ from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
 from harness.watch.facts.scored_passes import ScoredPasses
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 CHANCE = 0.02
 """Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. Neither
 half nor double of it changes a verdict of the corpus."""
@@ -34,7 +31,6 @@ ENOUGH_ROWS = 4
 """Smallest number of rows that are compared. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsEvaluated(Fact):
     """A run is over in which a model was evaluated on rows of a loader. ``where`` is where its batches were taken."""
 
@@ -47,7 +43,6 @@ class RowsEvaluated(Fact):
     """Whether they were training rows of another split: the model goes on from one split to the next."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationOver(Fact):
     """All batches of a pass over a DataLoader without training have been used. ``where`` took them."""
 
@@ -65,7 +60,6 @@ class EvaluationOver(Fact):
     """Whether its rows are drawn with replacement."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationLeft(Fact):
     """A run is over each of whose evaluations over a loader left it after the first batch, by its code."""
 
@@ -74,7 +68,6 @@ class EvaluationLeft(Fact):
     """Batches of the loader."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationRepeated(Fact):
     """A run is over in which an evaluation's second pass began with the rows of the first. ``where`` took them."""
 
@@ -89,9 +82,8 @@ class EvaluationRepeated(Fact):
 class RowsOfEvaluations(Recogniser):
     makes = (RowsEvaluated, EvaluationOver, EvaluationLeft)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._passes, self._scored = monitor.fact(Passes), monitor.fact(ScoredPasses)
+    def begin(self) -> None:
+        self._passes, self._scored = self.fact(Passes), self.fact(ScoredPasses)
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
 
     def on_pass_begins(self, event: PassBegins) -> None:
@@ -190,9 +182,8 @@ class RowsOfEvaluations(Recogniser):
 class EvaluationsRepeated(Recogniser):
     makes = (EvaluationRepeated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._passes = monitor.fact(Passes)
+    def begin(self) -> None:
+        self._passes = self.fact(Passes)
         self._first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
         """By loader, the first batch: its indices, the rows that the dataset gave, and their classes."""
         self._changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()

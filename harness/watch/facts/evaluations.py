@@ -13,7 +13,6 @@ from harness.watch.facts.batches import labels_of
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
-    from harness.watch.monitor import Monitor
 
 MOST_ROWS = 200_000
 """Rows of one evaluation that are kept for comparison: what is worth its memory. Neither half nor double of it changes
@@ -59,8 +58,7 @@ class Result(NamedTuple):
 class Evaluations(Recogniser):
     """The evaluation at hand, and the results of those before."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.latest = Evaluation()
         self._agreed: dict[tuple[int, int], torch.Tensor] = {}
         """By the labels' number and hash, the class of each row that was likeliest in all earlier evaluations of the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
@@ -13,9 +12,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Scored
 from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.facts.row_dimension import largest, row_bytes
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_ROUNDS = 2
 """Times that a tensor must have been scored, with updates in between: by reasoning, once may be a look."""
@@ -50,7 +46,6 @@ class _Evaluated:
     """Whether it is trained on, or called for samples."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluatedByHand(Fact):
     """Rows of no loader, which no update is made for, were scored again and again by a model in train mode."""
 
@@ -68,9 +63,8 @@ class EvaluationsByHand(Recogniser):
 
     makes = (EvaluatedByHand,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._modes = monitor.fact(Modes)
+    def begin(self) -> None:
+        self._modes = self.fact(Modes)
         self._seen: dict[tuple[object, ...], _Evaluated] = {}
         self._trained: WeakKeyDictionary[nn.Module, set[bytes]] = WeakKeyDictionary()
         """Rows of batches that a model was trained on, as far as they were looked at."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import nn
 
@@ -12,11 +10,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, StepBegins
 from harness.watch.facts.parameters import Parameters
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DecayExempted(Fact):
     """An optimizer that makes its first step exempts kinds of parameters from decay. ``where`` is where it was made."""
 
@@ -29,9 +23,8 @@ class DecayExempted(Fact):
 class ExemptFromDecay(Recogniser):
     makes = (DecayExempted,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
 
     def on_step_begins(self, event: StepBegins) -> None:
         if event.number != 1:

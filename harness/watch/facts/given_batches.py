@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch, End, Fact
 from harness.watch.facts.batches import content_digest, is_data
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsTrained(Fact):
     """A model is trained on a DataLoader's rows whose labels differ. ``where`` it was called."""
 
@@ -27,7 +20,6 @@ class RowsTrained(Fact):
     """Of what the model was given, where the rows are the same."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class BatchTrained(Fact):
     """A batch of a DataLoader is over that a model was trained on. ``where`` the model was called."""
 
@@ -68,8 +60,7 @@ class AlikeRows(Recogniser):
 class GivenBatches(Recogniser):
     makes = (BatchTrained,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._batch: Batch | None = None
         """The latest that was looked at."""
         self._now: set[bytes] = set()

@@ -28,7 +28,6 @@ from harness.watch.facts.losses import is_weighted, mean_loss
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
-    from harness.watch.monitor import Monitor
 
 PROBES = 3
 """Parameters of an optimizer whose gradients are followed: the smallest of those that a backward pass reaches."""
@@ -138,7 +137,6 @@ class Ledger:
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsCleared(Fact):
     """The gradients of an optimizer were found empty when a backward pass began: they were cleared since the latest.
 
@@ -159,7 +157,6 @@ class GradientsCleared(Fact):
     """The one after the optimizer step."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsAdded(Fact):
     """A backward pass added to gradients of an optimizer that another had left. ``where`` is that of the clipping."""
 
@@ -170,7 +167,6 @@ class GradientsAdded(Fact):
     """Whether both are of the same batch, as several losses are."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsClipped(Fact):
     """One call that clips gradients, or measures their norm."""
 
@@ -182,7 +178,6 @@ class GradientsClipped(Fact):
     """Whether the parameters came from an iterator that had nothing left."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsUnscaled(Fact):
     """A GradScaler divided the gradients of an optimizer by its factor. ``where`` is that of the latest backward."""
 
@@ -192,7 +187,6 @@ class GradientsUnscaled(Fact):
     """Whether it had multiplied any of the losses that they are of."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsUsed(Fact):
     """An optimizer step is about to use gradients that are known. ``where`` is that of the step."""
 
@@ -226,8 +220,7 @@ class GradientLedger(Recogniser):
 
     makes = (GradientsCleared, GradientsAdded, GradientsClipped, GradientsUnscaled, GradientsUsed)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._ledgers: WeakKeyDictionary[Optimizer, Ledger] = WeakKeyDictionary()
         self._value: float | None = None
         """Of the loss that is being differentiated, where it was looked at and weighs no row by itself."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
@@ -12,9 +11,6 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, LossCall
 from harness.watch.facts.parameters import Parameters, leaves
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ALIVE = 7
 """Graphs of the latest backward passes that must all be alive: by reasoning, a loop holds up to two of them in its
@@ -31,7 +27,6 @@ SEARCHED = 4
 """Updates in which the graphs of losses are searched. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LatestGraphs(Fact):
     """A backward pass begins, after enough others. ``where`` it does."""
 
@@ -48,8 +43,7 @@ class _Sentinel:
 class Graphs(Recogniser):
     makes = (LatestGraphs,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._graphs: deque[ref[_Sentinel]] = deque(maxlen=ALIVE)
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
@@ -67,7 +61,6 @@ class Graphs(Recogniser):
             self.tell(LatestGraphs(all_alive=all(graph() is not None for graph in self._graphs), where=event.where))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ForwardsDifferentiated(Fact):
     """A backward pass went through forward passes, while a DataLoader's batch was at hand."""
 
@@ -80,8 +73,7 @@ class ForwardsDifferentiated(Fact):
 class DifferentiatedForwards(Recogniser):
     makes = (ForwardsDifferentiated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._batch_of: dict[int, int] = {}
         """Of the latest forwards, which batch each was of."""
         self._differentiated: set[int] = set()
@@ -103,7 +95,6 @@ class DifferentiatedForwards(Recogniser):
         self.tell(ForwardsDifferentiated(again=len(again), where=event.where))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossReaches(Fact):
     """A training is over of which a loss reaches parameters. ``where`` the loss was computed."""
 
@@ -117,9 +108,8 @@ class LossReaches(Fact):
 class LossesLeftOut(Recogniser):
     makes = (LossReaches,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._reaching: dict[str | None, tuple[str, set[int]]] = {}
         """By the line of each loss: its function, and the ids of the tensors that it reaches."""
         self._waiting: dict[int, ref[torch.Tensor]] = {}

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
@@ -59,7 +55,6 @@ class Evaluated:
     rows: int = 0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class InputEvaluated(Fact):
     """A run is over in which a model was scored on numbers that it was trained on. ``where`` it was called first."""
 
@@ -73,7 +68,6 @@ class InputEvaluated(Fact):
     """What it was evaluated on; None where in any evaluation most rows were of the scale of training."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnsEvaluated(Fact):
     """A run is over in which a model was scored on rows of columns. ``where`` it was called first."""
 
@@ -136,8 +130,7 @@ class _Columns:
 class InputScales(Recogniser):
     makes = (InputEvaluated, ColumnsEvaluated)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._columns: dict[Input, _Columns] = {}
         """Of training, where there are two dimensions."""
         self._apart: dict[Input, tuple[_Columns, str | None, int]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from harness.torch_objects import share_parameters
 from harness.watch.bus import Recogniser
@@ -12,13 +12,9 @@ from harness.watch.events import End, Fact, StateAsked
 from harness.watch.facts.evaluations import Evaluations, Result
 from harness.watch.facts.trained_models import TrainedModels
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 Worst = Literal["the largest loss", "the smallest accuracy"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StatesKept(Fact):
     """A run is over that keeps a state after some of several evaluations. ``where`` is where it was kept last."""
 
@@ -42,9 +38,8 @@ class Compared:
 class KeptStates(Recogniser):
     makes = (StatesKept,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._trained, self._evaluations = monitor.fact(TrainedModels), monitor.fact(Evaluations)
+    def begin(self) -> None:
+        self._trained, self._evaluations = self.fact(TrainedModels), self.fact(Evaluations)
         self._kept: dict[int, str | None] = {}
         """After how many updates the state was asked for, and where: those with an evaluation, and the latest."""
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
 from harness.watch.facts.batches import labels_of, tensors_in
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 KEPT = 4
 """Batches whose labels are remembered: by reasoning, what is fetched ahead or mixed up is one or two batches off."""
@@ -21,8 +17,7 @@ KEPT = 4
 class RecentLabels(Recogniser):
     """The labels of the latest batches."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._recent: deque[tuple[torch.Tensor, torch.Tensor | None]] = deque(maxlen=KEPT)
         """Their largest tensor, by which a forward is known to be of it, and their labels."""
 

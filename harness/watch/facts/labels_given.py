@@ -7,8 +7,6 @@ places have a label, whether or not logits come back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,9 +16,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward
 from harness.watch.facts.next_tokens import GIVEN, IGNORED
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")
 """What is in the name of a class of transformers, or of PEFT, whose labels are the text that it is to say."""
 
@@ -28,7 +23,6 @@ HIDES = "MaskedLM"
 """What is in the name of one whose labels are the words behind its masks."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Labelled(Fact):
     """The rows of one forward, and which of their tokens carry a loss. ``where`` the model was called."""
 
@@ -54,8 +48,7 @@ class LabelsGiven(Recogniser):
 
     makes = (Labelled,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.labelled: list[Labelled] = []
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

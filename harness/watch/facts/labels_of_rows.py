@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,9 +16,6 @@ from harness.watch.facts.batches import LABELS, key_of, labels_of, tensors_in
 from harness.watch.facts.datasets import plain
 from harness.watch.facts.texts import LatestEncoded, TextLabels
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 LOOKED_AT = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
 By reasoning, what is enough to see a collate function at work. Neither half nor double of it changes a verdict of the
@@ -29,7 +25,6 @@ ENOUGH_ROWS = 24
 """Rows whose text is known that must have been seen. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsBesideSamples(Fact):
     """The labels of a batch, beside those of the samples that were collated. ``where`` is the batch."""
 
@@ -39,7 +34,6 @@ class LabelsBesideSamples(Fact):
     """Those with the label of another row of the batch, where it has the labels of the samples in another order."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsBesideTexts(Fact):
     """The labels of a loader's batches so far, beside those that the dataset has for their texts."""
 
@@ -48,7 +42,6 @@ class LabelsBesideTexts(Fact):
     """Those with another label than most with their text's label have."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CollatedByWorkers(Fact):
     """A run is over some of whose batches workers made, so that their samples were not seen."""
 
@@ -56,9 +49,8 @@ class CollatedByWorkers(Fact):
 class LabelsOfRows(Recogniser):
     makes = (LabelsBesideSamples, LabelsBesideTexts, CollatedByWorkers)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._texts, self._encoded = monitor.fact(TextLabels), monitor.fact(LatestEncoded)
+    def begin(self) -> None:
+        self._texts, self._encoded = self.fact(TextLabels), self.fact(LatestEncoded)
         self._compared = 0
         """Batches that were compared with their samples."""
         self._by_workers = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet, ref
 
 import torch
@@ -29,9 +29,6 @@ from harness.watch.events import (
 from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, pretrained_in, reached
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 NEAR = 1e-2
 """How near weights must be to those that were loaded: half precision and back is nearer. Neither half nor double of it
 changes a verdict of the corpus."""
@@ -49,7 +46,6 @@ MOST_ASKED = 64
 corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PretrainedCalled(Fact):
     """A model that is or has a model of transformers was called for the first time. ``where`` is the call."""
 
@@ -60,7 +56,6 @@ class PretrainedCalled(Fact):
     """The checkpoint that its configuration names, where it is trained with new weights and none were ever loaded."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CheckpointTrained(Fact):
     """A model that was loaded from a checkpoint was called for the first time. ``where`` is the call."""
 
@@ -71,14 +66,12 @@ class CheckpointTrained(Fact):
     """Those that have nothing of what was loaded any more, where no optimizer has stepped."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedAfterTraining(Fact):
     """A checkpoint or a state was loaded into a model after updates had been made."""
 
     needs = "model loaded after the training"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RandomWeightsUsed(Fact):
     """A run is over in which such a model was called or saved with weights that nothing had loaded or trained.
 
@@ -91,7 +84,6 @@ class RandomWeightsUsed(Fact):
     """The names of these weights."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedUnused(Fact):
     """A run is over in which a state was loaded into a model that nobody used, beside one of its kind that trained."""
 
@@ -101,7 +93,6 @@ class LoadedUnused(Fact):
     """When it was loaded."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StateLoading(Fact):
     """A state is about to be loaded into a model."""
 
@@ -155,9 +146,8 @@ class Asked:
 class FirstCalls(Recogniser):
     makes = (PretrainedCalled, CheckpointTrained)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loaded = monitor.fact(ModelsFromCheckpoints)
+    def begin(self) -> None:
+        self._loaded = self.fact(ModelsFromCheckpoints)
         self._loaded_any = False
         self._made: WeakSet[nn.Module] = WeakSet()
         self._seen: WeakSet[nn.Module] = WeakSet()
@@ -192,8 +182,7 @@ class FirstCalls(Recogniser):
 class ModelsLoadedLater(Recogniser):
     makes = (LoadedAfterTraining, RandomWeightsUsed)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._given = WeakIdKeyDictionary()
         """The parameters that a checkpoint or a state gave their values."""
         self._new: list[_Loaded] = []
@@ -252,9 +241,8 @@ class ModelsLoadedLater(Recogniser):
 class LoadedStates(Recogniser):
     makes = (LoadedUnused, StateLoading)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._trained = monitor.fact(TrainedModels)
+    def begin(self) -> None:
+        self._trained = self.fact(TrainedModels)
         self._unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
         self._used: WeakSet[nn.Module] = WeakSet()
         self._asked: deque[Asked] = deque(maxlen=MOST_ASKED)

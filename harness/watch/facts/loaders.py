@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -12,15 +12,11 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, Fact, LossCall, Pass
 from harness.watch.facts.batches import tensors_in
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 LATEST = 4
 """Batches that are remembered, of as many loaders: more than a training step takes. Neither half nor double of it
 changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossOfTwoLoaders(Fact):
     """A loss was computed of inputs and targets that two loaders over as many rows gave. ``where`` gave the targets."""
 
@@ -43,8 +39,7 @@ class _Given:
 class LoadersBeside(Recogniser):
     makes = (LossOfTwoLoaders,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._latest: deque[_Given] = deque(maxlen=LATEST)
         self._apart = 0
 

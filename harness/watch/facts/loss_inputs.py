@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,9 +12,6 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, Pairing
 from harness.watch.facts.batches import tensors_in
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MAX_LOGARITHM = 1e-2
 """Largest logarithm of a probability, with some room for rounding."""
@@ -32,7 +29,6 @@ of words and marks that are left out are fewer. Half or double of it changes ver
 REGRESSIONS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossInput(Fact):
     """A loss function was called that takes logits, or was given something else than what it takes."""
 
@@ -50,8 +46,7 @@ class LossInput(Fact):
 class LossInputs(Recogniser):
     makes = (LossInput,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._numbers: Counter[str] = Counter()
         """By loss function, how many it was given in a row that were no raw logits."""
 
@@ -121,7 +116,6 @@ def _is_sigmoid(tensor: torch.Tensor) -> bool:
     return node is not None and node.name().startswith("Sigmoid")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DifferenceInPairs(Fact):
     """A loss is differentiated for which each output of a model was subtracted from every target, or the other way
     round, and no output from others. ``where`` it was subtracted."""
@@ -171,7 +165,6 @@ def _is_output(tensor: torch.Tensor, forward: Forward) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TargetsIgnored(Fact):
     """A loss was given rows of targets of which some are ignored, or which might be."""
 
@@ -189,7 +182,6 @@ class TargetsIgnored(Fact):
     """Calls so far in which a class of the model was ignored between others often; 0 where the index is no class."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RegressionTargets(Fact):
     """The loss of a regression was differentiated alone."""
 

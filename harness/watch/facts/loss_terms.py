@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +15,6 @@ from harness.torch_objects import held_by_any
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, Fact
 from harness.watch.facts.parameters import Parameters, leaves_of
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 KEY = "harness: term"
 """Under which a node of a graph keeps what was added there: the node lives as long as the graph, and no longer."""
@@ -49,7 +46,6 @@ class _Addition:
     """How often something was added in this line, counted from 1."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TermAdded(Fact):
     """Something was added up that is differentiated. ``where`` is the line of the addition."""
 
@@ -59,7 +55,6 @@ class TermAdded(Fact):
     """The values so far of the part without a gradient, the first few that differ; empty where both parts have one."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TermReaches(Fact):
     """What is differentiated has two terms with gradients, of which this is one. ``where`` they are added."""
 
@@ -78,8 +73,7 @@ class LossTerms(Recogniser):
 
     makes = (TermAdded,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._root: Any = None
         self._seen: Counter[str | None] = Counter()
         """Additions, by their lines."""
@@ -147,9 +141,8 @@ class LossTerms(Recogniser):
 class ReachOfTerms(Recogniser):
     makes = (TermReaches,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._terms, self._parameters = monitor.fact(LossTerms), monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._terms, self._parameters = self.fact(LossTerms), self.fact(Parameters)
         self._times: Counter[str | None] = Counter()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -12,9 +11,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, LossCall, StepBegins, TrainerMade, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss, LossDifferentiated
 from harness.watch.facts.rows_by_hand import RowsByHand
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_EQUAL_LOSSES = 5
 """First batches whose losses must all be the same number: by reasoning, different rows give different losses, and five
@@ -27,7 +23,6 @@ of the corpus."""
 MIN_ROWS = 8
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossOverBatches(Fact):
     """The losses of two batches have differed, or those of several have been one number, in spite of an update.
 
@@ -45,7 +40,6 @@ class LossOverBatches(Fact):
     """Whether a cross-entropy over a single class was computed so far."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class NotFiniteLossUsed(Fact):
     """An update uses the gradients of a loss that is NaN or infinite. ``where`` is the backward pass."""
 
@@ -53,7 +47,6 @@ class NotFiniteLossUsed(Fact):
     value: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class NotFiniteLossUnused(Fact):
     """A training is over that made no update, and in which a loss was NaN or infinite. ``where`` is the first."""
 
@@ -66,9 +59,8 @@ class NotFiniteLossUnused(Fact):
 class LossesOverBatches(Recogniser):
     makes = (LossOverBatches,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loss = monitor.fact(DifferentiatedLoss)
+    def begin(self) -> None:
+        self._loss = self.fact(DifferentiatedLoss)
         self._value: float | None = None
         """Of the latest batch."""
         self._batch: int | None = None
@@ -133,7 +125,6 @@ class LossesNotFinite(Recogniser):
             self.tell(NotFiniteLossUnused(value=value, updated_by_hand=by_hand, where=self._first.where))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ProbabilityRatio(Fact):
     """A clipped ratio of probabilities was differentiated, of rows that were trained on before."""
 
@@ -146,9 +137,8 @@ class ProbabilityRatio(Fact):
 class ProbabilityRatios(Recogniser):
     makes = (ProbabilityRatio,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._rows = monitor.fact(RowsByHand)
+    def begin(self) -> None:
+        self._rows = self.fact(RowsByHand)
         self._ones = 0
         self._over = False
         """Whether a ratio was seen that is another."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, LossCall
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 NEAR = 2e-3
 """How near a ratio of losses must be to a whole number's inverse to count as that: rounding is far below, and an added
@@ -37,7 +33,6 @@ KEEP_WEIGHTS = (
 """Operations that leave losses, or what is left of them, with one weight each."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LossDifferentiated(Fact):
     """A backward pass begins whose loss is looked at, and that belongs to no optimizer's closure."""
 
@@ -54,8 +49,7 @@ class DifferentiatedLoss(Recogniser):
 
     makes = (LossDifferentiated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.value: float | None = None
         """Without a GradScaler's factor; None where it was not looked at, or belongs to an optimizer's closure."""
 

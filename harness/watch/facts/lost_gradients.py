@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 KEPT = 16
 """Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly. Neither half nor double
@@ -27,7 +23,6 @@ WITH_CLIPPING = 6
 which to drop. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class GradientsLost(Fact):
     """Gradients were cleared that no optimizer used, and that were meant for an update. ``where`` cleared them."""
 
@@ -79,9 +74,8 @@ class LostGradients(Recogniser):
 
     makes = (GradientsLost,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._gradients = monitor.fact(GradientLedger)
+    def begin(self) -> None:
+        self._gradients = self.fact(GradientLedger)
         self._losses: WeakKeyDictionary[Ledger, Losses] = WeakKeyDictionary()
         self._feeding: set[str | None] = set()
         """Lines whose backward passes optimizers have used as they were."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,9 +16,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, LossCall, MetricCall, Pass
 from harness.watch.facts.datasets import base
 from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_CLASSES = 128
 """Classes up to which it is asked whether predictions are the logits' with one number added for each class. Neither
@@ -35,7 +32,6 @@ class Given:
     """The first of them, but more than an evaluation has."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Computed(Fact):
     """A metric was computed, and the model's own predictions of the evaluation are known."""
 
@@ -98,7 +94,6 @@ class Computed(Fact):
         return bool((room.diagonal() >= 0).all())
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OtherRowsScored(Fact):
     """A metric was computed from fewer or from more rows than its evaluation has. ``where`` it was."""
 
@@ -114,9 +109,8 @@ class OtherRowsScored(Fact):
 class MetricCalls(Recogniser):
     makes = (Computed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._evaluations = monitor.fact(Evaluations)
+    def begin(self) -> None:
+        self._evaluations = self.fact(Evaluations)
         self._given: dict[tuple[str, int], Given] = {}
         self._classes: set[int] = set()
         """Numbers of classes that a loss was computed from the logits of."""
@@ -198,8 +192,7 @@ class Scores:
 class ScoredRows(Recogniser):
     makes = (OtherRowsScored,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._scores: Scores | None = None
         """Of the latest evaluation."""
         self._earlier: Scores | None = None

@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,9 +17,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsUsed, Ledger
 from harness.watch.facts.losses import NEAR
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_OPERATIONS = 8
 """Operations to go back from what is differentiated to the mean: Trainer and Accelerate make two, a script its own."""
@@ -54,7 +51,6 @@ class Windows:
     differ: bool = False
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class MicroBatchesUsed(Fact):
     """An update adds up several micro-batches, of which each loss is known. ``where`` is that of the last backward."""
 
@@ -66,7 +62,6 @@ class MicroBatchesUsed(Fact):
     """By what the gradients were divided after the last of them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class UncountedLossUsed(Fact):
     """An update of a Trainer adds up micro-batches whose loss the user's own function makes, without asking how many
     targets they have together. ``where`` is that function."""
@@ -80,7 +75,6 @@ class UncountedLossUsed(Fact):
     """Whether it is a mean that nobody divides."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class FirstWindowOfPass(Fact):
     """The first update of a pass, in a loop whose updates add up several micro-batches."""
 
@@ -96,9 +90,8 @@ class FirstWindowOfPass(Fact):
 class MicroBatches(Recogniser):
     makes = (MicroBatchesUsed, UncountedLossUsed, FirstWindowOfPass)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._gradients = monitor.fact(GradientLedger)
+    def begin(self) -> None:
+        self._gradients = self.fact(GradientLedger)
         self._largest: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Micro-batches of an optimizer's updates, at most."""
         self._usual: WeakKeyDictionary[Optimizer, Windows] = WeakKeyDictionary()

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,9 +21,6 @@ from harness.watch.facts.saved_states import SavedStates, StateSaved
 from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
 from harness.watch.reload import Order, Reloaded
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 ROWS = 2
 """Rows that the model is asked about."""
 
@@ -32,7 +28,6 @@ Inputs = tuple[list[torch.Tensor], dict[str, torch.Tensor]]
 """What a model is given by position, and by name."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelReloaded(Fact):
     """What was saved after updates was loaded again in a new process. ``where`` is the save."""
 
@@ -69,9 +64,8 @@ class ModelKept:
 class ModelReloads(Recogniser):
     makes = (ModelReloaded,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._reloads, self._states = monitor.fact(Reloads), monitor.fact(SavedStates)
+    def begin(self) -> None:
+        self._reloads, self._states = self.fact(Reloads), self.fact(SavedStates)
         self._asked: WeakKeyDictionary[nn.Module, Inputs] = WeakKeyDictionary()
         """Of each model that was called, two rows of what it was given."""
         self._latest: Inputs | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
@@ -12,9 +12,6 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, Pass, PassEnds
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class FirstForward:
     """Whether these take the mean of all batches, as they do while torch.optim.swa_utils.update_bn renews them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PassEvaluated(Fact):
     """A pass over a DataLoader is over in which a model was called and nothing was trained.
 
@@ -55,8 +51,7 @@ class Modes(Recogniser):
 
     makes = (PassEvaluated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._first: WeakKeyDictionary[Pass, FirstForward] = WeakKeyDictionary()
         self._sensitive: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
         self._trained_on: WeakSet[Any] = WeakSet()

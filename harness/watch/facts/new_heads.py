@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from torch import nn
@@ -13,11 +12,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, EmbeddingsResized, End, Fact, Forward, FromPretrained, Load
 from harness.watch.facts.new_weights import NewWeights, lacking
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class NewHead(Fact):
     """A run is over that trained a model by what its new head says. ``where`` made the head, or called the model."""
 
@@ -43,8 +38,7 @@ class _Head:
 class NewHeads(Recogniser):
     makes = (NewHead,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._heads: list[_Head] = []
         self._loaded: WeakKeyDictionary[nn.Module, dict[str, int]] = WeakKeyDictionary()
         """The identities of the parameters that modules had when they were loaded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from torch import nn
@@ -12,11 +12,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import EmbeddingsResized, End, Fact
 from harness.watch.facts.labels_given import Labelled
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class NewTokens(Fact):
     """A run is over that taught a language model whose embeddings had got new rows. ``where`` gave them."""
 
@@ -52,8 +48,7 @@ class _Grown:
 class EmbeddingsGrown(Recogniser):
     makes = (NewTokens,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._grown: list[_Grown] = []
 
     def on_embeddings_resized(self, event: EmbeddingsResized) -> None:

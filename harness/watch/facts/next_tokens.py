@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 IGNORED = -100
 """The label that torch's cross-entropy leaves out, unless told otherwise."""
@@ -70,7 +67,6 @@ class Taught:
         return targets
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TokensTaught(Fact):
     """A backward pass begins of losses that teach tokens of the model's own input. ``where`` is the first of them."""
 
@@ -84,8 +80,7 @@ class NextTokens(Recogniser):
 
     makes = (TokensTaught,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.taught: list[Taught] = []
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -18,9 +18,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, Load, Step, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.parameters import Parameters
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 FEWEST_BACKWARD_PASSES = 4
 """Backward passes without any update from which on that is no accident. Neither half nor double of it changes a verdict
@@ -42,7 +39,6 @@ ASKED = {"learning_rate": ("initial_lr", "lr"), "weight_decay": ("weight_decay",
 """Settings of TrainingArguments that make the optimizer, and under which keys its groups have them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HeldByAll(Fact):
     """A run with optimizer steps is over. ``where`` made the first optimizer that had nothing to change in a step."""
 
@@ -54,7 +50,6 @@ class HeldByAll(Fact):
     """The first update in which an optimizer had nothing to change."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class BackwardWithoutOptimizer(Fact):
     """A run without an optimizer is over. At ``where`` the same rows went through a backward pass again."""
 
@@ -65,7 +60,6 @@ class BackwardWithoutOptimizer(Fact):
     """Whether the script updates parameters itself, or asks for gradients of inputs."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StepsMade(Fact):
     """A run is over that had an optimizer, and backward passes for a step. ``where`` made the latest optimizer."""
 
@@ -77,7 +71,6 @@ class StepsMade(Fact):
     """Backward passes."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OptimizerUnused(Fact):
     """An optimizer whose gradients are cleared made no step in a run, others did. ``where`` is where it was made."""
 
@@ -86,7 +79,6 @@ class OptimizerUnused(Fact):
     """A few of its tensors, which nothing changes, by their names."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OptimizerMadeAgain(Fact):
     """An optimizer over the same parameters was made at the same line as one before, in mid-training."""
 
@@ -95,7 +87,6 @@ class OptimizerMadeAgain(Fact):
     """The name of its class."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StateCounted(Fact):
     """An optimizer whose state counts its steps is about to make another."""
 
@@ -119,7 +110,6 @@ class Setting:
     """The line that says it; None where that is not known."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class OptimizerGiven(Fact):
     """Trainer was given an optimizer, and makes none of its own."""
 
@@ -169,9 +159,8 @@ class Made:
 class OptimizerSteps(Recogniser):
     makes = (HeldByAll, BackwardWithoutOptimizer, StepsMade, OptimizerUnused)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._frozen: tuple[str | None, int] | None = None
         """The first optimizer that stepped with nothing to change: where it was made, and in which update."""
         self._trains = False
@@ -232,8 +221,7 @@ class OptimizerSteps(Recogniser):
 class OptimizersMade(Recogniser):
     makes = (OptimizerMadeAgain, StateCounted, OptimizerGiven)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._made: deque[Made] = deque(maxlen=KEPT)
         self._going: WeakKeyDictionary[Optimizer, Made] = WeakKeyDictionary()
         self._counted: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()

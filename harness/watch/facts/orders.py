@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -16,9 +16,6 @@ from harness.watch.facts.carried_states import CarriedStates
 from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.passes import Beginning, Passes, PassOver
 from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ENOUGH = 12
 """Batches that must have come again for their order to be known: if there are four of them, and another order each
@@ -42,7 +39,6 @@ MOST_ROWS = 1_000_000
 """Rows up to which a permutation is kept."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EpochCompared(Fact):
     """An epoch is over that came after another one. ``where`` is where its batches were taken."""
 
@@ -52,7 +48,6 @@ class EpochCompared(Fact):
     """Whether its rows came in the order of the epoch before, in a loop that carries no state over them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class BatchesAgain(Fact):
     """A run is over that trained on the batches of one pass again and again in one order. ``where``: the backward."""
 
@@ -61,7 +56,6 @@ class BatchesAgain(Fact):
     """The first that was made of batches that came again."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PermutationDrawn(Fact):
     """The script drew a permutation at a line at which it has drawn one before, and trained in between."""
 
@@ -115,9 +109,8 @@ class Stepped:
 class Orders(Recogniser):
     makes = (EpochCompared, BatchesAgain)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._passes, self._carried = monitor.fact(Passes), monitor.fact(CarriedStates)
+    def begin(self) -> None:
+        self._passes, self._carried = self.fact(Passes), self.fact(CarriedStates)
         self._before: tuple[Pass, Beginning] | None = None
         """The epoch before."""
         self._optimizers: WeakKeyDictionary[Pass, Stepped] = WeakKeyDictionary()
@@ -162,8 +155,7 @@ class Orders(Recogniser):
 class Permutations(Recogniser):
     makes = (PermutationDrawn,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._latest: dict[str, tuple[torch.Tensor, int, int]] = {}
         """By the line: the permutation, how often it came in a row, and the updates made when it came last."""
 

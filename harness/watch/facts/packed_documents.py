@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import torch
@@ -13,11 +11,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward
 from harness.watch.facts.twins import LanguageTwin, asking, differ
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DocumentsPacked(Fact):
     """A copy of a model was asked about a row of several documents, with other tokens in the first."""
 
@@ -33,8 +27,7 @@ class DocumentsPacked(Fact):
 class PackedDocuments(Recogniser):
     makes = (DocumentsPacked,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._asked: WeakSet[nn.Module] = WeakSet()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import torch
@@ -17,14 +15,10 @@ from harness.watch.facts.next_tokens import IGNORED, NextTokens, Taught
 from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.facts.twins import LanguageTwin, asking, differ
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MIN_IN_ROW = 2
 """Places of a row that are padding and count, from which on it is no end of the text that has the padding's id."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PaddingCounted(Fact):
     """A loss of tokens is differentiated whose padding is known. ``where`` it was computed."""
 
@@ -36,7 +30,6 @@ class PaddingCounted(Fact):
     """All places that count."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LeftPadded(Fact):
     """A language model is trained on rows that are padded on the left. ``where`` it was called."""
 
@@ -51,10 +44,9 @@ class LeftPadded(Fact):
 class PaddingInLosses(Recogniser):
     makes = (PaddingCounted,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._next_tokens = monitor.fact(NextTokens)
-        self._tokens = monitor.fact(Tokens)
+    def begin(self) -> None:
+        self._next_tokens = self.fact(NextTokens)
+        self._tokens = self.fact(Tokens)
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if not event.at.sampled:
@@ -108,8 +100,7 @@ def _same(call: LossCall, labels: torch.Tensor | None) -> bool:
 class LeftPadding(Recogniser):
     makes = (LeftPadded,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._asked: WeakSet[nn.Module] = WeakSet()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -15,9 +15,6 @@ from harness.torch_objects import held_by, held_by_any
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
@@ -195,7 +192,6 @@ class LooseParameters:
             self.by_hand = self.by_hand or (now is not None and not torch.equal(now, before))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TensorsHeld(Fact):
     """What became of the trainable tensors of an optimizer that made steps, at the end of the run.
 
@@ -228,7 +224,6 @@ class TensorsHeld(Fact):
     """Whether tensors of any optimizer of the run got no gradient though their model was called."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ZeroGradients(Fact):
     """Matrices of an optimizer had gradients of exactly 0 in all updates that were looked at, at the end of the run.
 
@@ -241,7 +236,6 @@ class ZeroGradients(Fact):
     shown: str = ""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelHeld(Fact):
     """A model whose parameters got gradients, at the end of a run with optimizer steps. ``where`` made an optimizer."""
 
@@ -254,7 +248,6 @@ class ModelHeld(Fact):
     """The parameters that got gradients, that are in no optimizer, and that nothing shows to be left out on purpose."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LooseTensors(Fact):
     """What a run's losses depend on that is in no module and in no optimizer, at its end."""
 
@@ -269,8 +262,7 @@ class Parameters(Recogniser):
 
     makes = (TensorsHeld, ZeroGradients, ModelHeld, LooseTensors)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._weighed = False
         """Whether a term of a loss was given a weight of 0: then it is to have no gradient."""
         self.models: list[ModelTensors] = []

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import content_digest, rows_in, sample_digest
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 COMPARED = 3
 """Batches at the beginning of a pass that tell whether it goes in the order of another: by reasoning, two shuffled
@@ -71,7 +68,6 @@ class BegunAnew:
     """Whether it was the same batch each time."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PassOver(Fact):
     """A pass over a DataLoader is over, however it went. ``where`` is where its batches were taken."""
 
@@ -80,7 +76,6 @@ class PassOver(Fact):
     """How it began; None where it gave no batch."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PassesOver(Fact):
     """A run is over: its passes over DataLoaders, those together that went alike."""
 
@@ -106,8 +101,7 @@ class Passes(Recogniser):
 
     makes = (PassOver, PassesOver)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.beginnings: WeakKeyDictionary[Pass, Beginning] = WeakKeyDictionary()
         self.ended: Pass | None = None
         """The latest pass, if it was exhausted and no other has begun: its batches may be used yet."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, SchedulerStep, Scored
 from harness.watch.facts.evaluations import Evaluations, Result
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ROUNDED = 1e-4
 """Largest difference of an accuracy that was rounded before it was given. Four digits are usual. Neither half nor
@@ -29,7 +25,6 @@ ENOUGH = 2
 """Different values that must be known for what they are. By reasoning: one may be another number by chance."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PlateauStepped(Fact):
     """A ReduceLROnPlateau was stepped after an evaluation whose results are known. ``where`` is where it was made."""
 
@@ -44,9 +39,8 @@ class PlateauStepped(Fact):
 class Plateaus(Recogniser):
     makes = (PlateauStepped,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._evaluations = monitor.fact(Evaluations)
+    def begin(self) -> None:
+        self._evaluations = self.fact(Evaluations)
         self._known: WeakKeyDictionary[object, set[float]] = WeakKeyDictionary()
         """Of each scheduler, the values that were of the wrong kind for its mode."""
         self._agreed: list[tuple[int, int]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import launch
 from harness.torch_objects import checksum, held_by
@@ -15,14 +15,10 @@ from harness.watch.facts.datasets import row_hashes
 from harness.watch.facts.samplers import shares
 from harness.watch.monitor import ALWAYS_SAMPLED
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MOST_ROWS = 256
 """Rows of a rank that are compared, about. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessesAsked(Fact):
     """A run is over in a process that a launcher started, or of a script that was to have several."""
 
@@ -32,7 +28,6 @@ class ProcessesAsked(Fact):
     """How to start several, where they were asked for and there is one."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DatasetsOfRanks(Fact):
     """The ranks are over, each of which was given a part of the rows. ``where`` is a loader of the first."""
 
@@ -46,7 +41,6 @@ class DatasetsOfRanks(Fact):
     """Whether each rank has a dataset of its own."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsOfRanks(Fact):
     """The ranks are over: the rows of the first beside those of another. ``where`` is a batch of the first."""
 
@@ -61,7 +55,6 @@ class RowsOfRanks(Fact):
     common: int
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class WeightsOfRanks(Fact):
     """The ranks are over: their weights after one of the first updates. ``where`` is the optimizer step."""
 
@@ -84,8 +77,7 @@ class Candidate:
 class Ranks(Recogniser):
     makes = (ProcessesAsked, DatasetsOfRanks, RowsOfRanks, WeightsOfRanks)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._divided: dict[str, Any] | None = None
         """Of the first loader that was trained on and divides its rows."""
         self._rows: set[str] = set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -14,15 +13,11 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, StepBegins
 from harness.watch.facts.scheduler_ledger import SchedulerLedger
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 IN_A_ROW = 3
 """Smallest number of updates at a learning rate of 0 that are reported. By reasoning: a warmup
 begins with one, and a schedule that restarts touches 0 once."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RatesUsed(Fact):
     """A run is over in which updates were made with a learning rate.
 
@@ -54,9 +49,8 @@ class Zeros:
 class Rates(Recogniser):
     makes = (RatesUsed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._schedulers = monitor.fact(SchedulerLedger)
+    def begin(self) -> None:
+        self._schedulers = self.fact(SchedulerLedger)
         self._any = False
         self._zeros: WeakKeyDictionary[Optimizer, Zeros] = WeakKeyDictionary()
         """The latest updates of each optimizer, if they were made with a learning rate of 0."""

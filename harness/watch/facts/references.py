@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
@@ -15,14 +14,10 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, StepBegins, TrainerMade
 from harness.watch.facts.losses import DifferentiatedLoss
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 NEAR = 1e-5
 """How near to ln 2: rounding of float32 and of a mean is below."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ReferenceGiven(Fact):
     """A trainer with a reference model of the policy's build makes its first update. ``where`` made the trainer."""
 
@@ -33,7 +28,6 @@ class ReferenceGiven(Fact):
     """The names of those that differ from the reference's."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ReferenceAsked(Fact):
     """A loss is differentiated beside whose forward passes a reference was given as many tokens. ``where`` asked it."""
 
@@ -46,8 +40,7 @@ class ReferenceAsked(Fact):
 class References(Recogniser):
     makes = (ReferenceGiven,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._trainers: list[tuple[ref[Any], str | None]] = []
 
     def on_trainer_made(self, event: TrainerMade) -> None:
@@ -91,9 +84,8 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 class ReferencesBeside(Recogniser):
     makes = (ReferenceAsked,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loss = monitor.fact(DifferentiatedLoss)
+    def begin(self) -> None:
+        self._loss = self.fact(DifferentiatedLoss)
         self._in_a_row = 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:

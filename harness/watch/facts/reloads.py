@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -14,9 +14,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, End, Fact, TokenizerSaved
 from harness.watch.facts.tokens import copied, texts_given
 from harness.watch.reload import Order, Reloaded, loaded_again, written
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_PATHS = 2
 """What is loaded again, the latest that was saved: a few seconds each."""
@@ -48,7 +45,6 @@ class _Model:
     kwargs: dict[str, torch.Tensor]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TokenizerReloaded(Fact):
     """A tokenizer that was saved was loaded again in a new process. ``where`` is the save."""
 
@@ -68,8 +64,7 @@ class Reloads(Recogniser):
 
     makes = (TokenizerReloaded,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.tokenizers: dict[str, TokenizerKept] = {}
         """By folder, the latest saved last."""
         self._models: dict[str, _Model] = {}

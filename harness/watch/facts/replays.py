@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
@@ -19,9 +19,6 @@ from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.facts.twins import Refused, Twin, asking, detached
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ROWS = 3
 """Rows that are passed through the model alone: by reasoning, a model that mixes rows shows it in each of them."""
@@ -90,7 +87,6 @@ class Replay:
     """All rows with more padding."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Replayed(Fact):
     """A copy of a model in eval mode was called with what the model was given again. ``where`` is the model's call."""
 
@@ -101,7 +97,6 @@ class Replayed(Fact):
     """With what it was called whose logits could be compared."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DropoutInEvalMode(Fact):
     """A model in eval mode does not repeat its logits, because of a dropout, and is not called for samples."""
 
@@ -115,9 +110,8 @@ class Replays(Recogniser):
 
     makes = (Replayed, DropoutInEvalMode)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._rows = monitor.fact(RowDimension)
+    def begin(self) -> None:
+        self._rows = self.fact(RowDimension)
         self._tries: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._varies: _Varies | None = None
         """Until it is known whether the model is called for samples."""

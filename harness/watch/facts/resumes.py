@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
@@ -16,11 +15,7 @@ from harness.watch.events import End, Fact, FromPretrained, Load, StepBegins
 from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
 from harness.watch.facts.trained_models import ModelsFromCheckpoints
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainingResumed(Fact):
     """An optimizer or a scheduler goes on from a state that was loaded into it. ``where`` is its first step."""
 
@@ -33,10 +28,9 @@ class TrainingResumed(Fact):
 class Resumes(Recogniser):
     makes = (TrainingResumed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._from_checkpoints = monitor.fact(ModelsFromCheckpoints)
-        self._ledger = monitor.fact(SchedulerLedger)
+    def begin(self) -> None:
+        self._from_checkpoints = self.fact(ModelsFromCheckpoints)
+        self._ledger = self.fact(SchedulerLedger)
         self._models: WeakSet[nn.Module] = WeakSet()
         """Those that a state was loaded into."""
         self._optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,9 +13,6 @@ from torch.utils.data import default_collate
 from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, Forward
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_MOVED = 16
 """Rows that must have come again with another row behind them: by reasoning, the steps of a sequence, the nodes of a
@@ -56,8 +52,7 @@ class RowDimension(Recogniser):
     another order: the script shuffles them.
     """
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._known: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
         """By the model, how many dimensions its rows' tensor has with theirs, and whether it is of floats."""
         self._orders: WeakKeyDictionary[nn.Module, _Order] = WeakKeyDictionary()

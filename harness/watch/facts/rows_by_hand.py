@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
@@ -15,9 +15,6 @@ from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.row_dimension import largest
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_VALUES = 512
 """Values of one row that tell it from others."""
@@ -52,8 +49,7 @@ class Slice:
 class RowsByHand(Recogniser):
     """The rows of batches that a script makes itself, by their content."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.trained: dict[int, set[int]] = defaultdict(set)
         """By the model's number: the keys of the rows that it was trained on before this backward pass."""
         self.given: dict[int, list[int]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -12,9 +12,6 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, Fact, Pass, PassBegins
 from harness.watch.facts.batches import content_digest, tensors_in
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_ROWS = 64
 """Rows of a loader that are given again and compared: enough that some come early in the next epoch. Neither half nor
@@ -24,7 +21,6 @@ MOST_VALUES = 250_000
 """Numbers in them, about: a megabyte."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsGivenAgain(Fact):
     """A batch of the second pass over a loader has rows that were kept of the first. ``where`` is the batch."""
 
@@ -51,8 +47,7 @@ class RowKept:
 class RowsGiven(Recogniser):
     makes = (RowsGivenAgain,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._kept: WeakKeyDictionary[Any, dict[int, RowKept]] = WeakKeyDictionary()
         """By loader, some rows of its first pass."""
         self._changed = self._again = 0

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,9 +13,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall
 from harness.watch.facts.labels import RecentLabels, equal
 from harness.watch.facts.losses import DifferentiatedLoss
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_COMPARED = 10**7
 """Numbers that are compared to find which rows a loss function was given."""
@@ -26,7 +22,6 @@ MOST_FACTORS = 8
 micro-batches and a GradScaler's factor are two."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsOfLoss(Fact):
     """A loss of classes is differentiated, and its batch has labels. ``where`` its function was called last."""
 
@@ -91,10 +86,9 @@ class GivenRows:
 class RowsOfLoss(Recogniser):
     makes = (LabelsOfLoss,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loss = monitor.fact(DifferentiatedLoss)
-        self._labels = monitor.fact(RecentLabels)
+    def begin(self) -> None:
+        self._loss = self.fact(DifferentiatedLoss)
+        self._labels = self.fact(RecentLabels)
         self._others = self._partial = 0
         """Updates in a row."""
 

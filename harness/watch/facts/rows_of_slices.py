@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Scored
 from harness.watch.facts.rows_by_hand import RowsByHand
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
@@ -29,7 +26,6 @@ datasets. Half or double of it changes verdicts (docs/detection.md)."""
 MIN_ROWS = 8
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class SlicesTrained(Fact):
     """A run is over that trained on slices of a tensor, several times from its first row on. ``where``: the first."""
 
@@ -45,7 +41,6 @@ class SlicesTrained(Fact):
     """Rows of the largest batch."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HeldOutRows(Fact):
     """Rows that the script calls test, validation or held out were looked for among those that were trained on."""
 
@@ -74,9 +69,8 @@ class _Visited:
 class SlicesOfTensors(Recogniser):
     makes = (SlicesTrained,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._rows = monitor.fact(RowsByHand)
+    def begin(self) -> None:
+        self._rows = self.fact(RowsByHand)
         self._visited: dict[tuple[int, int], _Visited] = {}
         """By the model and the tensor."""
         self._evaluated: dict[int, torch.Tensor] = {}
@@ -122,9 +116,8 @@ class SlicesOfTensors(Recogniser):
 class RowsHeldOut(Recogniser):
     makes = (HeldOutRows,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._rows = monitor.fact(RowsByHand)
+    def begin(self) -> None:
+        self._rows = self.fact(RowsByHand)
         self._updates: dict[str, int] = {}
         """In which rows of a mask had a gradient, by its name."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -17,15 +17,11 @@ from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, L
 from harness.watch.facts.saved_states import SavedState, SavedStates, StateSaved, Values, are_the_same, states_in
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, is_state_of, reached
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 OFTEN = 64
 """Evaluations of a model, each with a backward pass after it, from which on it is looked at seldom: a teacher is called
 so in each update, and evaluations are fewer. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class SavesBegun(Fact):
     """A run is over that saved a model. ``where`` is the first save of one that is trained in the first update."""
 
@@ -34,14 +30,12 @@ class SavesBegun(Fact):
     """Whether that was before the first update, and nothing was saved again."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainedSaved(Fact):
     """A run is over that saved a model after an update, and not right before its last one."""
 
     needs = "model saved after its updates"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainedNotSaved(Fact):
     """A run is over that saved, after an update, nothing of what its updates made. ``where`` is the save."""
 
@@ -56,7 +50,6 @@ class TrainedNotSaved(Fact):
     """The last updates of the one that was saved, and of the other."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluatedSaved(Fact):
     """A model was evaluated since the latest backward pass, and a state was saved since. ``where`` is the save."""
 
@@ -78,8 +71,7 @@ class SavedFresh:
 class FirstSaves(Recogniser):
     makes = (SavesBegun,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._asked: WeakSet[nn.Module] = WeakSet()
         """Modules whose state was asked for before the first update."""
         self._early: WeakKeyDictionary[nn.Module, str | None] = WeakKeyDictionary()
@@ -133,10 +125,9 @@ class FirstSaves(Recogniser):
 class SavedModels(Recogniser):
     makes = (TrainedSaved, TrainedNotSaved)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._trained, self._loaded = monitor.fact(TrainedModels), monitor.fact(ModelsFromCheckpoints)
-        self._states = monitor.fact(SavedStates)
+    def begin(self) -> None:
+        self._trained, self._loaded = self.fact(TrainedModels), self.fact(ModelsFromCheckpoints)
+        self._states = self.fact(SavedStates)
         self._any = False
         """Whether anything was saved after an update."""
         self._saved_fresh: SavedFresh | None = None
@@ -207,9 +198,8 @@ class SavedModels(Recogniser):
 class EvaluatedModelsSaved(Recogniser):
     makes = (EvaluatedSaved,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._states = monitor.fact(SavedStates)
+    def begin(self) -> None:
+        self._states = self.fact(SavedStates)
         self._evaluated: dict[int, tuple[int, Values]] = {}
         """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
         one that is trained with such weights."""

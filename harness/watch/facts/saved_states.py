@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -18,9 +18,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Load, OptimizerMade, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
 from harness.watch.facts.trained_models import reached
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 WRAPPERS = ("module.", "_orig_mod.")
 """What DistributedDataParallel, AveragedModel and torch.compile put before the names."""
@@ -111,7 +108,6 @@ class StateGiven:
     where: str | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StateSaved(Fact):
     """A state of a model that is trained was saved after updates. ``where`` is the save."""
 
@@ -121,7 +117,6 @@ class StateSaved(Fact):
     """The file; None where it is a folder, or no path at all."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelSaves(Fact):
     """A run is over in which a model was trained: what was saved of it. ``where`` is the latest save."""
 
@@ -137,8 +132,7 @@ class SavedStates(Recogniser):
 
     makes = (StateSaved, ModelSaves)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.trained: dict[int, Trained] = {}
         """By number."""
         self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -28,9 +28,6 @@ from harness.watch.events import (
 )
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import NotComputable, schedule_of
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 NOT_AHEAD = "no schedule that can be computed ahead"
 """Why a check of a schedule's length did not look, where there is one without a known end."""
@@ -171,7 +168,6 @@ class Training:
     """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ScheduleOver(Fact):
     """A run is over in which there was a learning rate scheduler. ``where`` is where it was made."""
 
@@ -282,8 +278,7 @@ class SchedulerLedger(Recogniser):
 
     makes = (ScheduleOver,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._seen: WeakKeyDictionary[Any, SchedulerSeen] = WeakKeyDictionary()
         self.all_seen: list[SchedulerSeen] = []
         """Those that are gone included."""

@@ -12,14 +12,12 @@ from harness.watch.events import Forward, MetricCall, Scored
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
-    from harness.watch.monitor import Monitor
 
 
 class ScoredPasses(Recogniser):
     """The passes that said how good a model is; those that only read its outputs are no evaluation."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.all: WeakSet[Pass] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:

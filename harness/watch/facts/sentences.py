@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,9 +11,6 @@ from harness.watch.events import BackwardBegins, DatasetMade, End, Fact, Forward
 from harness.watch.facts.batches import labels_of
 from harness.watch.facts.datasets import PAIRS
 from harness.watch.facts.tokens import Calls, Tokens, TokensGiven
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MIN_ROWS = 16
 """Rows that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
@@ -35,7 +31,6 @@ class Counts:
     twice: int = 0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PairsOverTraining(Fact):
     """A training is over on rows of a dataset of pairs. ``where`` is the call of the tokenizer that left one sentence
     out, or the latest forward pass."""
@@ -52,9 +47,8 @@ class PairsOverTraining(Fact):
 class Sentences(Recogniser):
     makes = (PairsOverTraining,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._tokens = monitor.fact(Tokens)
+    def begin(self) -> None:
+        self._tokens = self.fact(Tokens)
         self._pair: tuple[str, str] | None = None
         """The columns of the latest dataset that has a known pair of them."""
         self._trained: dict[int, Counts] = {}

@@ -6,16 +6,11 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from harness.findings import tree_at
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|$|\d)", re.IGNORECASE)
 """Names of labels."""
@@ -26,7 +21,6 @@ NEAR = 4
 """Statements between which the two belong together. Neither half nor double of it changes a verdict of the corpus."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsShuffled(Fact):
     """The file of a training shuffles rows; told for each place where inputs and labels part, or once for none."""
 
@@ -39,8 +33,7 @@ class RowsShuffled(Fact):
 class Shuffles(Recogniser):
     makes = (RowsShuffled,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._places: set[str] = set()
         """A line of each file in which a backward pass was begun."""
         self._any = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -16,11 +16,7 @@ from harness.watch.events import Fact, Forward
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.twins import Twin, asking, detached
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StacksCalled(Fact):
     """A model with a list of modules is trained; told for each module that works in several places, one on the other.
 
@@ -74,8 +70,7 @@ class _Calls:
 class Stacks(Recogniser):
     makes = (StacksCalled,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._asked: WeakSet[nn.Module] = WeakSet()
 
     def on_forward(self, event: Forward) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,9 +13,6 @@ from harness.watch.facts.labels_given import Labelled
 from harness.watch.facts.next_tokens import Taught, TokensTaught
 from harness.watch.facts.tokens import Tokens
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 ASKED = ("completion_only_loss", "assistant_only_loss")
 """Settings of TRL by which the prompt is to be left out of the loss."""
 
@@ -24,7 +20,6 @@ MIN_PROMPT = 2
 """Tokens without a label at a row's beginning, from which on they are a prompt and not what begins a text."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowsWithoutLabel(Fact):
     """A training on labels of tokens is over. ``where`` is the forward pass of the first row that had none."""
 
@@ -42,7 +37,6 @@ class RowsWithoutLabel(Fact):
     """Of the first row without a label."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PromptsTaught(Fact):
     """A training on labels of tokens is over. ``where`` is its first forward pass."""
 
@@ -63,8 +57,7 @@ class PromptsTaught(Fact):
 class TaughtRows(Recogniser):
     makes = (RowsWithoutLabel, PromptsTaught)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._rows = self._without = self._batches = self._empty = self._cut = 0
         self._where: str | None = None
         self._update: int | None = None
@@ -125,7 +118,6 @@ class TaughtRows(Recogniser):
             )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EndOverTraining(Fact):
     """A training is over in which a token ended texts whose last word was taught. ``where`` an end first was not."""
 
@@ -155,9 +147,8 @@ class _Ends:
 class EndsOfTexts(Recogniser):
     makes = (EndOverTraining,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._tokens = monitor.fact(Tokens)
+    def begin(self) -> None:
+        self._tokens = self.fact(Tokens)
         self._ends: dict[int, _Ends] = {}
         """By the token that ends texts."""
         self._taught = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim import Optimizer
@@ -13,9 +13,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Clip, Fact, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 LOOKED_AT = 4
 """Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. Neither half nor
@@ -60,7 +57,6 @@ class TensorUpdate:
     """Its name in its model, where one did not change that had to."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TensorsUpdated(Fact):
     """What an optimizer step did to the tensors that are looked at in it. ``where`` is that of the step."""
 
@@ -77,9 +73,8 @@ class TensorsUpdated(Fact):
 class TensorUpdates(Recogniser):
     makes = (TensorsUpdated,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._before: list[Before] = []
         self._turn = 0
         self._lost = 0.0

@@ -5,17 +5,13 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from harness.findings import tree_at
 from harness.watch.bus import Recogniser
 from harness.watch.events import Combined, End, Fact
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 ALWAYS, MIN_TIMES = 8, 12
 """Additions in each line that are looked at whatever the update is, and from which on a term that is 0 stays so. A
@@ -39,7 +35,6 @@ ROUNDING = ("int", "round", "floor", "trunc")
 """Functions that make whole numbers."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TermOverTraining(Fact):
     """A training is over in which terms of a loss were added up. ``where`` is the line."""
 
@@ -54,8 +49,7 @@ class TermOverTraining(Fact):
 class ZeroTerms(Recogniser):
     makes = (TermOverTraining,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._times: Counter[str | None] = Counter()
         self._zeros: Counter[str | None] = Counter()
 
@@ -95,7 +89,6 @@ def _may_be_zero(root: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class WeightOfTerm(Fact):
     """A training is over in which a term was multiplied by a number. ``where`` is the line."""
 
@@ -110,8 +103,7 @@ class WeightOfTerm(Fact):
 class TermWeights(Recogniser):
     makes = (WeightOfTerm,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._zeros: Counter[str] = Counter()
         """Products with 0, by their lines."""
         self._others: set[str] = set()

@@ -3,10 +3,9 @@ them was cut off, and how many of their words were known."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import compress, islice
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from harness.watch.bus import Recogniser
@@ -14,9 +13,6 @@ from harness.watch.events import Batch, DatasetMade, Encode, End, Fact, Tokenize
 from harness.watch.facts.batches import LABELS, tensors_in
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
 from harness.watch.facts.tokens import Tokens, copied, texts_given
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 MOST_DATASETS = 32
 """Datasets of texts that are kept until the first batch: more than a script has. Neither half nor double of it changes
@@ -37,8 +33,7 @@ LOOKED_AT = 64
 class LatestEncoded(Recogniser):
     """What the latest call of the tokenizer was given and made, as far as tensors are looked at."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._rows: list[tuple[list[str], list[int]]] = []
 
     def on_encode(self, event: Encode) -> None:
@@ -57,8 +52,7 @@ class LatestEncoded(Recogniser):
 class TextLabels(Recogniser):
     """A dataset with texts and labels tells which label a text has, whatever becomes of the two."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._tokenizer: ref[Any] | None = None
         self._raw: list[tuple[Any, tuple[str, ...], str]] = []
         """Datasets, with the names of the columns of texts and of labels."""
@@ -129,7 +123,6 @@ def _without_padding(encoding: Any) -> tuple[int, ...]:
     return tuple(compress(ids, mask) if 0 in mask else ids)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TextsEncoded(Fact):
     """A run is over in which a tokenizer was called. ``where`` it last cut a text."""
 
@@ -144,7 +137,6 @@ class TextsEncoded(Fact):
     """Tokens."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class WordsEncoded(Fact):
     """A run is over in which a tokenizer with an unknown token was called. ``where`` it was last looked at."""
 
@@ -159,9 +151,8 @@ class WordsEncoded(Fact):
 class EncodedTexts(Recogniser):
     makes = (TextsEncoded, WordsEncoded)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._special = monitor.fact(Tokens).special
+    def begin(self) -> None:
+        self._special = self.fact(Tokens).special
         self._texts = self._cut = self._kept = self._left_out = 0
         self._cut_at: str | None = None
         """The latest call that cut some."""

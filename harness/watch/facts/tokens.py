@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
@@ -15,10 +15,6 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, Fact, Forward, InnerForward, TokenizerMade
 from harness.watch.locate import from_signal_handler
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 
 LOOKED_AT = 64
 """Rows of one call of the tokenizer that are looked at: what is enough to see what it is given. Neither half nor double
@@ -48,7 +44,6 @@ class Segments:
     """Pairs whose two segments are the same."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TokensGiven(Fact):
     """A model, or a pretrained one inside it, was given token ids, and is looked at. ``where`` it was called."""
 
@@ -72,8 +67,7 @@ class Tokens(Recogniser):
 
     makes = (TokensGiven,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._tokenizer: ref[Any] | None = None
         """The latest."""
         self.separated_at: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -13,9 +13,6 @@ from torch import nn
 from harness.torch_objects import real, share_parameters, spread_over
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 LAST_TENSORS = 4
 """Tensors at the end of a model, its head's, whose values tell whether it was trained: any update changes them."""
@@ -39,8 +36,7 @@ DEVIATIONS = 5
 class TrainedModels(Recogniser):
     """The models that a backward pass went through."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.all: WeakSet[nn.Module] = WeakSet()
         """Those that are alive."""
         self.names: set[str] = set()
@@ -67,8 +63,7 @@ class Called:
 class CalledModels(Recogniser):
     """Whether the models that are called when the training is over are those that were trained."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.since: dict[int, Called] = {}
         """Since the latest backward pass, by number."""
         self._trained: set[int] = set()
@@ -150,8 +145,7 @@ def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 class ModelsFromCheckpoints(Recogniser):
     """A few tensors of each model that was loaded from a checkpoint, as they were then."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self.last: WeakKeyDictionary[Any, list[torch.Tensor]] = WeakKeyDictionary()
         """Copies of the last few trainable ones."""
         self.spread: WeakKeyDictionary[Any, list[tuple[nn.Parameter, torch.Tensor]]] = WeakKeyDictionary()
@@ -199,7 +193,6 @@ def pretrained_in(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if hasattr(module, "base_model_prefix")]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CheckpointEvaluated(Fact):
     """A run is over in which a model was loaded after updates and evaluated with the weights that they began with.
 
@@ -207,7 +200,6 @@ class CheckpointEvaluated(Fact):
     """
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CalledAfterTraining(Fact):
     """A run is over after whose training models of the kind that was trained were called. ``where``: the first call."""
 
@@ -219,9 +211,8 @@ class CalledAfterTraining(Fact):
 class EvaluatedModels(Recogniser):
     makes = (CheckpointEvaluated, CalledAfterTraining)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._loaded, self._called = monitor.fact(ModelsFromCheckpoints), monitor.fact(CalledModels)
+    def begin(self) -> None:
+        self._loaded, self._called = self.fact(ModelsFromCheckpoints), self.fact(CalledModels)
         self._originals: list[list[torch.Tensor]] = []
         """A few tensors of each checkpoint that the script began with."""
         self._reloaded: WeakKeyDictionary[nn.Module, str | None] = WeakKeyDictionary()

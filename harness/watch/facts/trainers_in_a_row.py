@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet, ref
 
 import torch
@@ -15,15 +15,11 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Load, Step, StepBegins, TrainerMade
 from harness.watch.facts.datasets import base, is_table
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MOST_VALUES = 16
 """Values of a few matrices by which the weights that a training left are known again: any write to a matrix shows in
 them, but for one that leaves its beginning as it is."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainerBegins(Fact):
     """A Trainer is about to make its first update, after another one trained. ``where`` is where it was made."""
 
@@ -54,8 +50,7 @@ class TrainersTraining:
 class TrainersInARow(Recogniser):
     makes = (TrainerBegins,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._made: WeakSet[Any] = WeakSet()
         """Trainers that have not trained yet."""
         self._where: dict[int, str | None] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, WeakSet, ref
 
 import torch
@@ -18,9 +18,6 @@ from harness.watch.facts.copies import Copies
 from harness.watch.facts.modes import Modes
 from harness.watch.monitor import HELD
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MIN_DRIFTS = 4
 """Updates that are looked at from which on it is no accident. Neither half nor double of it changes a verdict of the
 corpus."""
@@ -33,7 +30,6 @@ KEPT = 8
 """Forwards that are remembered until an update uses their gradients."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainedThrough(Fact):
     """A backward pass went through a model with modules that behave otherwise in train mode."""
 
@@ -43,7 +39,6 @@ class TrainedThrough(Fact):
     """Whether the model is in train mode."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class UpdatedInEvalMode(Fact):
     """An optimizer step uses gradients of a model in eval mode of which nothing shows that it is meant.
 
@@ -59,7 +54,6 @@ class UpdatedInEvalMode(Fact):
     """Whether it is trained over one DataLoader in train mode, and over this one in eval mode."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class FrozenNorms(Fact):
     """A backward pass went through batch normalisations with frozen weights. ``where`` called the model."""
 
@@ -72,7 +66,6 @@ class FrozenNorms(Fact):
     """Such passes in a row in which some did, and no optimizer that holds them stepped."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TeacherAnswered(Fact):
     """A model that no optimizer holds answered without a graph beside the one that is trained."""
 
@@ -110,9 +103,8 @@ class _Answer:
 class TrainingModes(Recogniser):
     makes = (TrainedThrough, UpdatedInEvalMode)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._modes = monitor.fact(Modes)
+    def begin(self) -> None:
+        self._modes = self.fact(Modes)
         self._in_train_mode: WeakKeyDictionary[nn.Module, WeakSet[Any]] = WeakKeyDictionary()
         """Models that were trained in train mode, and the loaders over which they were."""
         self._in_eval_mode: list[InEvalMode] = []
@@ -164,8 +156,7 @@ class TrainingModes(Recogniser):
 class FrozenNormModes(Recogniser):
     makes = (FrozenNorms,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._updates = 0
         self._passes: Counter[int] = Counter()
         """Of each model, by its number."""
@@ -206,9 +197,8 @@ class FrozenNormModes(Recogniser):
 class Teachers(Recogniser):
     makes = (TeacherAnswered,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._modes, self._copies = monitor.fact(Modes), monitor.fact(Copies)
+    def begin(self) -> None:
+        self._modes, self._copies = self.fact(Modes), self.fact(Copies)
         self._answers: list[_Answer] = []
         """Since the latest backward pass."""
         self._updates: Counter[int] = Counter()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,14 +12,10 @@ from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.tokens import Tokens
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 MIN_ROWS = 16
 """Rows none of which has the token. By reasoning: fewer may be the inside of one long text."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TurnsTaught(Fact):
     """A training is over on rows with turns of the tokenizer's chat template. ``where`` is the first forward pass."""
 
@@ -37,7 +31,6 @@ class TurnsTaught(Fact):
     """Of these, the ones that end right where a turn of the assistant begins."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StartsTaught(Fact):
     """A training is over on texts that the tokenizer begins with a token. ``where`` is the first forward pass."""
 
@@ -50,7 +43,6 @@ class StartsTaught(Fact):
     """Whether any of them has it."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StartsDoubled(Fact):
     """A training is over in which rows began with a begin-of-text token. ``where`` one first began with two."""
 
@@ -67,9 +59,8 @@ class StartsDoubled(Fact):
 class Turns(Recogniser):
     makes = (TurnsTaught,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._template = monitor.fact(ChatTemplates)
+    def begin(self) -> None:
+        self._template = self.fact(ChatTemplates)
         self._rows = self._nested = self._texts = self._open = 0
         self._where: str | None = None
 
@@ -98,9 +89,8 @@ class Turns(Recogniser):
 class Starts(Recogniser):
     makes = (StartsTaught,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._template = monitor.fact(ChatTemplates)
+    def begin(self) -> None:
+        self._template = self.fact(ChatTemplates)
         self._rows = 0
         self._begun = False
         self._where: str | None = None
@@ -124,9 +114,8 @@ class Starts(Recogniser):
 class DoubledStarts(Recogniser):
     makes = (StartsDoubled,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._tokens = monitor.fact(Tokens)
+    def begin(self) -> None:
+        self._tokens = self.fact(Tokens)
         self._rows = self._twice = 0
         self._begins = False
         self._start: int | None = None

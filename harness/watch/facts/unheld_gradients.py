@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Clip, End, Fact
 from harness.watch.facts.gradient_ledger import GradientsCleared, is_zero
 from harness.watch.facts.parameters import Parameters
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ClippedWithUnheld(Fact):
     """The gradients of an optimizer were clipped together with some that no optimizer uses and nothing clears."""
 
@@ -29,9 +23,8 @@ class ClippedWithUnheld(Fact):
 class UnheldGradients(Recogniser):
     makes = (ClippedWithUnheld,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._piled_up: set[int] = set()
         """Ids of tensors whose gradients were still there when those of an optimizer had been cleared."""
         self._clipped: dict[str, str | None] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakSet, ref
 
 import torch
@@ -12,9 +11,6 @@ from torch.nn.modules.conv import _ConvNd
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Fact
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 AFTER = 5
 """The update from which on units that began alike would differ. Half or double of it changes verdicts
@@ -27,7 +23,6 @@ roundings of float32."""
 Layer = nn.Linear | _ConvNd
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class UnitsFollowed(Fact):
     """Some updates after its layers were first seen, a model is trained on. ``where`` is the backward pass."""
 
@@ -51,8 +46,7 @@ class UnitsBegan:
 class Units(Recogniser):
     makes = (UnitsFollowed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._looked_at: WeakSet[nn.Module] = WeakSet()
         self._alike: list[UnitsBegan] = []
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -16,15 +16,11 @@ from harness.watch.facts.next_tokens import Taught, TokensTaught
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
-
 PLACES = 4
 """Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what
 it was not shown, a part of the tokens large enough to be among these is hidden."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TargetShown(Fact):
     """A language model was asked whether it is shown what it is to say. ``where`` its loss is computed."""
 
@@ -42,8 +38,7 @@ class VisibleTokens(Recogniser):
 
     makes = (TargetShown,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
+    def begin(self) -> None:
         self._asked: WeakSet[nn.Module] = WeakSet()
 
     def on_taught(self, fact: TokensTaught) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,9 +17,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.tensor_updates import ROUNDINGS, with_gradients
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
@@ -36,7 +33,6 @@ Copies = list[tuple[torch.Tensor, torch.Tensor]]
 """Tensors, each with a copy of what it was."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class FrozenFollowed(Fact):
     """A few frozen parameters beside what they were. ``where`` is the backward pass or the step."""
 
@@ -48,7 +44,6 @@ class FrozenFollowed(Fact):
     """What changed them: between two updates the script scaled or clipped them, or in its step the optimizer did."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LeftByUpdate(Fact):
     """A parameter as an optimizer's step finds it, beside what the update before had left. ``where`` is the step.
 
@@ -66,7 +61,6 @@ class LeftByUpdate(Fact):
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StartFollowed(Fact):
     """A parameter that updates have moved, beside what it was before the first."""
 
@@ -111,9 +105,8 @@ class Followed:
 class WrittenParameters(Recogniser):
     makes = (FrozenFollowed, LeftByUpdate)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._of_models: WeakKeyDictionary[nn.Module, Copies] = WeakKeyDictionary()
         """Of each model that is trained a few frozen tensors."""
         self._of_step: Copies = []
@@ -205,9 +198,8 @@ class Starts(Recogniser):
 
     makes = (StartFollowed,)
 
-    def __init__(self, monitor: Monitor) -> None:
-        super().__init__(monitor)
-        self._parameters = monitor.fact(Parameters)
+    def begin(self) -> None:
+        self._parameters = self.fact(Parameters)
         self._followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
         self._back: deque[SetBack] = deque(maxlen=KEPT)
 
