@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness import catalogue
 from harness.files import write_atomically
 from scripts.detection import BROKEN, DETECTION, MARGINS, ROOT, TABLE, found_in, on_servers, page
 from tests.checks.corpus import Case, all_cases
@@ -81,8 +82,8 @@ def _module(file: Path) -> str:
 @cache
 def stands_on(check: str) -> frozenset[str]:
     """The check's module, and those of the facts that it asks, and of the facts that they ask."""
-    family, name = check.split("::")
-    found, ahead = set(), [WATCH / "checks" / family / f"{name.replace('-', '_')}.py"]
+    module = catalogue.checks()[check].__module__
+    found, ahead = set(), [ROOT / f"{module.replace('.', '/')}.py"]
     while ahead:
         file = ahead.pop()
         if _module(file) in found or not file.exists():

@@ -45,7 +45,7 @@ def test_constants_are_found_where_they_are_made_and_where_they_are_imported() -
     assert "facts.scheduler_ledger.FEWEST_STEPS" in names
     assert not any(name.endswith("IGNORED") for name in names)  # a label, and no amount
     holders = importers()["harness.watch.facts.scheduler_ledger", "FEWEST_STEPS"]
-    assert {"harness.watch.facts.scheduler_ledger", "harness.watch.checks.schedule.warmup_never_ends"} <= set(holders)
+    assert {"harness.watch.facts.scheduler_ledger", "harness.watch.checks.schedule.length"} <= set(holders)
 
 
 def test_a_check_stands_on_the_facts_of_its_facts() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
-from harness.watch.checks.saved.tokenizer_otherwise import TokenizerOtherwise
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from harness.watch.checks.saved.loaded_again import TokenizerOtherwise
 from harness.watch.events import DatasetMade, Encode, End, TokenizerMade
 from harness.watch.facts.chat_templates import ChatTemplates
-from harness.watch.facts.reloads import TokenizerKept
+from harness.watch.facts.reloads import Reloads, TokenizerKept
 from harness.watch.facts.texts import TextLabels
 from harness.watch.facts.turns import Starts
 from harness.watch.locate import Locator
@@ -118,11 +118,11 @@ def asked_for_its_start(monitor: Monitor, tokenizer: Any) -> None:
 
 
 def asked_as_it_was_saved(monitor: Monitor, tokenizer: Any) -> None:
-    check = TokenizerOtherwise(monitor)
+    check, reloads = monitor.bus.add(TokenizerOtherwise), monitor.fact(Reloads)
     monitor.stepped = True
-    check.reloads.tokenizers["saved"] = kept = TokenizerKept(tokenizer, None, 1)
-    check.reloads._told["saved"] = Reloaded(tokens=[[1]] * len(check.reloads.texts(kept)), talk="")
-    check.on_end(End())
+    reloads.tokenizers["saved"] = kept = TokenizerKept(tokenizer, None, 1)
+    reloads._told["saved"] = Reloaded(tokens=[[1]] * len(reloads.texts(kept)), talk="")
+    monitor.emit(End())
     assert check.looked
 
 
