@@ -113,7 +113,8 @@ class Check(Fault, Onlooker, package=CHECKS):
         self.looked = True
         if isinstance(verdict, Found):
             where = verdict.where or getattr(fact, "where", None) or monitor.locator.script_place
-            update = verdict.update or (None if fact.of_run else fact.at.update)
+            at_hand = None if fact.of_run else fact.at.update
+            update = at_hand if verdict.update is None else verdict.update
             monitor.report(self.finding(verdict.expected, verdict.observed, where, update, verdict.hint))
 
     def lacks(self) -> str:
