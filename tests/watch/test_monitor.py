@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,6 @@ def test_a_check_that_fails_leaves_out_itself_alone() -> None:
     assert threads.crashed["tests::faulty"].endswith("update 3)")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Built(Fact):
     """Made by a recogniser of a test, which the test declares."""
 
