@@ -6,6 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -108,13 +110,25 @@ class RowsByHand(Recogniser):
             while waiting and seen < MOST_VARIABLES:
                 name, value, depth = waiting.pop()
                 seen += 1
-                if HELD_OUT.search(name.rpartition(".")[2]):
+                if _is_held_out(name.rpartition(".")[2]):
                     yield name, value
                 inner = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-                if depth < DEPTH and isinstance(inner, dict) and not isinstance(value, (type, torch.nn.Module)):
+                if depth < DEPTH and isinstance(inner, dict) and self._may_hold_rows(value):
                     waiting += [
                         (f"{name}.{key}", each, depth + 1) for key, each in inner.items() if isinstance(key, str)
                     ]
+
+    def _may_hold_rows(self, value: Any) -> bool:
+        """Whether names of rows may be within: a library's module has thousands of others, and is looked at for each
+        update."""
+        if isinstance(value, ModuleType):
+            return self.monitor.locator.is_users_file(getattr(value, "__file__", None) or "")
+        return not isinstance(value, (type, torch.nn.Module))
+
+
+@cache
+def _is_held_out(name: str) -> bool:
+    return HELD_OUT.search(name) is not None
 
 
 def row_keys(given: torch.Tensor) -> list[int]:

@@ -427,7 +427,7 @@ class SchedulerLedger(Recogniser):
     def on_end(self, event: End) -> None:
         training = self.training
         training.known = training.known and event.at.complete and not (training.cut and training.shortened)
-        if not training.epochs:  # how long its epochs are is not known
+        if self.all_seen and not training.epochs:  # how long its epochs are is not known
             training.files = self.monitor.locator.users_files()
         facts = [ScheduleOver(seen=seen, training=training, where=seen.made) for seen in self.all_seen]
         with_end = [fact for fact in facts if fact.end is not None]
