@@ -1,6 +1,6 @@
 """One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``.
 
-Its two examples guard every change, and what the folder's ``guards`` names; what else is in it is nightly.
+Its two examples guard every change, beside the facts that are made by hand; what else is in it is nightly.
 """
 
 from __future__ import annotations

@@ -15,9 +15,7 @@ further right scripts, in which nothing may be found. The first line of each may
 each with ``pretrained = true`` where it takes a model that learns the task within its few updates (all start from a
 narrow one that has learnt nothing otherwise),
 
-``guards``, at the top, names what of these and of the ``right_….py`` is watched at every change, as the examples are:
-where those do not notice each way to break the check (scripts/broken_checks.py). Each entry has
-``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
+and ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
 how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]``,
 ``[example.good]`` and so on where they differ in that.
 """
@@ -64,7 +62,7 @@ class Case:
     pretrained: bool = False
     """Whether it starts from the built-in checkpoint; the others do from a narrower one that has learnt nothing."""
     guards: bool = False
-    """Whether it is watched at every change, as the examples are."""
+    """Whether it is watched at every change, as the two examples are."""
     marked: tuple[int, ...] = ()
     """Of an example, the lines that findings must name."""
 
@@ -84,7 +82,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
     """The examples and edits of one check's folder."""
     check = f"{folder.parent.name}::{folder.name}"
     table = tomllib.loads((folder / "corpus.toml").read_text(encoding="utf-8"))
-    example, guards = table.pop("example", {}), table.pop("guards", ())
+    example = table.pop("example", {})
     own = {stem: example.pop(stem) for stem in [*example] if isinstance(example[stem], dict) and stem != "environment"}
     for file in (folder / "bad.py", folder / "good.py", *sorted(folder.glob("bad_*.py"))):
         kind = file.stem if file.stem in ("bad", "good") else "further"
@@ -92,17 +90,17 @@ def cases_of(folder: Path) -> Iterator[Case]:
             about: dict[str, Any]
             text = file.read_text(encoding="utf-8")
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
-            about = {"on": needs_of(text), **example, **own.get(file.stem, {}), "marked": marked, "guards": True}
+            about = {"on": needs_of(text), **example, **own.get(file.stem, {}), "marked": marked}
+            about["guards"] = kind != "further"
             yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)  # type: ignore[arg-type]
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
-        yield Case("good", file.name, file.name, check, text, on=needs_of(text), guards=file.name in guards)
+        yield Case("good", file.name, file.name, check, text, on=needs_of(text))
     for kind, entries in table.items():
         for entry in entries:
             about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
             edits = about.pop("edit", ())
-            text, guard = edited(SCRIPTS / about["script"], edits), entry["name"] in guards
-            yield Case(kind, check=check, text=text, guards=guard, **about)
+            yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
 
 
 def needs_of(text: str) -> tuple[str, ...]:
