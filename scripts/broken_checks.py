@@ -69,8 +69,9 @@ def _finds(node: ast.AST) -> bool:
 
 def _removed(tree: ast.AST, report: ast.Expr | ast.Return) -> bool:
     report.value = ast.parse("NOTHING_TO_JUDGE" if isinstance(report, ast.Return) else "None", mode="eval").body
-    tree_body = tree.body if isinstance(tree, ast.Module) else []
-    tree_body.insert(1, ast.parse("from harness.watch.check import NOTHING_TO_JUDGE").body[0])
+    if isinstance(tree, ast.Module):
+        (future,) = (number for number, each in enumerate(tree.body) if ast.unparse(each).startswith("from __future__"))
+        tree.body.insert(future + 1, ast.parse("from harness.watch.check import NOTHING_TO_JUDGE").body[0])
     return True
 
 
