@@ -138,7 +138,7 @@ class ModelReloads(Recogniser):
             ModelReloaded(
                 path=shown,
                 update=kept.update,
-                apart=apart / scale if scale and apart > 1e-6 else 0.0,
+                apart=0.0 if apart <= 1e-6 or not scale else apart / scale,
                 coarse=found.coarse or kept.coarse,
                 missing=found.missing,
                 unexpected=found.unexpected,

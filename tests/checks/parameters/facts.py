@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from torch import nn
@@ -95,6 +96,8 @@ CASES = [
     Case(FrozenChanged, FrozenFollowed(changed="a.weight", by="the optimizer"), "the optimizer changed a.weight"),
     Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=1e-8, largest=1.0), HELD),
     Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=0.5, largest=1.0, clamped=True), HELD),
+    Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=math.nan, largest=1.0), HELD),
+    Case(CopyFollowsTooFast, CopyFollowed(weights=[math.nan] * 5), HELD),
     Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=0.5, largest=1.0, name="a.weight"), "a.weight was changed by up"),
     Case(Reset, StartFollowed(), HELD),
     Case(Reset, StartFollowed(set_back=True, name="a.weight"), "a.weight is what it was before the first update"),

@@ -95,6 +95,7 @@ CASES = [
     Case(MayBeTooLong, over(training={"lengths_are_seen": False}), NothingToJudge(TOO_SHORT)),
     Case(MayBeTooLong, over(200, rate=linear(200), training={"evaluated_between": True}), "so it stops at 50% of its"),
     Case(MayBeTooLong, over(200, rate=linear(200)), HELD),
+    Case(MayBeTooLong, over(200, rate=None, training={"evaluated_between": True}), HELD),
     Case(WarmupNeverEnds, over(), HELD),
     Case(WarmupNeverEnds, over(planned=7), WARMUP_UNSEEN),
     Case(WarmupNeverEnds, over(**RISES, latest=80), HELD),

@@ -73,7 +73,8 @@ class CopyFollowsTooFast(Check):
         latest = fact.weights[-MEANS_IN_A_ROW:]
         if len(latest) < MEANS_IN_A_ROW:
             return NOTHING_TO_JUDGE
-        if min(latest) <= 0.5 or max(latest) >= 1 - CONSTANT or max(latest) - min(latest) >= CONSTANT:
+        constant = max(latest) - min(latest) < CONSTANT
+        if not (constant and min(latest) > 0.5 and max(latest) < 1 - CONSTANT):
             return HELD
         return Found(
             expected="an average that goes a small part of the way to the network in each update",

@@ -64,7 +64,7 @@ class ModifiedOutsideOptimizer(Check):
     severity = "warning"
 
     def judge(self, fact: LeftByUpdate) -> Verdict:
-        if fact.apart <= RELATIVE * fact.largest + ABSOLUTE or fact.clamped:
+        if not fact.apart > RELATIVE * fact.largest + ABSOLUTE or fact.clamped:  # NaN is another check's
             return HELD
         return Found(
             expected="parameters as the update before left them",

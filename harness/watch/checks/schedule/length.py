@@ -45,7 +45,7 @@ class MayBeTooLong(Check):
         training = fact.training
         may_end = training.evaluated_between and not training.restored and not fact.counts_other_units()
         stops = fact.drives and fact.end is not None and may_end and fact.outlasts_the_training()
-        if not stops or fact.stops_at() <= MAKES_A_DIFFERENCE:
+        if not stops or not fact.stops_at() > MAKES_A_DIFFERENCE:  # it is NaN where the rates are not known
             return _length_held(fact)
         return Found(
             expected=f"a schedule of {fact.seen.planned:.0f} steps",
