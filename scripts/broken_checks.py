@@ -5,7 +5,7 @@
 Each ``return Found(…)`` is once made to find nothing, and once the condition that it depends on is inverted. A broken
 check that says the same of its facts that are made by hand (``tests/checks/FAMILY/facts.py``), and of its scripts of
 the first ring, survives, and needs one more that does not. Writes
-``scripts/records/broken-checks.json`` and the table in ``docs/detection.md``; it takes ten minutes on two cores. With
+``scripts/records/broken-checks.json`` and the table in ``docs/detection.md``; it takes two minutes on two cores. With
 names only those checks are broken, and what is written of the others stays.
 """
 

@@ -69,6 +69,9 @@ def of_shares(weights: list[float], shares: list[float], *, of_positives: bool =
     return Weighted(weights=torch.tensor(weights), shares=torch.tensor(shares), of_positives=of_positives)
 
 
+CHOSEN_WEIGHTS = of_shares([1.0, 5.0, 0.1], [0.7, 0.2, 0.1])
+"""Of no power of the shares, in no order."""
+
 LABELS = torch.zeros(2, 4, dtype=torch.long)
 PLACES_FIRST = LINEAR(torch.zeros(4, 2, 2)).reshape(-1, 3)
 """Logits of (8, 3), of four places of two rows."""
@@ -159,6 +162,8 @@ CASES = [
     Case(NotFinite, NotFiniteLossUnused(value=float("inf")), "the loss is inf, and no update is made"),
     Case(RatioAlwaysOne, ProbabilityRatio(rows=32, ones=3), HELD),
     Case(RatioAlwaysOne, ProbabilityRatio(rows=32, ones=4), "exactly 1 for all 32 rows in each of 4 updates"),
+    Case(WeightsForFrequentClasses, CHOSEN_WEIGHTS, HELD),
+    Case(WeightsOfOtherClasses, CHOSEN_WEIGHTS, HELD),
     Case(WeightsForFrequentClasses, of_shares([1.0, 9.0], [0.9, 0.1]), HELD),
     Case(WeightsForFrequentClasses, of_shares([9.0, 1.0], [0.9, 0.1]), "they rise with the shares"),
     Case(WeightsForFrequentClasses, of_shares([9.0], [0.1], of_positives=True), HELD),
