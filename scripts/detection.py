@@ -150,8 +150,8 @@ def broken_lines(broken: dict[str, Any]) -> Iterator[str]:
     yield "## Checks that were broken"
     yield ""
     yield "Written by `python -m scripts.broken_checks`. Wherever a check reports, the report was removed,"
-    yield "and the condition that it depends on inverted. Then it judged its facts that are made by hand, and its scripts"
-    yield "of the first ring were watched."
+    yield "and the condition that it depends on inverted. Then it judged its facts that are made by hand,"
+    yield "and its scripts of the first ring were watched."
     yield f"Of {len(changes)} changes in {len({each['check'] for each in changes})} checks, {len(left)} survive."
     if left:
         yield ""
