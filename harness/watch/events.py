@@ -84,6 +84,8 @@ class Position(NamedTuple):
     """Whether tensors are looked at."""
     complete: bool = True
     """Whether the loop has not been cut short: what has not come by its end never comes."""
+    in_pass: int | None = None
+    """The number of the pass over a DataLoader that the latest batch is of, counted from 1 for each loader."""
 
 
 START = Position()

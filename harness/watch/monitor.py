@@ -198,7 +198,8 @@ class Monitor:
 
     @property
     def position(self) -> Position:
-        return Position(self.update, self.updates_made, self.is_sampled(), self.complete)
+        in_pass = None if self.batch is None else self.batch.of.number
+        return Position(self.update, self.updates_made, self.is_sampled(), self.complete, in_pass)
 
     def is_sampled(self) -> bool:
         """Whether tensors are looked at: in the first updates of all and of the first passes, and in one of many."""
