@@ -36,7 +36,7 @@ def made(**about: object) -> type[Check]:
 @pytest.fixture(autouse=True)
 def _forget() -> object:
     """Checks that a test makes are gone afterwards."""
-    catalogue.checks()
+    catalogue.faults()
     before = dict(catalogue._registered)
     yield
     catalogue._registered.clear()

@@ -45,7 +45,7 @@ PAGE = """
 def _forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Checks that a test makes are gone afterwards."""
     monkeypatch.delenv("HARNESS_DEBUG", raising=False)
-    catalogue.checks()
+    catalogue.faults()
     before = dict(catalogue._registered)
     yield
     catalogue._registered.clear()
