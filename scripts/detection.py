@@ -21,6 +21,7 @@ from harness.files import write_atomically
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server, Verdict
 
+Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 ROOT = Path(__file__).parents[1]
@@ -45,8 +46,8 @@ def watch_all(cases: Sequence[Case], *, at_once: int | None = None) -> Iterator[
 
 
 def on_servers(
-    work: Callable[[Server, Case], Result], cases: Sequence[Case], *, at_once: int | None = None
-) -> Iterator[tuple[Case, Result]]:
+    work: Callable[[Server, Given], Result], cases: Sequence[Given], *, at_once: int | None = None
+) -> Iterator[tuple[Given, Result]]:
     """Do the work for each case, as many at once as there are cores, in the order of ``cases``."""
     count = at_once or len(os.sched_getaffinity(0))
     servers: SimpleQueue[Server] = SimpleQueue()
@@ -54,7 +55,7 @@ def on_servers(
     for server in started:
         servers.put(server)
 
-    def one(case: Case) -> Result:
+    def one(case: Given) -> Result:
         server = servers.get()
         try:
             return work(server, case)

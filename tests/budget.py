@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,14 @@ class Budget:
     """Sums the seconds that the tests' reports bring."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.tests: Counter[str] = Counter()
         self.each: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties if report.when == "teardown" else ():
             if name.endswith(CPU):
+                assert isinstance(value, float)
                 kind = name.removesuffix(CPU) + kind_of(report.nodeid)
                 self.seconds[kind] += value
                 self.tests[kind] += 1
@@ -93,7 +95,7 @@ class Budget:
     def grown(self, table: dict[str, Any], calibrated: float) -> list[str]:
         """By how much the whole grew; the kinds that did, the most first, where that is more than 15 %."""
         recorded = self.recorded(table, calibrated)
-        before, now = sum(recorded.values()), self.seconds.total()
+        before, now = sum(recorded.values()), sum(self.seconds.values())
         share = now / before if before else 1.0
         rings = ", ".join(sorted({ring_of(kind) or "first" for kind in self.seconds}))
         lines = [f"ring {rings}: {now:.0f} CPU seconds, recorded {before:.0f}: {share - 1:+.0%}"]
@@ -153,11 +155,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if budget is None or not budget.seconds:
         return
     calibrated = min(calibration() for _ in range(3))
-    recorded = json.loads(TABLE.read_text()) if TABLE.exists() else {"calibration": calibrated, "kinds": {}}
+    recorded: dict[str, Any] = (
+        json.loads(TABLE.read_text()) if TABLE.exists() else {"calibration": calibrated, "kinds": {}}
+    )
     factor = calibrated / recorded["calibration"]
     terminalreporter.section("CPU seconds by kind of test")
     terminalreporter.write_line(f"{'kind':<28}{'tests':>6}{'now':>8}{'recorded':>10}")
-    for kind, seconds in budget.seconds.most_common():
+    for kind, seconds in sorted(budget.seconds.items(), key=itemgetter(1), reverse=True):
         kept = recorded["kinds"].get(kind)
         shown = f"{kept['seconds'] * factor:10.0f}" if kept else f"{'-':>10}"
         terminalreporter.write_line(f"{kind:<28}{budget.tests[kind]:>6}{seconds:8.0f}{shown}")

@@ -112,7 +112,7 @@ class Server:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        job = {"folder": str(folder), "arguments": arguments, "program": program}
+        job: dict[str, object] = {"folder": str(folder), "arguments": arguments, "program": program}
         job |= {"limit": limit, "processes": processes, "environment": environment or {}, "constants": constants}
         job["sources"] = sources or {}
         self._process.stdin.write(json.dumps(job) + "\n")
@@ -131,8 +131,14 @@ class Server:
             (folder / case.script).write_text(case.text, encoding="utf-8")
             checkpoint = CHECKPOINT if case.pretrained else self.checkpoint
             command = ("check", "--json", "found.json", case.script, str(self.data), str(checkpoint))
-            alike = {"processes": case.processes, "environment": case.environment}
-            done = self.run(folder, *command, **alike, constants=constants, sources=sources)
+            done = self.run(
+                folder,
+                *command,
+                processes=case.processes,
+                environment=case.environment,
+                constants=constants,
+                sources=sources,
+            )
             return Verdict.of(folder / "found.json", done)
 
     def close(self) -> None:
@@ -302,7 +308,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
     def work() -> int | None:
         from harness.watch import reload
 
-        reload.started = partial(_reloading, reloads)  # type: ignore[assignment]
+        reload.started = partial(_reloading, reloads)  # type: ignore[attr-defined, assignment]
         forks.set_environment(environment)
         tempfile.tempdir = None  # what a library asked for when it was imported
         if processes > 1:

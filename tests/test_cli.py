@@ -156,7 +156,7 @@ def test_claims_fit_on_a_terminal() -> None:
     assert lines[0].split() == ["ID", "STAGE", "SAYS"]
 
 
-def test_help_names_every_exit_status(invoke) -> None:
+def test_help_names_every_exit_status(invoke: Invoke) -> None:
     result = invoke("--help")
     assert result.exit_code == 0
     says = " ".join(result.stdout.split())

@@ -6,6 +6,7 @@ be played, on the other side as well.
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
@@ -182,18 +183,18 @@ def test_processes_were_joined_by_accelerator_state(state: Any, monkeypatch: pyt
     joined: list[dict[str, Any]] = []
     state.AcceleratorState = lambda **options: joined.append(options)
     compat.join_processes(cpu=True, timeout=timedelta(seconds=1))
-    assert compat.os.environ["USE_CPU"] == "true"
+    assert os.environ["USE_CPU"] == "true"
     assert joined == [{"cpu": True, "timeout": timedelta(seconds=1), "_from_accelerator": True}]
 
 
 def test_what_accelerators_share_before_and_after(state: Any) -> None:
     state.AcceleratorState, state.GradientState = (
-        SimpleNamespace(_shared_state={1: 1}),
+        SimpleNamespace(_shared_state={"a": 1}),
         SimpleNamespace(_shared_state={}),
     )
-    assert compat.shared_states() == [{1: 1}, {}]
-    state.PartialState = SimpleNamespace(_shared_state={2: 2})
-    assert compat.shared_states() == [{1: 1}, {}, {2: 2}]
+    assert compat.shared_states() == [{"a": 1}, {}]
+    state.PartialState = SimpleNamespace(_shared_state={"b": 2})
+    assert compat.shared_states() == [{"a": 1}, {}, {"b": 2}]
 
 
 SENTENCES = (

@@ -33,7 +33,8 @@ def test_finding_gets_the_checks_name(severity: str, failed: bool) -> None:
 
 def test_a_crash_is_never_a_pass() -> None:
     def function(observed: int) -> Iterator[Finding]:
-        yield from {}["missing"]
+        nothing: dict[str, list[Finding]] = {}
+        yield from nothing["missing"]
 
     (finding,) = _check(function)(1).findings
     assert finding.observed == "KeyError: 'missing'"
@@ -41,8 +42,8 @@ def test_a_crash_is_never_a_pass() -> None:
 
 def test_not_applicable_is_no_pass_either() -> None:
     def function(observed: int) -> Iterator[Finding]:
+        yield from ()
         raise NotApplicable("too early")
-        yield
 
     result = _check(function)(1)
     assert (result.outcome, result.reason, result.failed) == ("not applicable", "too early", False)
@@ -50,8 +51,8 @@ def test_not_applicable_is_no_pass_either() -> None:
 
 def test_what_cannot_be_tried_is_no_finding() -> None:
     def function(observed: int) -> Iterator[Finding]:
+        yield from ()
         raise CannotTry("no weights")
-        yield
 
     with pytest.raises(CannotTry, match="no weights"):
         _check(function)(1)

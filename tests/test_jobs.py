@@ -50,9 +50,9 @@ def bin_(tmp_path: Path) -> Path:
 
 def run(script: str, folder: Path, bin_: Path, **environment: object) -> str:
     values = {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "MORE": ""}
-    environment = os.environ | values | {name: str(value) for name, value in environment.items()}
+    variables = os.environ | values | {name: str(value) for name, value in environment.items()}
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        ["bash", "-e", "-c", script], cwd=folder, env=variables, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -18,7 +18,7 @@ from harness.findings import CheckOutcome, Difference, Finding
 from harness.matrix import Matrix, merged, records_below
 from harness.matrix import matrix_of as matrix_of_records
 from harness.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
-from harness.report import annotations
+from harness.report import annotations as github
 from harness.report.matrix import END, MARK, markdown_lines, matrix_lines, write_markdown
 from harness.stages import INVARIANTS
 
@@ -91,14 +91,9 @@ def documents(version: str, *blocks: dict[str, Any]) -> DocumentsRecord:
         started="now",
         blocks=[
             BlockRecord(
-                **{
-                    "document": "000",
-                    "file": "000.md",
-                    "number": number,
-                    "line": 1,
-                    "label": f"f{number}()",
-                    "key": f"k{number}",
-                }
+                **dict[str, Any](
+                    document="000", file="000.md", number=number, line=1, label=f"f{number}()", key=f"k{number}"
+                )
                 | each
             )
             for number, each in enumerate(blocks, start=1)
@@ -231,7 +226,7 @@ def test_a_cell_that_changed_is_marked_and_told(matrix: Matrix, records: list[Ru
     assert "holds*" in lines
     assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is holds" in lines
     assert "1 cells are not what was recorded" in lines
-    (annotation,) = annotations.of_changes(now.against(matrix).changes)
+    (annotation,) = github.of_changes(now.against(matrix).changes)
     assert annotation.endswith(f"on {NEW}::was fails, is holds ")
     assert changes(matrix_of(records), matrix) == []
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -17,7 +18,7 @@ from harness.cli import main
 from harness.cli.options import script_arguments
 from harness.cli.output import Format, Output, check_json
 from harness.errors import CannotTry
-from harness.findings import CheckOutcome, CheckResult, Finding
+from harness.findings import CheckOutcome, CheckResult, Finding, Outcome
 from harness.report.colours import coloured
 from harness.report.terminal import outcome_lines, stage_lines
 from tests.baseline.conftest import make_record
@@ -40,9 +41,9 @@ main(["talk"])
 """
 
 
-def talk(*arguments: str, **options: object) -> subprocess.Popen[str]:
+def talk(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", COMMAND, *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
 
 
 @pytest.mark.parametrize(("arguments", "status"), [((), 0), (("found",), 1)])
@@ -98,14 +99,12 @@ def test_a_finding_with_colours_says_what_it_says_without() -> None:
 
 
 def test_a_warning_is_no_failure_in_the_line_of_its_stage() -> None:
-    made = [
-        CheckResult(f"load::{outcome}", "load", "a", outcome, None, findings)
-        for outcome, findings in (
-            ("holds", ()),
-            ("fails", (FINDING,)),
-            ("fails", (Finding("one", "two", "mend it", severity="warning"),)),
-        )
+    outcomes: list[tuple[Outcome, tuple[Finding, ...]]] = [
+        ("holds", ()),
+        ("fails", (FINDING,)),
+        ("fails", (Finding("one", "two", "mend it", severity="warning"),)),
     ]
+    made = [CheckResult(f"load::{outcome}", "load", "a", outcome, None, findings) for outcome, findings in outcomes]
     assert next(stage_lines("load", 1.0, made)) == f"load        {'1 holds, 1 fails, 1 warns':<34}    1.0 s"
 
 
@@ -167,7 +166,7 @@ def test_json_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 NOT_OURS = {"notes.json": '{"schema": 1, "lr": 0.1}', "notes.txt": "mine", "train.py": "import torch", "a.ipynb": "{}"}
-COMMANDS = (
+COMMANDS: tuple[str, ...] = (
     "check --json {} train.py",
     "compare --json {} train.py other.py",
     "claims --json {}",

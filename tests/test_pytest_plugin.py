@@ -54,6 +54,7 @@ def test_contract_of_an_own_recipe(project: pytest.Pytester) -> None:
 
 @pytest.mark.slow
 def test_contract_of_three_classes(project: pytest.Pytester, small: Recipe) -> None:
+    assert small.data is not None
     three = RECIPES["tiny-three"].with_(name="three", data=small.data + "-three", epochs=1)
     rows = {"train": 48, "validation": 24, "test": 12}
     builtin.raw_datasets(seed=7, split_rows=rows, dataset=three.dataset).save_to_disk(three.data)

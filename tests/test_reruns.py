@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from harness.baseline.files import baseline_path
 from harness.baseline.paired import Interval
 from harness.baseline.throughput import RELATIVE, BenchmarkRun, measured
+from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.fingerprint import fingerprint
 from scripts import reruns
@@ -24,7 +25,13 @@ def written(path: Path, slowdown: float, limit: float, *, taken: float = 0.0) ->
     ratio = 1.04 * limit / (1 + slowdown)
     interval = Interval(low=ratio - 0.005, high=ratio + 0.005, blocks=24)
     one = measured(reruns.BENCHMARK, {RELATIVE: ratio}, {"cpu_taken": taken}, {RELATIVE: interval})
-    kept = {"started": "now", "commit": None, "dirty": None, "command": "", "fingerprint": fingerprint("cpu")}
+    kept: dict[str, Any] = {
+        "started": "now",
+        "commit": None,
+        "dirty": None,
+        "command": "",
+        "fingerprint": fingerprint("cpu"),
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, BenchmarkRun(benchmarks={reruns.BENCHMARK: one}, **kept).model_dump_json())
 
@@ -72,5 +79,5 @@ def test_a_slowdown_is_put_into_the_training(tmp_path: Path) -> None:
 
 
 def test_what_fails_in_its_own_process_is_said() -> None:
-    with pytest.raises(reruns.CannotTry, match="a measurement ended with status 1"):
+    with pytest.raises(CannotTry, match="a measurement ended with status 1"):
         reruns.in_its_own_process(exit, 1)

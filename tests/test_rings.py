@@ -32,7 +32,7 @@ def expressions() -> dict[str, str]:
 
 def selected(item: pytest.Item, expression: str) -> bool:
     names = {mark.name for mark in item.iter_markers()}
-    chosen = Expression.compile(expression).evaluate(lambda name, **_: name in names)
+    chosen = Expression.compile(expression).evaluate(lambda name, /, **_: name in names)
     return chosen and rings.is_wanted(item, expression, None)
 
 

@@ -193,8 +193,6 @@ def test_damaged_file_of_a_checkpoint(small: Recipe, tmp_path: Path, name: str) 
 
 
 def test_a_library_that_changed_is_a_finding(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.stages.model import AutoModelForSequenceClassification
-
     def renamed(*args: object, **kwargs: object) -> None:
         raise TypeError("unexpected keyword argument 'num_labels'")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
 
+from harness.watch import watch
+from harness.watch.bus import Bus
 from scripts.scale import __main__ as scale
+from scripts.scale import clocked
 
 SIDES = ("unwatched", "watched")
 
@@ -23,6 +28,20 @@ def point(size: float, more: float, memory: float = 0.0) -> dict[str, Any]:
     }
     watched = unwatched | {"looked_at": 1 + more, "peak": 1e8 + memory}
     return {"size": size, "unwatched": unwatched, "watched": watched, "seconds": {"OneFact": 3.0}, "listeners": 4.0}
+
+
+def test_each_fact_and_check_has_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocked, "spent", defaultdict(float))
+    monkeypatch.setattr(Bus, "add", clocked.add_clocked)
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(select=["gradients::not-cleared"]):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(4, 2)).sum().backward()
+            optimizer.step()
+    assert {"GradientLedger", "gradients::not-cleared"} <= set(clocked.spent)
+    assert all(seconds > 0 for seconds in clocked.spent.values())
 
 
 def test_slope_and_power() -> None:

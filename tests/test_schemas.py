@@ -221,7 +221,8 @@ def test_baselines(here: Path) -> None:
 
 def test_an_example_that_says_something_else_is_none() -> None:
     assert is_part({"a": [{"b": "on…"}]}, {"a": [{"b": "one", "c": 1}], "d": 2})
-    for whole in ({"a": []}, {"a": [{"b": "two"}]}, {"a": [{}]}, {}, []):
+    others: tuple[object, ...] = ({"a": []}, {"a": [{"b": "two"}]}, {"a": [{}]}, {}, [])
+    for whole in others:
         assert not is_part({"a": [{"b": "on…"}]}, whole)
 
 

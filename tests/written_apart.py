@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.checks.corpus import Case, needs_of
+from tests.checks.corpus import Case, Kind, needs_of
 from tests.server import server_of
 from tests.versions import installed
 
@@ -44,7 +44,8 @@ def must_be_named(folder: Path, script: dict[str, Any], config: pytest.Config) -
     if not installed("transformers>=5"):
         pytest.skip("the scripts are written for transformers 5")
     file = folder / script["file"]
-    text, kind = file.read_text(encoding="utf-8"), "bug" if "bug" in script else "right"
+    text = file.read_text(encoding="utf-8")
+    kind: Kind = "bug" if "bug" in script else "right"
     for needed in (*NEEDS.get(script["style"], ()), *needs_of(text)):
         if not installed(needed):
             pytest.skip(f"needs {needed}, of the extra styles")

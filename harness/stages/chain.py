@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -135,6 +135,7 @@ class Run:
 
 
 Step = Callable[[Run], None]
+AnyStep = TypeVar("AnyStep", bound=Step)
 
 STEP_COMPLETES = Invariant("step-completes", "The documented step runs to its end on this installation.")
 RECIPE_RESPECTED = Invariant(
@@ -178,15 +179,15 @@ class Stage:
             f"{name}::completes", STEP_COMPLETES.id, f"The step {name} runs to its end.", lambda run: iter(())
         )
 
-    def step(self, function: Step) -> Step:
+    def step(self, function: AnyStep) -> AnyStep:
         """Register the documented step, the same for every loop that has no other."""
         self.steps = dict.fromkeys(self.loops, function) | self.steps
         return function
 
-    def step_of(self, *loops: str) -> Callable[[Step], Step]:
+    def step_of(self, *loops: str) -> Callable[[AnyStep], AnyStep]:
         """Register the step as these loops do it."""
 
-        def register(function: Step) -> Step:
+        def register(function: AnyStep) -> AnyStep:
             self.steps |= dict.fromkeys(loops, function)
             return function
 

@@ -66,7 +66,7 @@ def watch(
     every: int = 50,
     raise_errors: bool = True,
     must_train: bool = True,
-) -> AbstractContextManager[Session]:
+) -> _Watched:
     """Watch the training that happens in the block.
 
     Args:

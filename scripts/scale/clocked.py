@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.cli import main
+from harness.watch.bus import Bus, KnownListener
 from harness.watch.monitor import Monitor
 
-spent: Counter[str] = Counter()
+spent: defaultdict[str, float] = defaultdict(float)
 """Seconds of the processor in each; a fact that is asked is part of the one that asks."""
-add = Monitor._add
+add = Bus.add
 
 
 def clocked(name: str, handle: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -29,16 +30,16 @@ def clocked(name: str, handle: Callable[[Any], None]) -> Callable[[Any], None]:
     return timed
 
 
-def add_clocked(self: Monitor, kind: Callable[[Monitor], Any]) -> Any:
+def add_clocked(self: Bus, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
     listener = add(self, kind)
     name = getattr(listener, "id", type(listener).__name__)
-    for listeners in self._listeners.values():
-        listeners[:] = [(each, clocked(name, handle) if each is listener else handle) for each, handle in listeners]
+    for told in self._told.values():
+        told[:] = [(each, clocked(name, handle) if each is listener else handle) for each, handle in told]
     return listener
 
 
 if __name__ == "__main__":
-    Monitor._add = add_clocked  # type: ignore[method-assign]
+    Bus.add = add_clocked  # type: ignore[method-assign]
     try:
         main(sys.argv[2:], prog_name="harness")
     finally:

@@ -60,12 +60,12 @@ def network() -> nn.Module:
 
 features = torch.randn(options.rows, FEATURES)
 data = TensorDataset(features, (features.sum(1) > 0).long())
-sampler = DistributedSampler(data) if ranks > 1 else None
+sampler: DistributedSampler[tuple[torch.Tensor, ...]] | None = DistributedSampler(data) if ranks > 1 else None
 loader = DataLoader(data, batch_size=options.batch, shuffle=sampler is None, sampler=sampler, drop_last=True)
 model = network()
 trained = nn.parallel.DistributedDataParallel(model) if ranks > 1 else model
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-process, seconds, held = psutil.Process(), [], []
+process, seconds, held = psutil.Process(), list[float](), list[tuple[int, int]]()
 
 model.train()
 epoch = 0

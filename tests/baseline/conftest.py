@@ -15,7 +15,7 @@ from harness.recipe import RECIPES
 from harness.record import Curves, Provenance, RunRecord
 
 UPDATES = 30
-FINGERPRINT = {
+FINGERPRINT: dict[str, Any] = {
     "device": "cpu",
     "device_name": None,
     "cpu": "a",

@@ -64,7 +64,7 @@ def test_record_and_show(recorded: Path) -> None:
 
 @pytest.mark.parametrize(("seed", "exact"), [("42", "holds"), ("60", "not applicable")])
 def test_run_is_compared(recorded: Path, mine: Path, tmp_path: Path, seed: str, exact: str) -> None:
-    arguments = ["run", "--recipe", f"{mine}:small", "--seed", seed, "--output", tmp_path / "run"]
+    arguments: list[str | Path] = ["run", "--recipe", f"{mine}:small", "--seed", seed, "--output", tmp_path / "run"]
     done = harness(*arguments, "--baselines", recorded)
     assert done.exit_code == 0, done.output
     assert f"\nsame seed   {exact}\n" in done.output
@@ -100,7 +100,7 @@ def test_new_seeds_are_trained_for_the_comparison(
 ) -> None:
     """The recorded ones, 42 to 44, are passed over: they would be no further evidence."""
     monkeypatch.chdir(tmp_path)
-    arguments = ["baseline", "compare", "--recipe", f"{mine}:small", "--baselines", recorded]
+    arguments: list[str | Path] = ["baseline", "compare", "--recipe", f"{mine}:small", "--baselines", recorded]
     done = harness(*arguments, "--seeds", "2")
     assert done.exit_code == 0, done.output
     assert [int(path.name.split("-")[2]) for path in sorted(tmp_path.glob("runs/small-plain-*"))] == [45, 46]

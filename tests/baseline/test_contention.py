@@ -91,8 +91,8 @@ def test_another_process_is_seen() -> None:
     if Times.now() is None:
         pytest.skip("this system tells no CPU times")
     worker = subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+    assert worker.stdout is not None
     try:
-        assert worker.stdout
         worker.stdout.readline()
         found = contention.others()
     finally:

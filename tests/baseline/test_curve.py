@@ -222,7 +222,7 @@ def moved(by: float, update: int, **changes: Any) -> RunRecord:
 )
 def test_a_recipe_that_was_not_measured(by: float, update: int, outcome: str) -> None:
     """Its first updates are compared, loosely; the verdict says that it is no more than that."""
-    mine = {"recipe": {"name": "mine"}}
+    mine: dict[str, Any] = {"recipe": {"name": "mine"}}
     cpu = {"fingerprint": FINGERPRINT | {"cpu": "b"}}
     assert EARLY.updates == 20
     found = outcome_of(make_record(**mine), moved(by, update, **mine, **cpu))
@@ -232,7 +232,7 @@ def test_a_recipe_that_was_not_measured(by: float, update: int, outcome: str) ->
 
 
 def test_a_recipe_of_the_name_of_a_measured_one_has_no_band() -> None:
-    other = {"recipe": {"lr": 1e-3}}
+    other: dict[str, Any] = {"recipe": {"lr": 1e-3}}
     found = outcome_of(make_record(**other), make_record(**other, fingerprint=FINGERPRINT | {"cpu": "b"}))
     assert found[0] == "not applicable"
     assert "was not measured" in found[1]

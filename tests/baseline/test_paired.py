@@ -126,7 +126,8 @@ def test_without_a_limit_it_ends_when_the_interval_is_narrow() -> None:
 
 def alarms(runs: int, *, looks: int) -> float:
     """How often a ratio that is the limit itself is called one side of it, at one of the looks that are taken."""
-    ratios = paired.ratio_of(np.moveaxis(rounds(np.random.default_rng(1), runs, LOOKS[-1]), -1, 0))
+    blocks_of_runs: Any = np.moveaxis(rounds(np.random.default_rng(1), runs, LOOKS[-1]), -1, 0)
+    ratios: Any = paired.ratio_of(blocks_of_runs)
     told = np.zeros(runs, bool)
     for number in LOOKS:
         low, high = bounds(ratios[:, :number], looks)

@@ -24,7 +24,14 @@ from harness.record import Verdict
 from harness.report.baseline import baseline_lines
 from tests.baseline.weather import rounds
 
-CPU = {"device": "cpu", "device_name": None, "machine": "x86_64", "cpu": "a", "threads": 2, "fp32_precision": {}}
+CPU: dict[str, Any] = {
+    "device": "cpu",
+    "device_name": None,
+    "machine": "x86_64",
+    "cpu": "a",
+    "threads": 2,
+    "fp32_precision": {},
+}
 GPU = CPU | {"device": "cuda", "device_name": "NVIDIA H200"}
 RATIOS = {RELATIVE: 1.0, ACHIEVED: 0.3}
 RUNS = 10
@@ -207,7 +214,7 @@ def test_show_and_stale(tmp_path: Path) -> None:
 
 def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
     record(tmp_path)
-    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number, value in enumerate((0.85, 0.95)):
         one = throughput.measured("training", {RELATIVE: value, ACHIEVED: 0.3}, {})
         path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
@@ -224,7 +231,7 @@ def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
 def test_a_candidate_that_lacks_a_benchmark_is_not_accepted(tmp_path: Path) -> None:
     """As an interrupted recording, or one with -k, leaves it."""
     record(tmp_path)
-    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number in range(RUNS):
         one = throughput.measured("other", RATIOS, {})
         throughput.add(tmp_path, "other", one, started=f"{number}", **known)
@@ -325,7 +332,7 @@ def test_slower_on_a_busy_machine_cannot_be_told(baseline: Throughput) -> None:
 
 def test_intervals_are_recorded_and_read_back(tmp_path: Path) -> None:
     one = throughput.measured("training", RATIOS, {}, {RELATIVE: interval(1.0)})
-    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     path = throughput.add(tmp_path, "training", one, started="now", **known)
     (run,) = Throughput.read(path).runs
     assert run.benchmarks["training"].intervals == {RELATIVE: interval(1.0)}
@@ -338,7 +345,7 @@ def test_intervals_are_recorded_and_read_back(tmp_path: Path) -> None:
 def test_the_interval_of_a_candidates_mean(tmp_path: Path) -> None:
     """Four runs err half as much as one; where one of them has no interval, the mean has none."""
     record(tmp_path)
-    known = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
+    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number in range(4):
         one = throughput.measured("training", RATIOS | {RELATIVE: 0.98}, {}, {RELATIVE: interval(0.98)})
         path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)

@@ -103,8 +103,10 @@ def _run(version: str, orders: Sequence[str], folder: str) -> Any:
     command += [f"--callgrind-out-file={folder}/%p.out", f"--log-file={folder}/%p.log"]
     command += [sys.executable, "-m", "tests.benchmarks.counted", *orders]
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ENVIRONMENT
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, start_new_session=True, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, start_new_session=True, stdout=pipe, stderr=pipe
+    ) as process:
         try:
             said, errors = process.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired as error:

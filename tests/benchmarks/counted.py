@@ -67,7 +67,7 @@ def made_dearer(turns: int) -> None:
             pass
         emit(monitor, event)
 
-    Monitor.emit = dearer  # type: ignore[method-assign]
+    Monitor.emit = dearer  # type: ignore[method-assign, assignment]
 
 
 def fork(order: str) -> int:

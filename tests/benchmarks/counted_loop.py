@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.optim import AdamW
@@ -30,14 +31,14 @@ class Loop:
     def __init__(self) -> None:
         torch.manual_seed(42)
         ids = torch.randint(5, 60, ((BATCHES + 2) * BATCH_SIZE, 12))
-        rows = [
+        rows: Any = [
             {"input_ids": row, "attention_mask": torch.ones_like(row), "labels": label}
             for row, label in zip(ids, ids[:, 0] % 2, strict=True)
         ]
         split = BATCHES * BATCH_SIZE
         self.device = torch.device("cpu")
-        self.train_dataloader = DataLoader(rows[:split], shuffle=True, batch_size=BATCH_SIZE)
-        self.eval_dataloader = DataLoader(rows[split:], batch_size=BATCH_SIZE)
+        self.train_dataloader: DataLoader[Any] = DataLoader(rows[:split], shuffle=True, batch_size=BATCH_SIZE)
+        self.eval_dataloader: DataLoader[Any] = DataLoader(rows[split:], batch_size=BATCH_SIZE)
         self.model = BertForSequenceClassification(
             BertConfig(
                 vocab_size=60,

@@ -128,9 +128,7 @@ class Laps:
         return {part: seconds / whole for part, seconds in self.seconds.items()}
 
 
-def split(
-    model: torch.nn.Module, batches: Iterable[Batch], optimizer: Any, lr_scheduler: Any, device: Device
-) -> dict[str, float]:
+def split(model: Any, batches: Iterable[Batch], optimizer: Any, lr_scheduler: Any, device: Device) -> dict[str, float]:
     """The shares of data, forward, backward and optimizer in an update of the document's loop.
 
     The device is waited for after each part, which a loop does not do: the shares are right, the sum is not its time.

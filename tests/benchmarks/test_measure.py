@@ -119,13 +119,18 @@ def test_memory_is_a_figure_of_gpus_only(monkeypatch: pytest.MonkeyPatch) -> Non
     optimizer = torch.optim.SGD(model.parameters())
     assert peak_memory(lambda: None, model, optimizer) == {}
     called: list[str] = []
+
+    def says(name: str, answer: int | None) -> Any:
+        called.append(name)
+        return answer
+
     for name, answer in {
         "synchronize": None,
         "reset_peak_memory_stats": None,
         "memory_allocated": 1000,
         "max_memory_allocated": 1700,
     }.items():
-        monkeypatch.setattr(torch.cuda, name, lambda device, name=name, answer=answer: (called.append(name), answer)[1])
+        monkeypatch.setattr(torch.cuda, name, lambda device, name=name, answer=answer: says(name, answer))
     gpu = torch.device("cuda")
     weight = SimpleNamespace(device=gpu, nbytes=12)
     on_gpu: Any = SimpleNamespace(parameters=lambda: iter([weight]), buffers=lambda: iter([]))

@@ -101,7 +101,12 @@ def test_a_slowdown_of_a_tenth_is_seen(
     name, delay = name_of("training", run), 0.1 * update_seconds(train, subject.device)
     if place == "collator":
         collate = run.train_dl.collate_fn
-        monkeypatch.setattr(run.train_dl, "collate_fn", lambda rows: (spin(delay), collate(rows))[1])
+
+        def slower(rows: Any) -> Any:
+            spin(delay)
+            return collate(rows)
+
+        monkeypatch.setattr(run.train_dl, "collate_fn", slower)
     else:
         monkeypatch.setattr(run.progress_bar, "update", lambda count: spin(delay))
     with watched_training(run) as ours:

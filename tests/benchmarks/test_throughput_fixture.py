@@ -62,6 +62,7 @@ def test_slower_fails(recorded: Path) -> None:
 def test_what_cannot_be_told_is_a_warning(recorded: Path) -> None:
     one = keeper(recorded)
     limit = one.limit("training")
+    assert limit is not None
     assert limit == pytest.approx(0.98, abs=0.01)
     one("training", {RELATIVE: limit}, {}, {RELATIVE: Interval(low=limit - 0.01, high=limit + 0.02, blocks=96)})
     assert one.benchmark.extra_info["compared"][0] == "not applicable"

@@ -14,6 +14,7 @@ from harness.baseline.paired import LOOKS
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from harness.stages import Run
+from harness.watch import checks_of
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import ALWAYS_SAMPLED, Options
@@ -60,7 +61,7 @@ def test_watching(stopwatch: Stopwatch, watched_subject: Subject) -> None:
     """Both sides are trainings of their own; the updates that are always looked at come before the clock starts."""
     subject, name = watched_subject, watched_subject.run.recipe.name
     unwatched = Epochs(subject.run)
-    threads = Session(Options(tuple(catalogue.checks().values())), Locator())
+    threads = Session(Options(checks_of(catalogue.checks())), Locator())
 
     def watched() -> None:
         with instrumented(threads):

@@ -91,7 +91,7 @@ class Keeper:
             limit = throughput.limits(throughput.Throughput.read(self.path), name, self.fingerprint).get(ratio)
         except CannotTry:  # which is said when the ratio is compared
             return None
-        return limit and limit.value
+        return limit.value if limit else None
 
     def compared(
         self,

@@ -159,7 +159,7 @@ def test_lightning_is_watched_and_trains_the_same_bits() -> None:
     lightning = pytest.importorskip("lightning", reason="needs lightning, of the extra styles")
     from harness.callbacks import LightningCallback
 
-    class Module(lightning.LightningModule):  # type: ignore[name-defined, misc]
+    class Module(lightning.LightningModule):  # type: ignore[name-defined]
         def __init__(self, model: nn.Module) -> None:
             super().__init__()
             self.model = model
@@ -217,7 +217,7 @@ def test_importing_the_package_imports_no_library() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     with pytest.raises(ImportError, match="cannot import name 'Callback'"):
-        from harness.callbacks import Callback  # type: ignore[attr-defined] # noqa: F401
+        from harness.callbacks import Callback  # noqa: F401
 
 
 def test_a_plain_loop_is_watched() -> None:

@@ -31,7 +31,7 @@ def test_trainers_example_runs(tmp_path: Path) -> None:
 def test_lightnings_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lightning = pytest.importorskip("lightning", reason="needs lightning, of the extra styles")
 
-    class Module(lightning.LightningModule):  # type: ignore[name-defined, misc]
+    class Module(lightning.LightningModule):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.model = Classifier()
@@ -52,7 +52,7 @@ def test_lightnings_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 class Model(Classifier):
     """Gives its loss as those of transformers do."""
 
-    def forward(self, **batch: torch.Tensor) -> Any:
+    def forward(self, **batch: torch.Tensor) -> Any:  # type: ignore[override]
         from types import SimpleNamespace
 
         return SimpleNamespace(**super().forward(**batch))

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from harness.compat import evaluation_strategy, processing_class, weights_dtype
 from tests.versions import installed
@@ -43,11 +43,14 @@ NEEDS = {"accelerated.py": ("accelerate>=0.16",)}
 micro-batch (tests/faults/prepared_scheduler.py)."""
 
 
+Kind = Literal["bug", "right", "unseen", "as it is", "bad", "good", "further"]
+
+
 @dataclass(frozen=True)
 class Case:
     """One script to watch, and what must be found in it."""
 
-    kind: Literal["bug", "right", "unseen", "as it is", "bad", "good", "further"]
+    kind: Kind
     name: str
     script: str
     check: str | None
@@ -92,7 +95,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
             about = {"on": needs_of(text), **example, **own.get(file.stem, {}), "marked": marked}
             about["guards"] = kind != "further"
-            yield Case(kind, file.name, file.name, check, text.replace(MARK, ""), **about)  # type: ignore[arg-type]
+            yield Case(cast("Kind", kind), file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
         yield Case("good", file.name, file.name, check, text, on=needs_of(text))
@@ -100,7 +103,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
         for entry in entries:
             about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
             edits = about.pop("edit", ())
-            yield Case(kind, check=check, text=edited(SCRIPTS / about["script"], edits), **about)
+            yield Case(cast("Kind", kind), check=check, text=edited(SCRIPTS / about["script"], edits), **about)
 
 
 def needs_of(text: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def keep_first_sides(folder: Path) -> None:
         found: Start = pickle.loads(kept.with_suffix(".pickle").read_bytes())
         return found
 
-    Workdir.start = start  # type: ignore[method-assign]
+    Workdir.start = start  # type: ignore[method-assign, assignment]
 
 
 def main(arguments: Sequence[str], prog_name: str = "") -> None:

@@ -15,8 +15,9 @@ from harness.documents.collect import read_documents
 from harness.documents.process import started
 from harness.documents.replacements import REPLACEMENTS, replaced
 from harness.documents.run import run_documents
-from harness.documents.workspace import Afterwards, Place
+from harness.documents.workspace import Place
 from harness.errors import CannotTry
+from harness.processes import Afterwards
 from harness.recipe import RECIPES
 from harness.record import BlockRecord, DocumentsRecord
 from harness.report.documents import row_lines

@@ -18,6 +18,7 @@ from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
 from harness.run import run_recipe
 from harness.stages import Run, equivalence
+from harness.stages.replays.replays import replayed_in
 from harness.stages.replays.results import Replay
 from tests.versions import installed
 
@@ -62,7 +63,7 @@ def test_two_processes_that_share_each_batch_started_by_torchrun(small: Recipe, 
     recipe = tmp_path / "mine.py"
     split = small.with_(loop="accelerate", processes=2, split_batches=True)
     recipe.write_text(f"from harness.recipe import Recipe\nsplit = {split!r}\n")
-    torchrun = [Path(sys.executable).with_name("torchrun"), "--standalone", "--nproc-per-node", "2"]
+    torchrun = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc-per-node", "2"]
     output = subprocess.run(
         [*torchrun, "-m", "harness", "run", "--recipe", f"{recipe}:split", "--output", "out"],
         capture_output=True,
@@ -133,7 +134,6 @@ def test_other_values(small: Recipe, changes: dict[str, object]) -> None:
 @pytest.mark.slow
 def test_a_model_without_bf16(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe does not ask for it."""
-    replayed_in = equivalence.replayed_in
 
     def refuses(run: Run, precision: str) -> Replay:
         if precision == "bf16":

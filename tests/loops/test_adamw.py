@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from harness.loops.adamw import TransformersAdamW, torch_adamw_update
 GRADIENTS = st.lists(st.floats(-10, 10), min_size=1, max_size=5)
 
 
-def updated(optimizer: type[torch.optim.Optimizer], gradients: list[float], **values: float) -> float:
+def updated(optimizer: type[torch.optim.Optimizer], gradients: list[float], **values: Any) -> float:
     parameter = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
     stepped = optimizer([parameter], **values)
     for gradient in gradients:

@@ -349,9 +349,7 @@ def accumulating(**options: Any) -> Any:
 
     def step(run: Run) -> None:
         _replays(run)
-        run.replays.trainings["micro-batches"] = replays.micro_batches(
-            run, lambda *args, **kwargs: _accumulates(*args, **kwargs, **options)
-        )
+        run.replays.trainings["micro-batches"] = replays.micro_batches(run, partial(_accumulates, **options))
 
     step.__name__ = "_".join(options) or "accumulates"
     return step
@@ -413,7 +411,11 @@ def _in_bf16_with(run: Run, change: Any) -> None:
 
 @mutant("equivalence::bf16-stays-near-float32", **_ACCELERATE)
 def casts_the_weights(run: Run) -> None:
-    _in_bf16_with(run, lambda model: (model.bfloat16(), twins.without_dropout(model)))
+    def casts(model: Any) -> None:
+        model.bfloat16()
+        twins.without_dropout(model)
+
+    _in_bf16_with(run, casts)
 
 
 @mutant("equivalence::bf16-stays-near-float32", **_ACCELERATE)
@@ -422,7 +424,11 @@ def scales_the_loss(run: Run) -> None:
         outputs.loss = 1.5 * outputs.loss
         return outputs
 
-    _in_bf16_with(run, lambda model: (model.register_forward_hook(scales), twins.without_dropout(model)))
+    def change(model: Any) -> None:
+        model.register_forward_hook(scales)
+        twins.without_dropout(model)
+
+    _in_bf16_with(run, change)
 
 
 def trained_with(**arguments: Any) -> Any:
@@ -748,6 +754,8 @@ def tells_batches_for_rows(run: Run) -> None:
 
 
 class _GivesThemInAnotherOrder(Trainer):
+    compute_metrics: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         asked = self.compute_metrics
@@ -870,12 +878,14 @@ def predicts_without_metrics(run: Run) -> None:
     run.trainer.compute_metrics = computes
 
 
+_Output = namedtuple("_Output", ("predictions", "metrics", "label_ids"))
+
+
 @mutant("evaluate::predict-gives-three-fields", clean=_predicts_again, **TRAINER)
 def gives_a_list(run: Run) -> None:
     evaluate.predict(run)
-    run.predictions = namedtuple("Output", ("predictions", "metrics", "label_ids"))(  # type: ignore[assignment]
-        run.predictions.predictions, run.predictions.metrics, run.predictions.label_ids
-    )
+    given = run.predictions
+    run.predictions = _Output(given.predictions, given.metrics, given.label_ids)
 
 
 @mutant("evaluate::predictions-are-logits", clean=_predicts_again, **TRAINER)

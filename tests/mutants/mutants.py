@@ -1091,7 +1091,11 @@ def forgets_the_bar(run: Run) -> None:
 
 
 def _steps_after_reset(run: Run) -> None:
-    documented_loop(run, schedule_=_nothing, reset=lambda run: (run.optimizer.zero_grad(), run.lr_scheduler.step()))
+    def reset(run: Run) -> None:
+        run.optimizer.zero_grad()
+        run.lr_scheduler.step()
+
+    documented_loop(run, schedule_=_nothing, reset=reset)
 
 
 @mutant("train::lr-follows-the-schedule", clean=looped(_steps_after_reset))

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -42,8 +42,12 @@ RIGHT = LOOP.format(shuffle=", shuffle=True", clear="\n        optimizer.zero_gr
 NOT_CLEARED = LOOP.format(shuffle=", shuffle=True", clear="")
 
 
+class Check(Protocol):
+    def __call__(self, *arguments: str, program: str = ...) -> tuple[Done, dict[str, Any]]: ...
+
+
 @pytest.fixture
-def check(tmp_path: Path, pytestconfig: pytest.Config):
+def check(tmp_path: Path, pytestconfig: pytest.Config) -> Check:
     """``harness check`` with these arguments, in a folder of its own; what it starts is forked."""
 
     def run(*arguments: str, program: str = "tests.repairs.forked") -> tuple[Done, dict[str, Any]]:
@@ -62,7 +66,7 @@ def write(folder: Path, text: str, name: str = "train.py") -> Path:
     return path
 
 
-def test_a_diff_is_a_patch_and_leaves_the_script_alone(check, tmp_path: Path) -> None:
+def test_a_diff_is_a_patch_and_leaves_the_script_alone(check: Check, tmp_path: Path) -> None:
     path = write(tmp_path, NOT_CLEARED)
     done, found = check("--diff", "train.py")
     assert done.status == 1, done.stderr
@@ -74,7 +78,7 @@ def test_a_diff_is_a_patch_and_leaves_the_script_alone(check, tmp_path: Path) ->
     assert path.read_text() == RIGHT
 
 
-def test_a_fix_is_written_with_the_line_ends_that_are_there(check, tmp_path: Path) -> None:
+def test_a_fix_is_written_with_the_line_ends_that_are_there(check: Check, tmp_path: Path) -> None:
     path = write(tmp_path, NOT_CLEARED.replace("\n", "\r\n"))
     path.chmod(0o750)
     done, found = check("--fix", "train.py")
@@ -96,7 +100,7 @@ def test_a_folder_may_be_called_as_one_of_ours(tmp_path: Path, pytestconfig: pyt
     assert path.read_text() == RIGHT, done.stderr
 
 
-def test_patches_are_proved_on_top_of_each_other(check, tmp_path: Path) -> None:
+def test_patches_are_proved_on_top_of_each_other(check: Check, tmp_path: Path) -> None:
     path = write(tmp_path, LOOP.format(shuffle="", clear=""))
     done, found = check("--fix", "--diff", "train.py")
     assert done.status == 0, done.stderr
@@ -113,7 +117,7 @@ def test_patches_are_proved_on_top_of_each_other(check, tmp_path: Path) -> None:
     ],
     ids=["error", "warning"],
 )
-def test_what_gets_no_patch_is_said(check, tmp_path: Path, old: str, new: str, status: int, why: str) -> None:
+def test_what_gets_no_patch_is_said(check: Check, tmp_path: Path, old: str, new: str, status: int, why: str) -> None:
     path = write(tmp_path, RIGHT.replace(old, new))
     done, found = check("--fix", "train.py")
     assert done.status == status
@@ -124,7 +128,7 @@ def test_what_gets_no_patch_is_said(check, tmp_path: Path, old: str, new: str, s
 
 
 @pytest.mark.nightly
-def test_a_module_beside_the_script_is_repaired(check, tmp_path: Path) -> None:
+def test_a_module_beside_the_script_is_repaired(check: Check, tmp_path: Path) -> None:
     head, _, loop = NOT_CLEARED.partition("for epoch")
     body = textwrap.indent(f"for epoch{loop}", "    ")
     (tmp_path / "parts").mkdir()
@@ -137,7 +141,9 @@ def test_a_module_beside_the_script_is_repaired(check, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_script_elsewhere_is_left_alone(check, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_script_elsewhere_is_left_alone(
+    check: Check, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     (tmp_path / "work").mkdir()
     path = write(tmp_path_factory.mktemp("elsewhere"), NOT_CLEARED)
     (tmp_path / "work" / "train.py").symlink_to(path)
@@ -147,7 +153,7 @@ def test_a_script_elsewhere_is_left_alone(check, tmp_path: Path, tmp_path_factor
     assert "is no file of the working directory's own" in done.stderr
 
 
-def test_a_file_that_has_been_changed_is_not_written(check, tmp_path: Path) -> None:
+def test_a_file_that_has_been_changed_is_not_written(check: Check, tmp_path: Path) -> None:
     path = write(tmp_path, NOT_CLEARED + "open('train.py', 'a').write('# changed')\n")
     done, _ = check("--fix", "train.py")
     assert done.status == 2
@@ -155,7 +161,7 @@ def test_a_file_that_has_been_changed_is_not_written(check, tmp_path: Path) -> N
     assert path.read_text() == NOT_CLEARED + "open('train.py', 'a').write('# changed')\n# changed"
 
 
-def test_what_is_not_found_again_is_not_repaired(check, tmp_path: Path) -> None:
+def test_what_is_not_found_again_is_not_repaired(check: Check, tmp_path: Path) -> None:
     text = NOT_CLEARED.replace("optimizer.step()", "optimizer.step()\n        if 'harness-check' in __file__: clear()")
     text = text.replace("import torch\n", "import torch, os\n__file__ = os.getcwd()\n", 1)
     write(tmp_path, text.replace("for epoch", "clear = optimizer.zero_grad\nfor epoch", 1))
@@ -164,7 +170,7 @@ def test_what_is_not_found_again_is_not_repaired(check, tmp_path: Path) -> None:
     assert found["patches"][0]["why"] == "it is not found when the script is run again"
 
 
-def test_ranks_are_refused(check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_refused(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "import sys\nprint('ran')\n")
     words = [sys.executable, "-m", "harness", "check", "--fix", "train.py"]
     environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "PYTHONPATH": str(ROOT)}
@@ -174,7 +180,7 @@ def test_ranks_are_refused(check, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert done.stdout == ""
 
 
-def test_libcst_is_imported_for_repairs_only(check, tmp_path: Path) -> None:
+def test_libcst_is_imported_for_repairs_only(check: Check, tmp_path: Path) -> None:
     write(tmp_path, RIGHT + "import sys\nprint([each for each in sys.modules if 'libcst' in each])\n")
     assert check("train.py")[0].stdout == "[]\n"
 
@@ -186,7 +192,8 @@ def test_libcst_is_imported_for_repairs_only(check, tmp_path: Path) -> None:
 )
 def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     work, scratch = tmp_path / "work", tmp_path / "tmp"
-    work.mkdir(), scratch.mkdir()
+    work.mkdir()
+    scratch.mkdir()
     # It waits where it is run in a copy.
     path = write(work, f"import os, time\nif str(os.getcwd()) != {str(work)!r}: time.sleep(600)\n{NOT_CLEARED}")
     before = path.read_text()

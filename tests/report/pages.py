@@ -108,7 +108,13 @@ def whole_run(seed: int = 42, **changes: Any) -> RunRecord:
         lr=(5e-5 * (1 - np.arange(WHOLE) / WHOLE)).tolist(),
         grad_norm=(1 + random.random(WHOLE)).tolist(),
     )
-    given = {"updates": WHOLE, "updates_planned": WHOLE, "curves": curves, "checks": CHECKS, "findings": [FINDING]}
+    given: dict[str, Any] = {
+        "updates": WHOLE,
+        "updates_planned": WHOLE,
+        "curves": curves,
+        "checks": CHECKS,
+        "findings": [FINDING],
+    }
     return make_record(seed, **(given | changes))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.findings import Finding
 from harness.record import BlockRecord
-from harness.report import annotations
+from harness.report import annotations as github
 
 SILENT = """\
 import torch
@@ -27,13 +27,13 @@ for inputs, labels in DataLoader(TensorDataset(torch.randn(32, 4), torch.arange(
 
 def test_a_finding_is_shown_at_its_line() -> None:
     finding = Finding("a, b", "50 %", "do this", "train.py:61, the loop", 2, "loss::finite", "error", "It is: so.")
-    assert list(annotations.of_findings([finding])) == [
+    assert list(github.of_findings([finding])) == [
         "::error file=train.py,line=61,title=loss%3A%3Afinite%3A It is%3A so.::expected a, b; observed 50 %25%0Ado this"
     ]
 
 
 def test_a_finding_without_a_line_has_none() -> None:
-    (line,) = annotations.of_findings([Finding("e", "o", "h", "split train", None, "c", "warning", "m")])
+    (line,) = github.of_findings([Finding("e", "o", "h", "split train", None, "c", "warning", "m")])
     assert line == "::warning title=c%3A m::expected e; observed o%0Ah"
 
 
@@ -48,7 +48,7 @@ def test_a_finding_without_a_line_has_none() -> None:
 def test_a_block_is_shown_in_its_document(outcome: str, lines: list[str]) -> None:
     about = {"document": "a", "file": "a.md", "number": 1, "line": 7, "label": "f()", "key": "k", "outcome": outcome}
     block = BlockRecord(**about, says="it broke", replacement="g()", source="s#1")  # type: ignore[arg-type]
-    assert list(annotations.of_block(block, "docs/a.md")) == lines
+    assert list(github.of_block(block, "docs/a.md")) == lines
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_files_are_named_from_the_root_of_the_repository(
     else:
         (tmp_path / "repo" / ".git").mkdir()
     monkeypatch.chdir(tmp_path / "repo" / "models" / "small")
-    (line,) = annotations.of_findings([Finding("a", "b", "c", "train.py:61", 2, "loss::not-finite", "error", "d")])
+    (line,) = github.of_findings([Finding("a", "b", "c", "train.py:61", 2, "loss::not-finite", "error", "d")])
     assert line.startswith("::error file=models/small/train.py,line=61,")
     monkeypatch.chdir(tmp_path)
-    assert annotations.from_repository("elsewhere.py") == "elsewhere.py"
+    assert github.from_repository("elsewhere.py") == "elsewhere.py"

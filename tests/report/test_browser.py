@@ -89,7 +89,7 @@ def test_nothing_is_cut_off_and_nothing_serious_is_in_the_way(page: Page) -> Non
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = axe.run(page).response["violations"]
     assert {each["id"]: each["nodes"][0]["html"] for each in found if each["impact"] in ("serious", "critical")} == {}
-    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
+    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
     assert "taken over" not in page.title()
 
 

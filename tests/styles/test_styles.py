@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.checks.conftest import must_be_as_said
-from tests.checks.corpus import Case, edited
+from tests.checks.corpus import Case, Kind, edited
 from tests.server import server_of
 
 FOLDER = Path(__file__).parent
@@ -32,7 +32,7 @@ def cases_of(style: str) -> Iterator[tuple[Case, str | None]]:
     for kind, entries in table.items():
         for entry in entries:
             text = edited(folder / "train.py", entry.pop("edit", ()))
-            yield Case(kind, script="train.py", text=text, **{"check": None, **entry}), needs
+            yield Case(cast("Kind", kind), script="train.py", text=text, **{"check": None, **entry}), needs
 
 
 def parameters() -> Iterator[Any]:

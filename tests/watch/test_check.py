@@ -7,7 +7,7 @@ import json
 import textwrap
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -43,17 +43,27 @@ SILENT = TRAINS.replace("        optimizer.zero_grad()\n", "")
 class Checked:
     """What ``harness check`` came to."""
 
-    def __init__(self, done: Done, found: dict[str, Any] | None) -> None:
-        self.status, self.stdout, self.stderr, self.found = done.status, done.stdout, done.stderr, found
+    def __init__(self, done: Done, written: dict[str, Any] | None) -> None:
+        self.status, self.stdout, self.stderr, self.written = done.status, done.stdout, done.stderr, written
+
+    @property
+    def found(self) -> dict[str, Any]:
+        assert self.written is not None
+        return self.written
 
     @property
     def checks(self) -> list[str]:
-        assert self.found is not None
         return [each["check"] for each in self.found["findings"]]
 
 
+class Check(Protocol):
+    def __call__(
+        self, text: str | None, *options: str, arguments: tuple[str, ...] = ..., name: str = ...
+    ) -> Checked: ...
+
+
 @pytest.fixture
-def check(tmp_path: Path, pytestconfig: pytest.Config):
+def check(tmp_path: Path, pytestconfig: pytest.Config) -> Check:
     """Write a script, and check it with options before and arguments behind its name."""
 
     def run(text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py") -> Checked:
@@ -74,10 +84,10 @@ def refused(checked: Checked, message: str) -> None:
     assert checked.status == 2, checked.stdout + checked.stderr
     assert message in checked.stderr
     assert "Traceback" not in checked.stderr
-    assert checked.found is None
+    assert checked.written is None
 
 
-def test_a_right_loop(check) -> None:
+def test_a_right_loop(check: Check) -> None:
     checked = check(TRAINS)
     assert checked.status == 0, checked.stderr
     assert "train.py: nothing found in 32 updates" in checked.stderr
@@ -86,7 +96,7 @@ def test_a_right_loop(check) -> None:
     assert checked.found["findings"] == []
 
 
-def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:
+def test_a_silent_bug_is_named_with_line_update_and_remedy(check: Check) -> None:
     checked = check(SILENT)
     assert checked.status == 1
     (finding,) = checked.found["findings"]
@@ -98,7 +108,7 @@ def test_a_silent_bug_is_named_with_line_update_and_remedy(check) -> None:
     assert "error: gradients::not-cleared" in checked.stderr
 
 
-def test_ignored_checks_are_said_and_do_not_count(check) -> None:
+def test_ignored_checks_are_said_and_do_not_count(check: Check) -> None:
     checked = check(SILENT, "--ignore", "gradients::not-cleared")
     assert checked.status == 0
     assert "ignored: gradients::not-cleared found something" in checked.stderr
@@ -106,11 +116,11 @@ def test_ignored_checks_are_said_and_do_not_count(check) -> None:
     assert checked.found["ignored"] == ["gradients::not-cleared"]
 
 
-def test_a_check_that_does_not_exist_cannot_be_ignored(check) -> None:
+def test_a_check_that_does_not_exist_cannot_be_ignored(check: Check) -> None:
     refused(check(TRAINS, "--ignore", "gradients::cleared"), "did you mean gradients::not-cleared?")
 
 
-def test_long_passes_are_shortened_and_keep_their_length(check) -> None:
+def test_long_passes_are_shortened_and_keep_their_length(check: Check) -> None:
     shortened = check(TRAINS, arguments=("4000",))
     assert shortened.status == 0, shortened.stderr
     assert "batches 1000" in shortened.stdout
@@ -122,14 +132,14 @@ def test_long_passes_are_shortened_and_keep_their_length(check) -> None:
     assert not full.found["shortened"]
 
 
-def test_updates_end_the_script(check) -> None:
+def test_updates_end_the_script(check: Check) -> None:
     checked = check(TRAINS, "--updates", "5")
     assert checked.status == 0, checked.stderr
     assert checked.found["updates"] == 5
     assert "batches" not in checked.stdout
 
 
-def test_a_schedule_is_judged_by_its_plan(check) -> None:
+def test_a_schedule_is_judged_by_its_plan(check: Check) -> None:
     """Of 2000 updates 32 are made; what happens at the end follows from the plan."""
     scheduled = TRAINS.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, TOTAL)\nfor epoch"
@@ -140,7 +150,7 @@ def test_a_schedule_is_judged_by_its_plan(check) -> None:
     assert "it is over after 1000 of 2000 steps" in early.stderr
 
 
-def test_what_was_to_come_is_not_missed(check) -> None:
+def test_what_was_to_come_is_not_missed(check: Check) -> None:
     """A script that is ended, or ends with an error, has not planned too much or left its evaluation early."""
     scheduled = TRAINS.replace(
         "for epoch", "scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 32)\nfor epoch"
@@ -156,20 +166,20 @@ def test_what_was_to_come_is_not_missed(check) -> None:
     assert "train.py: crashed after 32 updates; until then nothing found; " in crashed.stderr
 
 
-def test_there_is_no_such_script(check) -> None:
+def test_there_is_no_such_script(check: Check) -> None:
     refused(check(None, name="absent.py"), "there is no script absent.py")
 
 
-def test_not_python(check) -> None:
+def test_not_python(check: Check) -> None:
     refused(check("for x in:\n"), "train.py is not Python, line 1")
     refused(check("\0\1"), "train.py is not Python")
 
 
-def test_a_file_that_cannot_be_written(check) -> None:
+def test_a_file_that_cannot_be_written(check: Check) -> None:
     refused(check(TRAINS, "--json", "/proc/found.json"), "/proc/found.json cannot be written")
 
 
-def test_a_script_that_exits(check) -> None:
+def test_a_script_that_exits(check: Check) -> None:
     checked = check(SILENT + "sys.exit(3)\n")
     assert checked.status == 3
     assert "train.py ended itself with sys.exit(3)" in checked.stderr
@@ -178,7 +188,7 @@ def test_a_script_that_exits(check) -> None:
     assert check(TRAINS + "sys.exit(0)\n").status == 0
 
 
-def test_a_script_that_raises_in_the_middle(check) -> None:
+def test_a_script_that_raises_in_the_middle(check: Check) -> None:
     checked = check(SILENT.replace('print("batches", len(loader))', 'raise RuntimeError("disk full")'))
     assert checked.status == 3
     assert "RuntimeError: disk full" in checked.stderr
@@ -186,15 +196,15 @@ def test_a_script_that_raises_in_the_middle(check) -> None:
     assert checked.checks == ["gradients::not-cleared"]
 
 
-def test_a_script_that_never_trains(check) -> None:
+def test_a_script_that_never_trains(check: Check) -> None:
     refused(check("print('no training')"), "train.py made no optimizer step in this process")
 
 
-def test_a_script_that_trains_in_a_subprocess(check) -> None:
+def test_a_script_that_trains_in_a_subprocess(check: Check) -> None:
     refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a process of its own")
 
 
-def test_a_script_that_trains_in_a_thread(check) -> None:
+def test_a_script_that_trains_in_a_thread(check: Check) -> None:
     body = textwrap.indent(SILENT, "    ")
     threaded = (
         f"import threading\ndef work():\n{body}\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()"
@@ -202,7 +212,7 @@ def test_a_script_that_trains_in_a_thread(check) -> None:
     assert check(threaded).checks == ["gradients::not-cleared"]
 
 
-def test_a_script_that_catches_everything(check) -> None:
+def test_a_script_that_catches_everything(check: Check) -> None:
     """Neither ``--updates`` nor a finding can be swallowed."""
     body = textwrap.indent(SILENT, "    ")
     checked = check(f"try:\n{body}\nexcept BaseException:\n    pass\nprint('swallowed')", "--updates", "3")
@@ -211,7 +221,7 @@ def test_a_script_that_catches_everything(check) -> None:
     assert "swallowed" in checked.stdout
 
 
-def test_arguments_are_the_scripts_own(check) -> None:
+def test_arguments_are_the_scripts_own(check: Check) -> None:
     asks = (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--updates', required=True)\np.parse_args()\n"
     )
@@ -222,11 +232,11 @@ def test_arguments_are_the_scripts_own(check) -> None:
     assert "train.py ended itself with sys.exit(2)" in without.stderr
 
 
-def test_a_script_that_replaces_its_arguments(check) -> None:
+def test_a_script_that_replaces_its_arguments(check: Check) -> None:
     assert check("import sys\nsys.argv = ['other', '32']\n" + TRAINS).found["updates"] == 16
 
 
-def test_a_module_of_a_package(check, tmp_path: Path) -> None:
+def test_a_module_of_a_package(check: Check, tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -238,7 +248,7 @@ def test_a_module_of_a_package(check, tmp_path: Path) -> None:
     refused(check(None, "-m", name="pkg.absent"), "there is no module pkg.absent to run")
 
 
-def test_warnings_alone_are_no_failure(check) -> None:
+def test_warnings_alone_are_no_failure(check: Check) -> None:
     pulled = TRAINS.replace("optimizer.step()", "optimizer.step()\n        model.weight.data.mul_(0.9)")
     checked = check(pulled)
     assert checked.checks == ["parameters::modified-outside-optimizer"]
@@ -246,18 +256,18 @@ def test_warnings_alone_are_no_failure(check) -> None:
     assert "1 warning" in checked.stderr
 
 
-def test_findings_go_to_stderr_and_the_scripts_output_stays_its_own(check) -> None:
+def test_findings_go_to_stderr_and_the_scripts_output_stays_its_own(check: Check) -> None:
     assert check(SILENT).stdout == "batches 16\n"
 
 
-def test_a_script_that_only_evaluates_is_judged_by_that(check) -> None:
+def test_a_script_that_only_evaluates_is_judged_by_that(check: Check) -> None:
     calls = "import torch\nmodel = torch.nn.Linear(4, 2).eval()\nwith torch.no_grad():\n    model(torch.randn(8, 4))\n"
     checked = check(calls)
     assert (checked.status, checked.checks, checked.found["updates"]) == (0, [], 0)
     assert "note: no optimizer made a step" in checked.stderr
 
 
-def test_sigterm_gives_the_verdict(check) -> None:
+def test_sigterm_gives_the_verdict(check: Check) -> None:
     """As Ctrl-C does; a process that the script forked ends by the signal, as it would alone."""
     forks = "child = os.fork()\nif not child:\n    time.sleep(60)\n    os._exit(1)\ntime.sleep(0.5)\n"
     ends = "os.kill(child, signal.SIGTERM)\nassert os.waitpid(child, 0)[1] == signal.SIGTERM\n"
@@ -267,7 +277,7 @@ def test_sigterm_gives_the_verdict(check) -> None:
     assert "train.py: was interrupted after 32 updates; until then 1 error; " in checked.stderr
 
 
-def test_a_zip_file_is_run_as_python_runs_it(check, tmp_path: Path) -> None:
+def test_a_zip_file_is_run_as_python_runs_it(check: Check, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "app.zip", "w") as app:
         app.writestr("__main__.py", SILENT)
     assert check(None, name="app.zip").checks == ["gradients::not-cleared"]
@@ -277,7 +287,7 @@ def test_a_zip_file_is_run_as_python_runs_it(check, tmp_path: Path) -> None:
     refused(check(None, name=""), "SCRIPT is empty")
 
 
-def test_families_former_ids_and_comments(check, tmp_path: Path) -> None:
+def test_families_former_ids_and_comments(check: Check, tmp_path: Path) -> None:
     assert check(SILENT, "--ignore", "memory,gradients").checks == []
     assert check(SILENT, "--ignore", "gradients::cleared-between-updates").checks == []
     assert check(SILENT, "--select", "loss", "--select", "memory").checks == []
@@ -301,7 +311,7 @@ del graphs._graphs
 """
 
 
-def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check) -> None:
+def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check: Check) -> None:
     """Nothing found is not said, and the exit status is 2, unless an error was found."""
     checked = check(FAULTY + TRAINS)
     assert checked.status == 2
@@ -323,7 +333,7 @@ KEEPS = TRAINS.replace(
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--strict",), 1)])
-def test_warnings_count_where_that_is_asked_for(check, options: tuple[str, ...], status: int) -> None:
+def test_warnings_count_where_that_is_asked_for(check: Check, options: tuple[str, ...], status: int) -> None:
     checked = check(KEEPS, *options)
     assert checked.checks == ["memory::graphs-kept"]
     assert checked.found["findings"][0]["severity"] == "warning"
@@ -331,7 +341,7 @@ def test_warnings_count_where_that_is_asked_for(check, options: tuple[str, ...],
     assert check(TRAINS, *options).status == 0
 
 
-def test_the_watch_takes_nothing_of_the_scripts_limit_on_recursion(check) -> None:
+def test_the_watch_takes_nothing_of_the_scripts_limit_on_recursion(check: Check) -> None:
     deep = """
 def depth(n):
     return n and 1 + depth(n - 1)
@@ -346,7 +356,7 @@ sys.setrecursionlimit(1000)
     assert "RecursionError" in check(TRAINS + deep.replace("140", "400")).stderr
 
 
-def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
+def test_a_script_that_uses_a_signal_as_its_budget(check: Check) -> None:
     """What its handler raises ends the loop wherever it comes, and the script goes on."""
     budget = """
     import signal
@@ -374,7 +384,7 @@ def test_a_script_that_uses_a_signal_as_its_budget(check) -> None:
         assert checked.found["not_looked_at"] == []
 
 
-def test_what_was_looked_at(check) -> None:
+def test_what_was_looked_at(check: Check) -> None:
     """Every check held, or had nothing to look at, and why; or it found something."""
     right, silent = check(TRAINS), check(SILENT)
     for checked in (right, silent):
@@ -393,7 +403,7 @@ def test_what_was_looked_at(check) -> None:
     assert "1 check held; 2 had nothing to look at (no second process: 2)" in selected.stderr
 
 
-def test_the_line_at_fault_is_shown(check) -> None:
+def test_the_line_at_fault_is_shown(check: Check) -> None:
     checked = check(SILENT)
     assert "where     train.py:16, update 2\n" in checked.stderr
     assert (
@@ -404,7 +414,7 @@ def test_the_line_at_fault_is_shown(check) -> None:
     assert "> 19 |         optimizer.step()\n" in moved.stderr
 
 
-def test_a_script_that_leaves_its_process_at_once(check) -> None:
+def test_a_script_that_leaves_its_process_at_once(check: Check) -> None:
     """Where nothing behind it is executed, the verdict comes before."""
     left = check(SILENT + "import os\nprint('left', flush=True)\nos._exit(0)\n")
     assert left.status == 1
@@ -423,7 +433,7 @@ def test_a_script_that_leaves_its_process_at_once(check) -> None:
     assert replaced.checks == ["gradients::not-cleared"]
 
 
-def test_a_script_that_forks(check) -> None:
+def test_a_script_that_forks(check: Check) -> None:
     """One verdict; the other process ends as it would by itself."""
     forks = SILENT + textwrap.dedent("""
     import os
@@ -440,7 +450,7 @@ def test_a_script_that_forks(check) -> None:
         assert checked.stderr.count("train.py: 2 errors in ") == 1  # in the step of the loop, and in that behind it
 
 
-def test_a_thread_that_the_script_does_not_join(check) -> None:
+def test_a_thread_that_the_script_does_not_join(check: Check) -> None:
     """Python waits for it before it exits, and so does the verdict; for daemons and idle workers nobody waits."""
     body = textwrap.indent(SILENT, "    ")
     threaded = f"import threading\ndef work():\n{body}\nthreading.Thread(target=work).start()\n"
@@ -453,7 +463,7 @@ def test_a_thread_that_the_script_does_not_join(check) -> None:
     assert daemon.status == 0
 
 
-def test_a_script_that_goes_on_for_ever_after_its_end(check) -> None:
+def test_a_script_that_goes_on_for_ever_after_its_end(check: Check) -> None:
     body = textwrap.indent(SILENT, "        ")
     checked = check(f"while True:\n    try:\n{body}\n    except:\n        print('again')\n", "--updates", "3")
     assert checked.status == 1
@@ -461,7 +471,7 @@ def test_a_script_that_goes_on_for_ever_after_its_end(check) -> None:
     assert checked.stdout.count("again") == 1 + MOST_STOPS
 
 
-def test_a_crash_in_a_shortened_run_may_be_due_to_that(check) -> None:
+def test_a_crash_in_a_shortened_run_may_be_due_to_that(check: Check) -> None:
     """len() stays what it is, and the passes are shorter."""
     counted = TRAINS.replace(
         "for inputs, labels in loader:",
@@ -477,12 +487,12 @@ def test_a_crash_in_a_shortened_run_may_be_due_to_that(check) -> None:
     assert "try --full" not in check(TRAINS + "raise RuntimeError('by itself')\n").stderr
 
 
-def test_a_script_that_takes_out_what_finds_its_imports(check) -> None:
+def test_a_script_that_takes_out_what_finds_its_imports(check: Check) -> None:
     finders = "sys.meta_path[:] = [each for each in sys.meta_path if 'harness' not in type(each).__module__]\n"
     assert check(SILENT + finders).checks == ["gradients::not-cleared"]
 
 
-def test_a_script_that_writes_its_updates_itself(check) -> None:
+def test_a_script_that_writes_its_updates_itself(check: Check) -> None:
     """It is watched as far as it goes, and that no optimizer was is said."""
     by_hand = TRAINS.replace("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)\n", "").replace(
         "        optimizer.step()\n        optimizer.zero_grad()\n",
@@ -543,12 +553,12 @@ for epoch in range(3):
     ids=["never", "a trial", "constant", "each epoch", "later"],
 )
 def test_a_schedule_that_is_never_stepped_shows_in_a_loop_over_hand_made_batches(
-    check, old: str, new: str, checks: list[str]
+    check: Check, old: str, new: str, checks: list[str]
 ) -> None:
     assert check(BY_HAND.replace(old, new) if old else BY_HAND, "--json", "found.json").checks == checks
 
 
-def test_a_file_beside_the_script_may_be_called_as_a_library(check, tmp_path: Path) -> None:
+def test_a_file_beside_the_script_may_be_called_as_a_library(check: Check, tmp_path: Path) -> None:
     """Its lines are the user's, and so are those of the others in its folder."""
     (tmp_path / "evaluate.py").write_text("def accuracy(): ...\n")
     (tmp_path / "loop.py").write_text("def update(optimizer):\n    optimizer.step()\n")

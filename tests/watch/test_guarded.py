@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from harness.watch import watch
 from harness.watch.bus import Onlooker
@@ -45,12 +45,13 @@ class Batches(Onlooker):
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_batches_of_workers_that_may_overtake_each_other_have_no_places(in_order: bool) -> None:
-    threads = Session(Options(checks=(Batches,)), Locator())  # type: ignore[arg-type]
+    threads, rows = Session(Options(checks=(Batches,)), Locator()), cast("Dataset[Any]", torch.arange(8))
     with instrumented(threads):
-        for _ in DataLoader(torch.arange(8), batch_size=4, num_workers=2, in_order=in_order):
+        for _ in DataLoader(rows, batch_size=4, num_workers=2, in_order=in_order):
             pass
     (batches,) = threads.first.checks
-    assert batches.indices == ([[0, 1, 2, 3], [4, 5, 6, 7]] if in_order else [None, None])  # type: ignore[attr-defined]
+    assert isinstance(batches, Batches)
+    assert batches.indices == ([[0, 1, 2, 3], [4, 5, 6, 7]] if in_order else [None, None])
 
 
 def test_stretches_of_many_labels() -> None:

@@ -150,7 +150,8 @@ def test_a_mean_of_means_that_is_the_mean(young: bool) -> None:
         model.eval()
         total, targets = 0.0, 0
         with torch.no_grad():
-            for (ids,) in DataLoader([(text,) for text in texts], batch_size=None):
+            rows: Any = [(text,) for text in texts]
+            for (ids,) in DataLoader(rows, batch_size=None):
                 loss = functional.cross_entropy(model(ids, heat=heat).flatten(0, 1), ids.flatten())
                 total, targets = total + float(loss) * ids.numel(), targets + ids.numel()
         mean = total / targets

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import pytest
@@ -44,14 +45,14 @@ PAGE = """
 def _forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Checks that a test makes are gone afterwards."""
     monkeypatch.delenv("HARNESS_DEBUG", raising=False)
-    catalogue.checks()
+    catalogue.faults()
     before = dict(catalogue._registered)
     yield
     catalogue._registered.clear()
     catalogue._registered.update(before)
 
 
-def a_check(name: str, of: type[Event], judge: Callable[..., Any]) -> type[Check]:
+def a_check(name: str, of: type[Event] | UnionType, judge: Callable[..., Any]) -> type[Check]:
     """A check that is asked about one kind of event or fact."""
 
     def judges(self: Check, event: Any) -> Any:
@@ -265,8 +266,15 @@ def test_hooks_of_the_script_come_before_and_after_the_step() -> None:
         torch.manual_seed(0)
         model = nn.Linear(2, 2)
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        optimizer.register_step_pre_hook(lambda *_: nn.utils.clip_grad_norm_(model.parameters(), 0.05) and None)
-        optimizer.register_step_post_hook(lambda *_: model.weight.data.clamp_(-0.1, 0.1))
+
+        def clip(*_: Any) -> None:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+
+        def clamp(*_: Any) -> None:
+            model.weight.data.clamp_(-0.1, 0.1)
+
+        optimizer.register_step_pre_hook(clip)
+        optimizer.register_step_post_hook(clamp)
         for _ in range(5):
             update(model, optimizer)
         assert len(optimizer._optimizer_step_pre_hooks) == len(optimizer._optimizer_step_post_hooks) == 1
@@ -348,7 +356,7 @@ def test_losses_may_come_from_a_generator() -> None:
     def run() -> torch.Tensor:
         weight = torch.zeros(2, requires_grad=True)
         losses = [(weight - each).square().sum() for each in (1.0, 3.0)]
-        torch.autograd.backward(each for each in losses)
+        torch.autograd.backward(each for each in losses)  # type: ignore[arg-type]
         assert weight.grad is not None
         return weight.grad
 
@@ -379,7 +387,7 @@ def test_sparse_rows_and_indices_that_are_arrays() -> None:
         data = TensorDataset(rows, (rows.sum(1) > 3).long())
         for _ in range(3):
             drawn = torch.randperm(64).split(8)
-            for inputs, labels in DataLoader(data, batch_sampler=drawn, collate_fn=collate):  # type: ignore[arg-type]
+            for inputs, labels in DataLoader(data, batch_sampler=drawn, collate_fn=collate):
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(inputs), labels).backward()
                 optimizer.step()
@@ -709,7 +717,12 @@ def test_a_thread_that_trains_alone_is_the_loop() -> None:
     with watch(raise_errors=False) as found:
         model = nn.Linear(2, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        in_threads(lambda: [update(model, optimizer) for _ in range(4)])
+
+        def train() -> None:
+            for _ in range(4):
+                update(model, optimizer)
+
+        in_threads(train)
         update(model, optimizer)
     assert len(found.monitors) == 1
     assert found.updates_made == 5

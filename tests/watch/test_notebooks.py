@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ display("done")"""
 
 
 def notebook(path: Path, *sources: str) -> Path:
-    cells = [{"cell_type": "markdown", "source": "Text"}]
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": "Text"}]
     cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in sources]
     path.write_text(json.dumps({"cells": cells, "nbformat": 4}))
     return path

@@ -68,11 +68,13 @@ def test_a_known_fault_is_one_where_all_tensors_have_it(uncorrected: int, checks
 def test_the_optimizers_of_torch_are_as_defined(
     kind: type[torch.optim.Optimizer], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = []
-    formula = tensor_updates.expected_update
-    monkeypatch.setattr(
-        tensor_updates, "expected_update", lambda *given: expected.append(formula(*given)) or expected[-1]
-    )
+    expected: list[torch.Tensor | None] = []
+
+    def kept(*given: Any) -> torch.Tensor | None:
+        expected.append(reference_updates.expected_update(*given))
+        return expected[-1]
+
+    monkeypatch.setattr(tensor_updates, "expected_update", kept)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     model[0].weight = nn.Parameter(torch.randn(8, 4).t())  # whose elements lie in another order

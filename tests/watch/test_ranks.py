@@ -114,7 +114,7 @@ def test_a_bug_of_several_processes(
 
 @pytest.mark.nightly
 def test_fewer_processes_than_asked_for(tmp_path: Path) -> None:
-    launcher = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+    launcher: tuple[str, ...] = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
     launcher = (*launcher, "--mixed_precision", "no")
     if installed("accelerate>=0.16"):
         launcher = (*launcher, "--dynamo_backend", "no")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,11 @@ for _ in range(6):
 }
 
 
+Check = Callable[[str], tuple[dict[str, Any], str]]
+
+
 @pytest.fixture
-def check(tmp_path: Path, pytestconfig: pytest.Config):
+def check(tmp_path: Path, pytestconfig: pytest.Config) -> Check:
     def run(text: str) -> tuple[dict[str, Any], str]:
         (tmp_path / "train.py").write_text(BEGINS + textwrap.dedent(text))
         done = server_of(pytestconfig).run(tmp_path, "check", "--json", "found.json", "train.py")
@@ -207,18 +211,18 @@ def check(tmp_path: Path, pytestconfig: pytest.Config):
 
 
 @pytest.mark.parametrize("counts", COUNTS)
-def test_a_script_that_counts_its_batches_gets_them_all(check, counts: str) -> None:
+def test_a_script_that_counts_its_batches_gets_them_all(check: Check, counts: str) -> None:
     found, errors = check(COUNTS[counts])
     assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], False), errors
 
 
 @pytest.mark.parametrize("shortened", SHORTENED)
-def test_a_right_script_of_shortened_passes(check, shortened: str) -> None:
+def test_a_right_script_of_shortened_passes(check: Check, shortened: str) -> None:
     found, errors = check(SHORTENED[shortened])
     assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], True), errors
 
 
-def test_a_schedule_that_was_not_divided_by_the_window(check) -> None:
+def test_a_schedule_that_was_not_divided_by_the_window(check: Check) -> None:
     found, errors = check(
         SHORTENED["windows of Accelerate"].replace("2 * math.ceil(len(loader) / 3)", "2 * len(loader)")
     )
@@ -226,7 +230,7 @@ def test_a_schedule_that_was_not_divided_by_the_window(check) -> None:
     assert "made for 400 steps and gets 134" in errors
 
 
-def test_an_estimate_says_so(check) -> None:
+def test_an_estimate_says_so(check: Check) -> None:
     found, errors = check(
         SHORTENED["windows of all epochs, the last filled up by len()"].replace("falling(4", "falling(9")
     )
@@ -234,7 +238,7 @@ def test_an_estimate_says_so(check) -> None:
     assert "gets about 116" in errors
 
 
-def test_a_script_that_fails_on_a_shortened_pass_is_told_of_full(check) -> None:
+def test_a_script_that_fails_on_a_shortened_pass_is_told_of_full(check: Check) -> None:
     found, errors = check("""
 seen = 0
 for batch in loader:

@@ -157,7 +157,8 @@ def test_a_function_with_a_state_is_not_asked(made: Callable[..., LRScheduler]) 
     before = len(asked)
     for each in (scheduler, both):
         schedule = schedule_of(each)
-        assert schedule.rate is schedule.end is None
+        assert schedule.rate is None
+        assert schedule.end is None
         assert schedule.problem is not None
         assert "between its calls" in schedule.problem
     assert len(asked) == before

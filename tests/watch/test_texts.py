@@ -109,8 +109,8 @@ def asked_for_roles(monitor: Monitor, tokenizer: Any) -> None:
 
 
 def asked_for_its_start(monitor: Monitor, tokenizer: Any) -> None:
-    starts, told = Starts(monitor), []
-    starts.tell = told.append  # type: ignore[method-assign]
+    starts, told = Starts(monitor), list[Any]()
+    starts.tell = told.append  # type: ignore[method-assign, assignment]
     starts._template.on_tokenizer_made(TokenizerMade(tokenizer))
     starts._begun = True
     starts.on_end(End())
@@ -137,6 +137,8 @@ def test_a_fast_tokenizer_is_left_as_it_was(asked: Callable[[Monitor, Any], None
 
 class Remote:
     """An object of the script's own that is asked for any name over a connection."""
+
+    processing_class: Any
 
     def __getattr__(self, name: str) -> Any:
         raise ConnectionError(name)

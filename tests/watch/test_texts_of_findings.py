@@ -166,6 +166,7 @@ def test_a_rate_of_zero_in_a_librarys_loop_is_of_who_configured_it(
         monitor.emit(StepBegins(optimizer, number, number, True, place, made=made))
     monitor.emit(End())
     (said,) = monitor.findings
+    assert said.where is not None
     assert said.where.endswith(where or "fit.py:2")
 
 
@@ -178,7 +179,8 @@ def test_a_loss_that_is_not_finite_where_updates_are_made_by_hand(by_hand: bool)
             (loss * (float("nan") if number == 3 else 1)).backward()
             if by_hand:
                 with torch.no_grad():
-                    for parameter in model.parameters():
+                    parameters: list[torch.Tensor] = [*model.parameters()]
+                    for parameter in parameters:
                         assert parameter.grad is not None
                         parameter -= 0.1 * parameter.grad
                         parameter.grad = None

@@ -87,14 +87,19 @@ class Notes:
         self.texts.append(text)
 
 
+def random_states() -> tuple[Any, ...]:
+    of_numpy: Any = np.random.get_state()
+    return random.getstate(), of_numpy[1].tolist(), torch.get_rng_state()
+
+
 def test_what_is_asked_draws_no_number_of_the_training() -> None:
     notes: Any = Notes()
-    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # type: ignore[union-attr]
+    before = random_states()
     with asking(notes, "whether anything changes"):
         random.random(), np.random.rand(), torch.rand(1)
         assert not torch.is_grad_enabled()
         raise Refused("for no reason")
-    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # type: ignore[union-attr]
+    after = random_states()
     assert before[:2] == after[:2]
     assert torch.equal(before[2], after[2])
     assert torch.is_grad_enabled()

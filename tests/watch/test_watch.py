@@ -262,7 +262,7 @@ def test_a_line_of_a_notebook_is_named_as_jupyter_does(monkeypatch: pytest.Monke
     name = f"/tmp/ipykernel_{os.getpid()}/1796301451.py"
     compiler = SimpleNamespace(format_code_name=lambda file: ("Cell", "In[2]") if file == name else None)
     shell = SimpleNamespace(compile=compiler, user_ns={"In": ["", "import torch", CELL]})
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     cell: dict[str, Any] = {"torch": torch}
     exec(compile(CELL, name, "exec"), cell)
     model = nn.Linear(2, 2)

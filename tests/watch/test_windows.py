@@ -58,7 +58,14 @@ class Loop:
         self.scheduler = torch.optim.lr_scheduler.ConstantLR(self.optimizer, 1.0)
         self.data = TensorDataset(torch.randn(80, 4), torch.arange(80) % 2)
         self.update, self.losses, self.at = 0, list[float](), at
-        self.clears, self.steps, self.loss_of = True, True, nn.functional.cross_entropy
+        self.clears, self.steps = True, True
+        self.loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = nn.functional.cross_entropy
+
+    @property
+    def first(self) -> nn.Linear:
+        layer = self.model[0]
+        assert isinstance(layer, nn.Linear)
+        return layer
 
     def run(self, updates: int = UPDATES) -> Loop:
         while self.update < updates:
@@ -143,7 +150,7 @@ def _not_cleared(loop: Loop, place: str) -> None:
 
 def _not_finite(loop: Loop, place: str) -> None:
     if loop.update == BUG_FROM and place == "batch":
-        loop.model[0].weight.data.fill_(float("nan"))
+        loop.first.weight.data.fill_(float("nan"))
 
 
 def _lost(loop: Loop, place: str) -> None:
@@ -167,11 +174,11 @@ def _decayed(loop: Loop, place: str) -> None:
 def _by_hand(loop: Loop, place: str) -> None:
     if loop.update >= BUG_FROM and place == "update":
         with torch.no_grad():
-            loop.model[2].weight += 0.01
+            loop.model[2].weight += 0.01  # type: ignore[operator, assignment]
 
 
 def _frozen(loop: Loop, place: str) -> None:
-    weight = loop.model[0].weight
+    weight = loop.first.weight
     if loop.update >= BUG_FROM and place == "update":
         weight.requires_grad_(False).grad = torch.zeros_like(weight)
 
@@ -213,7 +220,7 @@ def _clips_nothing(loop: Loop, place: str) -> None:
 
 def _freezes_nothing(loop: Loop, place: str) -> None:
     if loop.update == BUG_FROM and place == "batch":
-        loop.model[0].requires_grad = False
+        loop.first.requires_grad = False  # type: ignore[assignment]
 
 
 def _unchanged(loop: Loop, place: str) -> None:
@@ -300,9 +307,10 @@ def test_each_check_of_later_windows_has_a_bug() -> None:
 def test_a_bug_that_comes_later_is_found_in_a_window(check: str) -> None:
     found = watched(Loop(BUGS[check])).findings
     assert {check} <= set(found) <= {check, *SHOWN_BY_OTHERS.get(check, ())}
-    assert found[check].update is not None
-    assert found[check].update > BUG_FROM
-    assert (found[check].where or "").startswith("tests/watch/test_windows.py")
+    finding = found[check]
+    assert finding.update is not None
+    assert finding.update > BUG_FROM
+    assert (finding.where or "").startswith("tests/watch/test_windows.py")
 
 
 def test_a_finding_is_told_once() -> None:
@@ -368,7 +376,12 @@ def test_an_update_with_an_evaluation_in_it_is_not_compared(monkeypatch: pytest.
 
     seen: list[list[bool]] = []
     settle = Cost.settle
-    monkeypatch.setattr(Cost, "settle", lambda cost: seen.append([m for _, m in cost.watched]) or settle(cost))
+
+    def kept(cost: Cost) -> None:
+        seen.append([m for _, m in cost.watched])
+        settle(cost)
+
+    monkeypatch.setattr(Cost, "settle", kept)
     watched(Loop(evaluate), FIRST + COMPARED + 2, apart=None)
     assert [update for update, mixed in enumerate(seen[0]) if mixed] == [0, 8]  # the first has the epoch's beginning
 
@@ -489,6 +502,7 @@ def test_a_loop_without_an_optimizer_is_left_alone_after_a_while(
     for _ in range(8):
         weight.square().sum().backward()
         with torch.no_grad():
+            assert weight.grad is not None
             weight -= 0.1 * weight.grad
         weight.grad = None
         in_use.append(is_in_use())

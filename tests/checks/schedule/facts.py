@@ -55,7 +55,7 @@ def over(
 
 
 NO_STEPS = over(steps=0, planned=0)
-NOT_ITS_OWN = {"optimizer": None, "updates": 0, "latest": 0}
+NOT_ITS_OWN: dict[str, Any] = {"optimizer": None, "updates": 0, "latest": 0}
 RISES: dict[str, Any] = {"end": None, "rate": lambda step: 1e-3 * min(step / 1000, 1.0)}
 WARMUP_UNSEEN = NothingToJudge("no schedule of eight steps or more that can be computed ahead")
 
