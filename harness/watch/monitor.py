@@ -1,4 +1,4 @@
-"""The monitor: knows where a training loop is, and tells facts and checks what happens in it."""
+"""The monitor: where a training loop is, and what the instruments report to. Its bus tells the listeners."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Stepped:
     """Whether any other stepped."""
 
 
-class Orders(Recogniser):
+class RowOrders(Recogniser):
     makes = (EpochCompared, BatchesAgain)
 
     def begin(self) -> None:

@@ -29,7 +29,7 @@ KEPT = 64
 """Optimizers whose tensor was set back, up to the end, or to the next load. Neither half nor double of it changes a
 verdict of the corpus."""
 
-Copies = list[tuple[torch.Tensor, torch.Tensor]]
+WithCopies = list[tuple[torch.Tensor, torch.Tensor]]
 """Tensors, each with a copy of what it was."""
 
 
@@ -107,9 +107,9 @@ class WrittenParameters(Recogniser):
 
     def begin(self) -> None:
         self._parameters = self.fact(Parameters)
-        self._of_models: WeakKeyDictionary[nn.Module, Copies] = WeakKeyDictionary()
+        self._of_models: WeakKeyDictionary[nn.Module, WithCopies] = WeakKeyDictionary()
         """Of each model that is trained a few frozen tensors."""
-        self._of_step: Copies = []
+        self._of_step: WithCopies = []
         """Frozen tensors of the optimizer that steps which still have a gradient."""
         self._backward_passes = 0
         """Since the latest step of any optimizer."""
@@ -193,7 +193,7 @@ class WrittenParameters(Recogniser):
         return self._parameters.shown({id(p) for p in tensors}) if tensors else None
 
 
-class Starts(Recogniser):
+class StartingValues(Recogniser):
     """What an optimizer's smallest tensor was before the first update."""
 
     makes = (StartFollowed,)
@@ -261,7 +261,7 @@ def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
     return bool((change - along * before).norm() <= MAX_REST * change.norm())
 
 
-def _copies(tensors: Sequence[torch.Tensor]) -> Copies:
+def _copies(tensors: Sequence[torch.Tensor]) -> WithCopies:
     return [(p, p.detach().clone()) for p in tensors]
 
 
