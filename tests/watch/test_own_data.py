@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
 from typing import Any
 
 import datasets
 import pytest
+import torch
 
+from harness.watch import watch
 from harness.watch.checks.inputs.classes import PreferenceSwapped
 from harness.watch.events import TrainerMade
 from harness.watch.facts.datasets import row_hashes, stored_rows
@@ -68,3 +71,17 @@ def test_rows_are_compared_where_they_lie() -> None:
     wrapped = OwnRows()
     wrapped.rows = transformed()
     assert stored_rows(wrapped, range(4)) == 4
+
+
+def test_a_module_that_is_built_in_holds_no_rows() -> None:
+    sys = importlib.import_module("sys")  # a variable of the loop's function, as after `import sys`
+    rows, labels, model = torch.randn(64, 3), torch.randint(2, (64,)), torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        for _ in range(3):
+            model.zero_grad()
+            torch.nn.functional.cross_entropy(model(rows[:32]), labels[:32]).backward()
+            optimizer.step()
+            with torch.no_grad():
+                assert torch.nn.functional.cross_entropy(model(rows[32:]), labels[32:]).item() < sys.maxsize
+    assert not watched.crashed

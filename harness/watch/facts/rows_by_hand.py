@@ -122,7 +122,8 @@ class RowsByHand(Recogniser):
         """Whether names of rows may be within: a library's module has thousands of others, and is looked at for each
         update."""
         if isinstance(value, ModuleType):
-            return self.monitor.locator.is_users_file(getattr(value, "__file__", None) or "")
+            file = getattr(value, "__file__", None)  # modules that are built in have none
+            return file is not None and self.monitor.locator.is_users_file(file)
         return not isinstance(value, (type, torch.nn.Module))
 
 
