@@ -190,7 +190,11 @@ def test_rows_that_change_in_a_dataset_of_the_evaluation_s_own(noise: float) -> 
 
 @pytest.mark.parametrize(("updates", "is_measured"), [(1, False), (8, True)])
 def test_the_length_of_a_schedule_of_few_steps(updates: int, is_measured: bool) -> None:
-    """A schedule of epochs that is stepped two epochs late ends two steps early, as rounding may have it."""
+    """A schedule of epochs that is stepped two epochs late ends two steps early, as rounding may have it.
+
+    A scheduler of another loop, which is there still, has no part in it.
+    """
+    elsewhere = torch.optim.lr_scheduler.LinearLR(sgd(nn.Linear(4, 2)))
     model = nn.Linear(4, 2)
     optimizer = sgd(model)
     loader = DataLoader(torch.utils.data.TensorDataset(torch.randn(128, 4), torch.randint(2, (128,))), batch_size=16)
@@ -205,6 +209,7 @@ def test_the_length_of_a_schedule_of_few_steps(updates: int, is_measured: bool) 
         assert check not in watched.findings
         assert (check in watched.looked) == is_measured
         assert is_measured or watched.lacking[check].startswith("too few steps of the schedule")
+    assert elsewhere.last_epoch == 0
 
 
 @pytest.mark.parametrize("twice", ["training", "evaluation", "neither"])

@@ -429,7 +429,9 @@ class SchedulerLedger(Recogniser):
         training.known = training.known and event.at.complete and not (training.cut and training.shortened)
         if self.all_seen and not training.epochs:  # how long its epochs are is not known
             training.files = self.monitor.locator.users_files()
-        facts = [ScheduleOver(seen=seen, training=training, where=seen.made) for seen in self.all_seen]
+        # One that was there before the watch, and that this loop neither steps nor goes by, is another loop's.
+        mine = [seen for seen in self.all_seen if seen.made is not None or seen.steps or seen.optimizer is not None]
+        facts = [ScheduleOver(seen=seen, training=training, where=seen.made) for seen in mine]
         with_end = [fact for fact in facts if fact.end is not None]
         training.lengths_are_seen = all(2 * fact.allowed() <= fact.seen.planned for fact in with_end)
         pair = self._one_of_two()
