@@ -177,16 +177,25 @@ class Forward(Event):
     where: str | None = None
     unhooked: bool = False
     """Whether the script called the module's ``forward``, which calls no hooks."""
+    losses: Sequence[LossCall] = ()
+    """The loss functions called within it."""
 
     @cached_property
     def logits(self) -> torch.Tensor | None:
-        """(rows, classes), or whatever the model gives first."""
-        return logits_in(self.output)
+        """(rows, classes), or whatever the model gives first; of one that gives only its loss, what that is of."""
+        said = logits_in(self.output)
+        return self.losses[0].input if said is None and len(self.losses) == 1 else said
 
     @cached_property
     def loss(self) -> torch.Tensor | None:
         """The loss that the model itself computed."""
-        found = self.output.get("loss") if isinstance(self.output, Mapping) else getattr(self.output, "loss", None)
+        output = self.output
+        if isinstance(output, (tuple, list)):
+            tensors = [each for each in output if torch.is_tensor(each)]
+            output = tensors[0] if len(tensors) == 1 else None
+        if torch.is_tensor(output):
+            return output if output.dim() == 0 and output.is_floating_point() else None
+        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
         return found if torch.is_tensor(found) else None
 
     @property
@@ -195,7 +204,7 @@ class Forward(Event):
         output = self.output
         others = output.values() if isinstance(output, Mapping) else output
         others = others if isinstance(others, (list, tuple, ValuesView)) else getattr(output, "__dict__", {}).values()
-        found = (self.logits, self.loss, output, *others)
+        found = (logits_in(output), self.loss, output, *others)
         return list({id(each): each for each in found if torch.is_tensor(each)}.values())
 
     @cached_property
@@ -243,6 +252,20 @@ def positional(model: nn.Module) -> list[str]:
 @dataclass(frozen=True, eq=False)
 class InnerForward(Forward):
     """One call of a pretrained model inside a module of the script's own."""
+
+
+LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "kl_div",
+)
+"""Functions of torch.nn.functional that compute a loss of what a model says and of targets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +336,15 @@ class Scored(Event):
     def by_row(self) -> bool:
         """Whether it is a loss of each row, and not of all of them."""
         return self.loss is not None and self.loss.value.dim() > 0
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredInGraph(Event):
+    """A loss was computed, or tensors were compared, after a forward that can be differentiated."""
+
+    forward: Forward
+    loss: LossCall | None = None
+    """The call that computed it; None where tensors were compared."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.hooks import RemovableHandle
 
@@ -35,12 +36,14 @@ from harness.watch.events import (
     PassEnds,
     Position,
     Scored,
+    ScoredInGraph,
     Step,
     StepBegins,
     Thresholded,
 )
 from harness.watch.locate import Locator
 from harness.watch.shortening import Shortening
+from harness.watch.written_losses import written_losses
 
 MOST_OF_A_CHECK = 3
 """Findings of one check that are kept, each in another line: more say nothing more."""
@@ -78,6 +81,13 @@ class Options:
     before: int = 0
     """Updates that were made before the watch began: numbers of updates go on from there."""
     reload: Reload = field(default_factory=Reload)
+
+
+class OwnUpdate(Optimizer):
+    """Stands for the updates that a script makes itself: it has parameters, and neither formula nor learning rate."""
+
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        super().__init__(parameters, {})
 
 
 @dataclass
@@ -178,6 +188,11 @@ class Monitor:
             self.bus.tell(event, self.position)
 
     @property
+    def has_optimizer(self) -> bool:
+        """Whether there is an optimizer of torch, so that the script needs not update anything itself."""
+        return bool(self.optimizer_made_at) or any(not isinstance(each, OwnUpdate) for each in self.optimizers)
+
+    @property
     def suspended(self) -> Suspended:
         return self.bus.suspended
 
@@ -231,6 +246,7 @@ class Monitor:
     # What the instruments report
 
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
+        self._end_own_update()
         current = None if self.batch is None else self.batch.of
         dropped = [each for each in self.passes if each.is_dropped and each is not current]
         for each in [each for each in self.passes if each.loader is loader or each in dropped]:
@@ -258,6 +274,7 @@ class Monitor:
             self.batch = None  # what comes now is of no pass
 
     def give(self, of: Pass, indices: Any, samples: Any, data: Any) -> None:
+        self._end_own_update()
         self.loaded = self.loaded or time.perf_counter()
         self._stepped = False
         if self._step_thread == threading.get_ident():
@@ -271,12 +288,20 @@ class Monitor:
         self.emit(self.batch)
 
     def forward(
-        self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, *, unhooked: bool
+        self,
+        model: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: Any,
+        losses: Sequence[LossCall] = (),
+        *,
+        unhooked: bool,
     ) -> None:
+        self._end_own_update()
         self._stepped, self.difference = False, None
         number = self._next_number("forward")
         where = self.locator.where()
-        called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked)
+        called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked, losses=losses)
         differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
             handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
@@ -307,12 +332,16 @@ class Monitor:
         parts: tuple[torch.Tensor, torch.Tensor] | None = None,
         agrees: torch.Tensor | None = None,
     ) -> None:
-        """Something was computed that may score what a model has just said; of a difference a part has its rows."""
+        """Something was computed that may score what a model has just said; of a difference a part has its rows.
+
+        What it said may have a graph, of which nobody knows yet whether it is ever used.
+        """
         said = self.forwards[-1].logits if self.forwards else None
         if parts is not None and (said is None or all(part.shape[:1] != said.shape[:1] for part in parts)):
             return
-        if self.forwards and not self.forwards[-1].gradients:
-            self.emit(Scored(self.forwards[-1], call, parts, agrees))
+        if self.forwards:
+            latest = self.forwards[-1]
+            self.emit(ScoredInGraph(latest, call) if latest.gradients else Scored(latest, call, parts, agrees))
 
     def threshold(self, values: torch.Tensor, threshold: float) -> None:
         """Numbers were compared with one: told where they are what the latest forward, without a graph, gave."""
@@ -347,18 +376,31 @@ class Monitor:
         if said is not None and said.dim() == 2 and len(said) == len(predicted):
             self.score()
 
+    def _losses_of(self, root: torch.Tensor, where: str | None) -> list[LossCall]:
+        """The loss functions that were called since the backward pass before, or else what the script wrote itself."""
+        if self.losses or not self.is_sampled():
+            return self.losses
+        calls = []
+        with self.suspended, torch.no_grad():
+            for function, given, target in written_losses(root, self.forwards):
+                value = getattr(functional, function)(given, target)
+                calls.append(LossCall(function, given, target, {}, value, self.batch, where))
+        return calls
+
     @contextmanager
     def backward(self, root: torch.Tensor) -> Iterator[None]:
+        self._end_own_update()
         self.loaded = self.loaded or time.perf_counter()
         self._stepped = False
+        where = self.locator.where()
         begins = BackwardBegins(
             number=self._next_number("backward"),
             root=root,
             scale=self.scale,
-            losses=self.losses,
+            losses=self._losses_of(root, where),
             forwards=self.forwards,
             batch=self.batch,
-            where=self.locator.where(),
+            where=where,
             inside_step=self.in_step is not None,
         )
         self.scale, self.scaled = 1.0, False
@@ -418,9 +460,20 @@ class Monitor:
             self.over = True
             raise UpdateLimitReached
 
+    def own_update_made(self) -> None:
+        """The script has made an update itself of which no more is known."""
+        self.updates_made += 1
+        self._stepped = self.updated_by_hand = True
+
+    def _end_own_update(self) -> None:
+        """What the script writes itself is over when something else comes."""
+        if isinstance(self.in_step, OwnUpdate):
+            self.step_ends(self.in_step)
+
     def ends(self) -> None:
         """The loop is over: what can only be said at the end is said now."""
         self.over = False
+        self._end_own_update()
         for each in list(self.passes):
             self.end_pass(each)
         self.emit(End())

@@ -13,12 +13,25 @@ from torch.optim import Optimizer
 from harness.findings import Finding
 from harness.torch_objects import is_transformed
 from harness.watch.bus import said
+from harness.watch.events import LossCall
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.monitor import Monitor, Options, UpdateLimitReached
 
 MOST_STOPS = 100
 """How often a script may go on after it was ended, before its process is left. More than it has loops. Neither half nor
 double of it changes a verdict of the corpus."""
+
+
+class Calling(threading.local):
+    """The calls of modules that a thread is in."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        """How deep in one another."""
+        self.within_own = False
+        """Whether the outermost is a module of the script's own, and no pretrained model."""
+        self.losses: list[LossCall] = []
+        """Calls of loss functions within the outermost."""
 
 
 class Session:
@@ -46,6 +59,7 @@ class Session:
         self._trains: threading.Thread | None = None
         """The thread whose loop is the first."""
         self._own = threading.local()
+        self.calling = Calling()
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:

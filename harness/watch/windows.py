@@ -32,7 +32,7 @@ from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import Options
+from harness.watch.monitor import Options, OwnUpdate
 from harness.watch.session import Session
 
 FIRST = 16
@@ -123,7 +123,8 @@ class BesidesUpdates(Recogniser):
             self.gives_up(f"{MOST_PASSES} backward passes without a step of an optimizer of torch's")
 
     def on_step(self, event: Step) -> None:
-        self.passes = 0
+        if not isinstance(event.optimizer, OwnUpdate):
+            self.passes = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self.seen = True

@@ -1,4 +1,4 @@
-"""Evaluations by hand: tensors of no loader that a model in train mode is asked about, and scored on."""
+"""Evaluations by hand: rows of no loader that a model in train mode is asked about, and scored on."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import End, Fact, Forward, Scored
+from harness.watch.events import Backward, End, Fact, Forward, Scored, ScoredInGraph
 from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.facts.row_dimension import largest, row_bytes
 
 MIN_ROUNDS = 2
 """Times that a tensor must have been scored, with updates in between: by reasoning, once may be a look."""
 
+MIN_ROUNDS_OF_NEW_ROWS = 3
+"""The same for a line that scores other rows each time, as a generator gives them."""
+
 ON_PURPOSE = 3
 """Calls with a tensor without an update in between that are a sample of predictions (Monte Carlo dropout)."""
 
 MOST_TENSORS = 256
 """Tensors that are told from one another: more parts than a test set is usually cut into."""
+
+MOST_LINES = 16
+"""Lines that score rows. By reasoning, a script has fewer evaluations."""
 
 MOST_ROWS = 4096
 """Rows of an evaluation among which rows to train on are looked for, and of these that are remembered."""
@@ -46,6 +52,18 @@ class _Evaluated:
     """Whether it is trained on, or called for samples."""
 
 
+@dataclass(eq=False)
+class _Line:
+    """A line that scores rows which are others each time."""
+
+    first: FirstForward
+    model: ReferenceType[nn.Module]
+    rounds: set[int] = field(default_factory=set)
+    rows: set[bytes] = field(default_factory=set)
+    """Those of the latest calls, as many as are compared."""
+    left_out: bool = False
+
+
 class EvaluatedByHand(Fact):
     """Rows of no loader, which no update is made for, were scored again and again by a model in train mode."""
 
@@ -54,14 +72,22 @@ class EvaluatedByHand(Fact):
     """Modules that behave otherwise in train mode, and are."""
 
 
+class EvaluatedByHandInGraph(Fact):
+    """Rows of no loader, which no update is made for, were scored again and again, each time with a graph that no
+    backward pass went through. ``where`` the model was called."""
+
+    of_run = True
+
+
 class EvaluationsByHand(Recogniser):
     """The evaluation in train mode of rows that no update is made for.
 
     What a script scores once may be a choice of rows, a reward or a teacher's guess; a tensor that stays the same, is
-    scored after other updates too and is none to train on is an evaluation.
+    scored after other updates too and is none to train on is an evaluation. So is a line that scores rows again and
+    again none of which is trained on. Whether a graph was recorded makes no difference, if nobody differentiates it.
     """
 
-    makes = (EvaluatedByHand,)
+    makes = (EvaluatedByHand, EvaluatedByHandInGraph)
 
     def begin(self) -> None:
         self._modes = self.fact(Modes)
@@ -72,18 +98,51 @@ class EvaluationsByHand(Recogniser):
         """The latest forward, and what it was given."""
         self._scored = 0
         """The number of the latest that was scored."""
+        self._lines: dict[tuple[int, str | None], _Line] = {}
+        """In train mode, by the model's number and the place."""
+        self._in_graph_at: dict[tuple[int, str | None], _Line] = {}
+        """Those of scored forwards that no backward pass went through, though it could have."""
+        self._in_graph: set[int] = set()
+        """Forwards that can be differentiated and were scored, since the latest backward pass."""
+        self._active: dict[int, int] = {}
+        """Of those that can be, how many modules were active that behave otherwise in train mode."""
 
     def on_forward(self, event: Forward) -> None:
         if event.gradients:
-            self._trains(event)
+            self._active[event.number] = self._count_active(event.model)
         elif event.model.training and event.model in self._trained:
-            self._evaluates(event)
+            self._evaluates(event, self._count_active(event.model))
+
+    def _count_active(self, model: nn.Module) -> int:
+        return sum(module.training for module in self._modes.sensitive(model))
+
+    def on_scored_in_graph(self, event: ScoredInGraph) -> None:
+        number = event.forward.number
+        self._in_graph.add(number)
+        if event.loss is not None and event.loss.value.requires_grad:
+            event.loss.value.register_hook(self.monitor.guarded(self, lambda _: self._in_graph.discard(number)))
+
+    def on_backward(self, event: Backward) -> None:
+        for forward in event.forwards:
+            if forward.gradients:
+                self._look_at_graph(forward, trained=forward.number in event.reached)
+        self._in_graph.clear()
+        self._active.clear()
+
+    def _look_at_graph(self, forward: Forward, *, trained: bool) -> None:
+        if trained or forward.number not in self._in_graph:
+            self._trains(forward)
+        elif forward.model in self._trained:
+            active = self._active.get(forward.number, 0)
+            self._keep(forward, self._in_graph_at, FirstForward(active > 0, active, True, forward.where))
+            self._evaluates(forward, active)
+            self._score(forward)
 
     def _trains(self, event: Forward) -> None:
         if not self._seen and not self.monitor.is_sampled():
             return
         given = largest(event)
-        if given is None or given.dim() < 2 or not self._modes.sensitive(event.model):
+        if given is None or given.dim() < 2:
             return
         if self.monitor.is_sampled():
             trained = self._trained.setdefault(event.model, set())
@@ -92,9 +151,8 @@ class EvaluationsByHand(Recogniser):
         for each in self._seen.values():
             each.left_out = each.left_out or each.of() is _base(given)
 
-    def _evaluates(self, event: Forward) -> None:
+    def _evaluates(self, event: Forward, active: int) -> None:
         given = largest(event)
-        active = sum(module.training for module in self._modes.sensitive(event.model))
         if given is None or given.dim() < 2 or not active:
             return
         base = _base(given)
@@ -115,21 +173,50 @@ class EvaluationsByHand(Recogniser):
         self._latest = event.number, seen
 
     def on_scored(self, event: Scored) -> None:
-        if self._latest is None or self._latest[0] != event.forward.number:
+        self._score(event.forward, by_row=event.by_row)
+
+    def _score(self, forward: Forward, *, by_row: bool = False) -> None:
+        if self._latest is None or self._latest[0] != forward.number:
             return
         seen = self._latest[1]
-        self._scored = event.forward.number
+        self._scored = forward.number
+        if (line := self._keep(forward, self._lines, seen.first)) is not None:
+            line.left_out = line.left_out or by_row or seen.left_out
         if len(seen.rounds) < MIN_ROUNDS:
             seen.rounds.add(self.monitor.updates_made)
             if len(seen.rounds) == MIN_ROUNDS:
                 self._tell_of(self._unseen(seen))
 
+    def _keep(self, forward: Forward, lines: dict[tuple[int, str | None], _Line], first: FirstForward) -> _Line | None:
+        key, given = (self.monitor.number_of(forward.model), forward.where), largest(forward)
+        if given is None or given.dim() < 2 or (key not in lines and len(lines) == MOST_LINES):
+            return None
+        line = lines.setdefault(key, _Line(first, ref(forward.model)))
+        line.rounds.add(self.monitor.updates_made)
+        if len(line.rows) < MOST_ROWS:
+            line.rows.update(row_bytes(given))
+        return line
+
     def on_end(self, event: End) -> None:
         """What was scored after the last update is no choice of rows to train on."""
+        for forward in self.monitor.forwards:
+            if forward.gradients:
+                self._look_at_graph(forward, trained=False)
+        for line in filter(self._is_evaluation, self._in_graph_at.values()):
+            self.tell(EvaluatedByHandInGraph(where=line.first.where))
         for seen in self._seen.values():
             if self.monitor.updates_made in seen.rounds and (first := self._unseen(seen)) is not None:
                 self._tell_of(first)
                 return
+        for line in filter(self._is_evaluation, self._lines.values()):
+            self._tell_of(line.first)
+
+    def _is_evaluation(self, line: _Line) -> bool:
+        """Whether it has scored rows again and again, and none of them is trained on."""
+        model = line.model()
+        trained = self._trained.get(model) if model is not None else None
+        often = len(line.rounds) >= MIN_ROUNDS_OF_NEW_ROWS and not line.left_out
+        return often and bool(trained) and trained is not None and trained.isdisjoint(line.rows)
 
     def _tell_of(self, first: FirstForward | None) -> None:
         if first is not None:

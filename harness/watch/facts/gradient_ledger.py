@@ -115,6 +115,10 @@ class Ledger:
     def unused(self) -> list[Contribution]:
         return [entry for entry in self.entries if not entry.used]
 
+    def of_update(self, update: int) -> set[int]:
+        """The numbers of the backward passes that this update uses, or is still to use."""
+        return {entry.number for entry in self.entries if entry.used in (0, update)}
+
     @property
     def frozen(self) -> bool:
         """Whether a part of what is looked at is trained no more."""

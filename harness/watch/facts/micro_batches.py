@@ -172,7 +172,10 @@ class MicroBatches(Recogniser):
         # Rows that the script makes itself are of one loss if one line is repeated for them; two networks have more.
         # And there are as many each time: graphs and episodes have their own sizes.
         sizes = {entry.batch[0] if isinstance(entry.batch, tuple) else None for entry in entries}
-        return len({entry.stack for entry in entries}) == len(self._gradients.ledgers) == len(sizes) == 1
+        # Optimizers that divide the parameters of one network among them use the same backward passes.
+        numbers = {entry.number for entry in entries}
+        alike = all(ledger.of_update(entries[0].used) == numbers for ledger in self._gradients.ledgers)
+        return len({entry.stack for entry in entries}) == len(sizes) == 1 and alike
 
 
 def _goes_on(fresh: Sequence[Contribution]) -> bool:

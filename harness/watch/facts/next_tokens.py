@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall
+from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
 
 IGNORED = -100
 """The label that torch's cross-entropy leaves out, unless told otherwise."""
@@ -88,7 +88,9 @@ class NextTokens(Recogniser):
         if not self.monitor.is_sampled():
             return
         for forward in event.forwards:
-            if forward.logits is not None and forward.logits.dim() == 3:
+            if forward.gradients and logits_in(forward.output) is None and (calls := forward.losses or event.losses):
+                self.taught += [taught for call in calls for taught in _taught_within(forward, call)]
+            elif forward.logits is not None and forward.logits.dim() == 3:
                 calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
                 self.taught += [taught for call in calls for taught in _taught(forward, forward.logits, call)]
             elif forward.logits is None and forward.loss is not None and forward.gradients:
@@ -105,12 +107,7 @@ def _given_tokens(forward: Forward, targets: torch.Tensor) -> tuple[torch.Tensor
 
     A decoder's where it has one. Who gives the targets as well gives them by a name that says so.
     """
-    given = {
-        name: tensor
-        for name, tensor in forward.tensors.items()
-        if tensor.dim() == 2 and tensor.dtype in (torch.int32, torch.int64)
-        if not any(word in name for word in NOT_TOKENS)
-    }
+    given = {name: tensor for name, tensor in forward.tensors.items() if _may_be_tokens(name, tensor)}
     found = {name: tensor for name, tensor in given.items() if not _are_these(tensor, targets)}
     are_targets = bool(given) and not found
     if are_targets:
@@ -141,6 +138,47 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
                 yield Taught(forward, call, tokens, time, ahead, counted)
 
 
+def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Tensor | None:
+    """Logits, (…, classes), as the tokens are shaped, with the classes behind; None where they are of other places.
+
+    They may be of one place fewer than the tokens, where the model divides these into what goes in and its targets.
+    """
+    rows = tokens.shape[1 - time]
+    length = logits.shape[:-1].numel() // rows
+    shape = (rows, length) if time else (length, rows)
+    if logits.dim() not in (2, 3) or length not in (tokens.shape[time] - 1, tokens.shape[time]):
+        return None
+    if logits.shape[:-1] not in (shape, (rows * length,)):
+        return None
+    return logits.reshape(*shape, -1)
+
+
+def _taught_within(forward: Forward, call: LossCall) -> Iterator[Taught]:
+    """Of a model that computes its loss within its forward and gives no logits."""
+    if call.function not in ("cross_entropy", "nll_loss") or call.target.is_floating_point():
+        return
+    ignored = call.options.get("ignore_index", IGNORED)
+    given = {id(tensor): tensor for name, tensor in forward.tensors.items() if _may_be_tokens(name, tensor)}
+    others = [tensor for tensor in given.values() if not _are_these(tensor, call.target)]
+    for tokens in others or list(given.values())[:1]:
+        for time in (1, 0):
+            logits = by_place(call.input.detach().movedim(1, -1), tokens, time)
+            if logits is None or call.target.numel() != logits.shape[:2].numel():
+                continue
+            targets = call.target.reshape(logits.shape[:2])
+            agrees = [_agree(tokens, targets, time, ahead, ignored) for ahead in range(MAX_AHEAD + 1)]
+            for ahead, agree in enumerate(agrees):
+                if agree is not None and (ahead or agrees[1] is None):
+                    counted = torch.zeros_like(tokens, dtype=torch.bool)
+                    counted.narrow(time, 0, agree.shape[time]).copy_(agree)
+                    yield Taught(forward, call, tokens, time, ahead, counted)
+
+
+def _may_be_tokens(name: str, tensor: torch.Tensor) -> bool:
+    whole = tensor.dim() == 2 and tensor.dtype in (torch.int32, torch.int64)
+    return whole and not any(word in name for word in NOT_TOKENS)
+
+
 def _taught_by_labels(forward: Forward) -> Iterator[Taught]:
     tokens = forward.tensors.get("input_ids")
     given = next((name for name in GIVEN if name in forward.tensors), None)
@@ -163,6 +201,8 @@ def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tens
     length = call.target.numel() // rows
     shape = (rows, length) if time else (length, rows)
     given = call.input.detach()
+    if call.function == "nll_loss":
+        logits = logits.log_softmax(2)
     if given.dim() == 3 and call.target.shape == shape:
         given = given.transpose(1, 2)  # cross_entropy takes (rows, classes, tokens)
     elif given.dim() != 2:
@@ -177,7 +217,7 @@ def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tens
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(one.float(), other.float())
+    return one.shape == other.shape and torch.allclose(one.float(), other.float(), rtol=1e-6, atol=1e-6)
 
 
 def _agree(tokens: torch.Tensor, targets: Any, time: int, shift: int, ignored: int) -> torch.Tensor | None:

@@ -183,7 +183,7 @@ class OptimizerSteps(Recogniser):
 
     def on_backward(self, event: Backward) -> None:
         self._passes += 1
-        if self.monitor.optimizer_made_at or self.monitor.stepped or self._of_inputs:
+        if self.monitor.has_optimizer or self._of_inputs:
             return
         self._of_inputs = any(t.requires_grad for f in event.forwards for t in f.tensors.values())
         reached = [forward.model for forward in event.forwards if forward.number in event.reached]
@@ -195,7 +195,8 @@ class OptimizerSteps(Recogniser):
             self._again = event.where
 
     def on_end(self, event: End) -> None:
-        made_at, stepped, by_hand = self.monitor.optimizer_made_at, self.monitor.stepped, self._parameters.by_hand
+        made_at, by_hand = self.monitor.optimizer_made_at, self.monitor.updated_by_hand or self._parameters.by_hand
+        stepped = self.monitor.stepped and self.monitor.has_optimizer
         if stepped:
             only_frozen = self._frozen is not None and not self._trains and event.at.complete and not by_hand
             where, update = self._frozen if self._frozen is not None and only_frozen else (None, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +16,7 @@ from torch.optim import Optimizer
 from harness.torch_objects import held_by, held_by_any
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
-from harness.watch.monitor import HELD
+from harness.watch.monitor import HELD, OwnUpdate
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
@@ -192,6 +194,13 @@ class LooseParameters:
             self.by_hand = self.by_hand or (now is not None and not torch.equal(now, before))
 
 
+IN_BLOCK = re.compile(r"(?P<stack>.+?)\.(?P<block>\d+)\.(?P<member>[^.]+)\.")
+"""The name of a parameter of a member of one of a stack's blocks."""
+
+MIN_BLOCKS = 2
+"""Blocks of a stack. By reasoning, what is left out of one of one may be somebody's second head."""
+
+
 class TensorsHeld(Fact):
     """What became of the trainable tensors of an optimizer that made steps, at the end of the run.
 
@@ -222,6 +231,10 @@ class TensorsHeld(Fact):
     """The line of that loss's backward pass."""
     any_cut_off: bool = False
     """Whether tensors of any optimizer of the run got no gradient though their model was called."""
+    in_each: str | None = None
+    """A member of the script's own blocks that got none in any of them, while other members did: "norm of blocks.*"."""
+    blocks: int = 0
+    """How many there are."""
 
 
 class ZeroGradients(Fact):
@@ -383,6 +396,8 @@ class Parameters(Recogniser):
         in_optimizers = []
         single = bool(event.forwards) and all(_is_of_single_tokens(forward) for forward in event.forwards)
         for optimizer in list(self.monitor.optimizers):
+            if isinstance(optimizer, OwnUpdate):
+                continue  # what it does not update may never have been meant to be
             held = self._optimizer(optimizer)
             held.look(optimizer, of_single_tokens=single)
             held.all -= self._templates & held.without_gradient
@@ -406,10 +421,8 @@ class Parameters(Recogniser):
         by_hand = self.by_hand or (self.loose is not None and self.loose.by_hand)
         if by_hand:
             self.monitor.updates_by_hand()
-        if by_hand and not self.stepped:
-            self.monitor.note(
-                "updates are made without an optimizer of torch: they are not counted, nor compared with a formula"
-            )
+        if self.monitor.updated_by_hand and not self.monitor.has_optimizer:
+            self.monitor.note("updates are made without an optimizer of torch: they are not compared with a formula")
 
         if self.stepped:
             self._tell_of_models()
@@ -445,6 +458,7 @@ class Parameters(Recogniser):
         cut = held.cut_off if held.reached or self.ends_in is None else held.without_gradient
         of_all = len(cut) == len(held.all)
         where = self.models[0].where if self.models else held.made
+        member, blocks = self._missing_in_each_block(held)
         self.tell(
             TensorsHeld(
                 made=held.made,
@@ -458,12 +472,33 @@ class Parameters(Recogniser):
                 ends_in=self.ends_in if of_all else None,
                 ends_at=self.ends_at if of_all else None,
                 any_cut_off=any(each.cut_off for each in self.optimizers if each.stepped and each.all),
+                in_each=member,
+                blocks=blocks,
                 where=where,
             )
         )
         dead = (held.matrices & held.reached) - held.nonzero
         if held.looks >= LOOKS and not self._weighed and dead and not held.foreign:
             self.tell(ZeroGradients(matrices=len(dead), shown=self.shown(dead), where=where))
+
+    def _missing_in_each_block(self, held: OptimizerTensors) -> tuple[str | None, int]:
+        """A member that no block of the script's own uses: one that is in a model once may be meant to be left."""
+        missing, reached = held.cut_off, held.reached
+        for model in list(self.called):
+            blocks: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+            for name, parameter in model.named_parameters():
+                if (found := IN_BLOCK.match(name)) is not None:
+                    blocks[found["stack"], found["member"]][found["block"]].append(id(parameter))
+            for (stack, member), tensors in blocks.items():
+                ids = {each for of_block in tensors.values() for each in of_block}
+                others = (each for (of, _), one in blocks.items() if of == stack for each in one.values())
+                used = any(not reached.isdisjoint(each) for each in others)
+                if len(tensors) >= MIN_BLOCKS and ids <= missing and used:
+                    block = type(model.get_submodule(f"{stack}.{next(iter(tensors))}"))
+                    code = getattr(block.forward, "__code__", None)
+                    if code is not None and self.monitor.locator.is_users_file(code.co_filename):
+                        return f"{member} of {stack}.*", len(tensors)
+        return None, 0
 
     def on_combined(self, event: Combined) -> None:
         self._weighed |= event.sign == "*" and any(type(part) in (int, float) and part == 0 for part in event.parts)

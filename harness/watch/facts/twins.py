@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import unchanged_random_state
-from harness.watch.events import Forward
+from harness.watch.events import LOSSES, Forward, logits_in
 from harness.watch.facts.batches import CONSTANTS
 from harness.watch.locate import LIBRARIES, from_signal_handler
 
@@ -96,8 +97,38 @@ class Twin:
             raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from error
 
     def logits(self, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """The logits of what it gives; None where there are none. Raises as :meth:`call` does."""
-        return Forward(0, self.model, args, kwargs, self.call(args, kwargs)).logits
+        """The logits of what it gives, or those that its own loss is of; None where there are none.
+
+        Raises as :meth:`call` does.
+        """
+        found = logits_in(self.call(args, kwargs))
+        if found is not None:
+            return found
+        with _LossInputs() as inputs:
+            self.call(args, kwargs)
+        given = inputs.of_losses or inputs.of_logarithms
+        return given[0] if len(given) == 1 else None
+
+
+class _LossInputs(TorchFunctionMode):
+    """Within it, what loss functions are given as logits, or what log_softmax is, (…, classes)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_losses: list[torch.Tensor] = []
+        self.of_logarithms: list[torch.Tensor] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", None)
+        if name in LOSSES:
+            given = args[0] if args else kwargs["input"]
+            self.of_losses.append(given.movedim(1, -1) if given.dim() > 2 else given)
+        elif name == "log_softmax":
+            given = args[0] if args else kwargs["input"]
+            dim = args[1] if len(args) > 1 else kwargs.get("dim")
+            self.of_logarithms.append(given.movedim(-1 if dim is None else dim, -1))
+        return function(*args, **kwargs)
 
 
 class LanguageTwin(Twin):

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Fact
+from harness.watch.events import Fact, logits_in
 from harness.watch.facts.batches import tensors_in
-from harness.watch.facts.next_tokens import Taught, TokensTaught
+from harness.watch.facts.next_tokens import Taught, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
@@ -119,7 +119,10 @@ class _Asked:
         if self._draws:
             torch.manual_seed(0)
         given = with_another(self._taught.forward, self._taught.tokens, tokens)
-        return self._twin.logits(*given), self._states.taken()
+        logits = self._twin.logits(*given)
+        if logits is not None and logits_in(self._taught.forward.output) is None:
+            logits = by_place(logits, tokens, self._taught.time)
+        return logits, self._states.taken()
 
     def sees(self, offset: int) -> bool | None:
         """Whether a place in the middle has other logits in a row when the token so far behind it is another."""

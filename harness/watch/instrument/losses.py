@@ -9,21 +9,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from harness.watch.events import LossCall, SignedLoss
+from harness.watch.events import LOSSES, LossCall, SignedLoss
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.session import Session
-
-LOSSES = (
-    "cross_entropy",
-    "nll_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "kl_div",
-)
 
 SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss")
 """Those whose targets are 1 and -1."""
@@ -41,9 +29,12 @@ def install(threads: Session, patches: Patches) -> None:
         given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
         inputs, target = given.pop("input"), given.pop("target")
         call = LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where())
+        inside = bool(threads.calling.depth)
+        if inside:
+            threads.calling.losses.append(call)
         if value.requires_grad:
             monitor.loss(call)
-        else:
+        if not inside:  # else it scores what is being called
             monitor.score(call)
         return value
 

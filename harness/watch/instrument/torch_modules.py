@@ -6,7 +6,6 @@ import functools
 import linecache
 import re
 import sys
-import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from torch import nn
 
 from harness.torch_objects import is_traced
+from harness.watch.events import LossCall
 from harness.watch.instrument.patches import Patches
 from harness.watch.session import Session
 
@@ -26,19 +26,11 @@ A_FORWARD = re.compile(r"(?<!super\(\))\.forward\(")
 """A call of a method of that name that is not the base class's."""
 
 
-class _Depth(threading.local):
-    """How deep in one another modules are being called in this thread."""
-
-    calls = 0
-    within_own = False
-    """Whether the outermost is a module of the script's own, and no pretrained model."""
-
-
 class _Calls:
     """What is told of the calls of modules."""
 
     def __init__(self, threads: Session, patches: Patches) -> None:
-        self.threads, self.patches, self.depth = threads, patches, _Depth()
+        self.threads, self.patches = threads, patches
         self.by_forward: dict[type[nn.Module], int] = {}
         """Classes whose forward is called by itself, with the updates made when that was seen."""
         self.called: set[type[nn.Module]] = set()
@@ -54,23 +46,29 @@ class _Calls:
         unhooked: bool = False,
     ) -> Any:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
-        depth, threads = self.depth, self.threads
-        if not depth.calls:
-            depth.within_own = not hasattr(module, "config")
-        depth.calls += 1
+        threads, calling = self.threads, self.threads.calling
+        if not calling.depth:
+            calling.within_own, calling.losses = not hasattr(module, "config"), []
+        calling.depth += 1
         try:
             output = call(module, *args, **kwargs)
         finally:
-            depth.calls -= 1
-        if not depth.calls and next(nn.Module.named_parameters(module), None) is None:  # a class may have its own
-            return output  # a loss, a transform of data, a replica of DataParallel
+            calling.depth -= 1
+        losses: list[LossCall] = []
+        if not calling.depth:
+            losses, calling.losses = calling.losses, losses
+        is_model = (
+            calling.depth or next(nn.Module.named_parameters(module), None) is not None
+        )  # a class may have its own
         with threads.guarded():
-            monitor = threads.calling_a_model()
+            monitor = threads.calling_a_model() if is_model else threads.current() if losses else None
             if monitor is not None and not monitor.in_backward:
-                if depth.calls:
+                if calling.depth:
                     monitor.inner_forward(module, args, kwargs, output)
-                else:
-                    monitor.forward(module, args, kwargs, output, unhooked=unhooked)
+                elif is_model:  # and no loss, transform of data, or replica of DataParallel
+                    monitor.forward(module, args, kwargs, output, losses, unhooked=unhooked)
+                for each in losses:
+                    monitor.score(each)
         return output
 
     def is_part(self, module: nn.Module, frame: FrameType) -> bool:
@@ -103,11 +101,11 @@ class _Calls:
             frame = frame.f_back
 
     def watch_forward_of(self, model: type[nn.Module]) -> None:
-        forward, depth, told = model.forward, self.depth, self.told
+        forward, calling, told = model.forward, self.threads.calling, self.told
 
         @functools.wraps(forward)
         def watched(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or depth.calls or is_traced():
+            if torch.compiler.is_compiling() or calling.depth or is_traced():
                 return forward(module, *args, **kwargs)
             return told(forward, module, args, kwargs, unhooked=True)
 
@@ -118,15 +116,15 @@ def install(threads: Session, patches: Patches) -> None:
     """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
     on its slow path, and only few calls are told of."""
     calls = _Calls(threads, patches)
-    depth, call = calls.depth, nn.Module.__call__
+    calling, call = threads.calling, nn.Module.__call__
 
     def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
         if torch.compiler.is_compiling():  # asked first: what is compiled must not see the depth
             return call(module, *args, **kwargs)
-        if depth.calls and not (depth.within_own and hasattr(type(module), "base_model_prefix")):
+        if calling.depth and not (calling.within_own and hasattr(type(module), "base_model_prefix")):
             return call(module, *args, **kwargs)
         is_part = is_traced()
-        if not depth.calls and not is_part:
+        if not calling.depth and not is_part:
             with threads.guarded():
                 is_part = calls.is_part(module, sys._getframe(1))
                 if not is_part and type(module) not in calls.called:

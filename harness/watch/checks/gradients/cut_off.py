@@ -27,8 +27,9 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported. Neither are gradients of 0 that come from a term of the loss with a weight of 0, or a layer that is kept
-    beside the `nn.TransformerEncoder` that was made of copies of it.
+    reported, unless they are a member that none of several blocks of the script's own uses. Neither are gradients of 0
+    that come from a term of the loss with a weight of 0, or a layer that is kept beside the `nn.TransformerEncoder`
+    that was made of copies of it.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381
@@ -49,6 +50,13 @@ class CutOff(Check):
                 where=None if end is None else fact.ends_at,
                 update=1,
                 hint=None if end is None else NEW_LEAF,
+            )
+        if fact.in_each is not None:
+            return Found(
+                expected="a gradient for every parameter that is to be trained",
+                observed=f"{fact.in_each} never gets one in any of {fact.blocks} blocks, whose other members do",
+                update=1,
+                hint=f"Call {fact.in_each.split()[0]} in the block's forward, or leave it out of the block.",
             )
         if fact.any_cut_off:
             return NothingToJudge("too small a part without gradients to be told from one that is not used")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.evaluation_modes import EvaluatedInTrainMode, EvaluatedWithGraph
-from harness.watch.facts.evaluations_by_hand import EvaluatedByHand
+from harness.watch.facts.evaluations_by_hand import EvaluatedByHand, EvaluatedByHandInGraph
 from harness.watch.facts.modes import PassEvaluated
 
 
@@ -20,9 +20,10 @@ class EvaluationInTrainMode(Check):
     A look at a single batch is not reported. Neither are several forward passes for each batch or several passes
     between two updates (Monte Carlo dropout), a pass over rows that are trained on, or a model without dropout and
     batch normalisation. A pass that only refreshes the statistics of batch normalisation, and scores nothing, is right
-    if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only a tensor that is
-    scored more than once between updates, or after the last one, and never trained on is reported: a teacher's
-    predictions, a generator's pictures, rewards and choices of rows to train on are not.
+    if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only rows that are never
+    trained on are reported: a tensor that is scored more than once between updates, or after the last one, or a line
+    that scores rows after three updates or more. A teacher's predictions, a generator's pictures, rewards and choices
+    of rows to train on are not.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval
@@ -55,7 +56,8 @@ class EvaluationWithGraph(Check):
     `volatile=True` has had no effect since torch 0.4.
 
     ## When it is right
-    A look at a single batch is not reported, nor is a pass over rows that are trained on.
+    A look at a single batch is not reported, nor is a pass over rows that are trained on. Without a DataLoader, only
+    what is scored after three updates or more is.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
@@ -65,7 +67,7 @@ class EvaluationWithGraph(Check):
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-without-graph",)
 
-    def judge(self, fact: EvaluatedWithGraph) -> Verdict:
+    def judge(self, fact: EvaluatedWithGraph | EvaluatedByHandInGraph) -> Verdict:
         return Found(
             expected="torch.no_grad() or torch.inference_mode() around the evaluation",
             observed="the outputs carry a graph for a backward pass that never comes",
