@@ -87,6 +87,33 @@ def test_samples_and_training_rows_in_train_mode_are_right() -> None:
     assert found(lambda: evaluates(calls_eval=False, epochs=3, training_rows=True)) == set()
 
 
+def new_rows(*, calls_eval: bool, graph: bool, trained: bool = False) -> None:
+    """Rows come from a generator: those of an evaluation are others each time, and the last update comes after it."""
+    inputs, labels, unseen, true = data()
+    if trained:
+        unseen, true = inputs, labels
+    model = classifier()
+    optimizer = adam(model)
+    for rows in batches(4):
+        step(optimizer, functional.cross_entropy(model(inputs[rows]), labels[rows]))
+        if rows[0] % 3 == 0:
+            model.train(not calls_eval)
+            chosen = torch.randint(len(unseen), (16,))
+            with torch.set_grad_enabled(graph):
+                functional.cross_entropy(model(unseen[chosen]), true[chosen]).item()
+            model.train()
+    step(optimizer, functional.cross_entropy(model(inputs), labels))
+
+
+def test_an_evaluation_of_other_rows_each_time() -> None:
+    train_mode, with_graph = "mode::evaluation-in-train-mode", "mode::evaluation-with-graph"
+    assert found(lambda: new_rows(calls_eval=True, graph=False)) == set()
+    assert found(lambda: new_rows(calls_eval=False, graph=False)) == {train_mode}
+    assert found(lambda: new_rows(calls_eval=False, graph=True)) == {train_mode, with_graph}
+    assert found(lambda: new_rows(calls_eval=True, graph=True)) == {with_graph}
+    assert found(lambda: new_rows(calls_eval=False, graph=True, trained=True)) == set()
+
+
 def mean_teacher() -> None:
     inputs, labels, *_ = data()
     student = classifier()
@@ -137,8 +164,23 @@ def attacks_in_eval_mode() -> None:
         step(optimizer, functional.cross_entropy(model(attacked.detach() + 0.1 * attacked.grad.sign()), labels[rows]))
 
 
+def looks_ahead() -> None:
+    """A network's answers to the next rows are targets, without a gradient, as in Q-learning."""
+    inputs, *_ = data()
+    model = classifier()
+    optimizer = adam(model)
+    for rows in batches(3):
+        following = model(torch.randn(24, 8)).max(dim=1)[0].detach()
+        chosen = model(inputs[rows]).max(dim=1)[0]
+        step(optimizer, functional.mse_loss(chosen, 0.9 * following))
+        chosen = model(inputs[rows]).max(dim=1)[0]
+        following = model(torch.randn(24, 8)).max(dim=1)[0].detach()
+        step(optimizer, functional.mse_loss(chosen, 0.9 * following))
+
+
 @pytest.mark.parametrize(
-    "loop", [mean_teacher, chooses_rows_by_their_loss, shows_pictures_of_the_same_noise, attacks_in_eval_mode]
+    "loop",
+    [mean_teacher, looks_ahead, chooses_rows_by_their_loss, shows_pictures_of_the_same_noise, attacks_in_eval_mode],
 )
 def test_what_is_no_evaluation(loop: Callable[[], None]) -> None:
     assert {each for each in found(loop) if each.startswith(("mode", "model", "metrics", "loss"))} == set()

@@ -138,3 +138,64 @@ def test_padding_is_what_the_embedding_calls_so(padding: int | None, ignored: in
             nn.functional.cross_entropy(logits.flatten(0, 1), targets, ignore_index=ignored).backward()
             optimizer.step()
     assert set(watched.findings) == checks
+
+
+class WithItsLoss(nn.Module):
+    """A language model whose forward gives its loss, and nothing else."""
+
+    def __init__(self, causal: bool, by_hand: bool) -> None:
+        super().__init__()
+        self.model, self.by_hand = LanguageModel(causal), by_hand
+
+    def forward(self, seq: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        logits = self.model(seq, torch.ones(seq.shape, dtype=torch.bool))
+        if self.by_hand:
+            return -logits.log_softmax(-1).gather(-1, wanted.unsqueeze(-1)).mean()
+        return nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["cross_entropy", "by hand"])
+@pytest.mark.parametrize(
+    ("causal", "ahead", "visible"),
+    [(True, 1, False), (False, 1, True), (True, 0, True)],
+    ids=["right", "mask", "shift"],
+)
+def test_a_model_that_gives_its_loss_alone(by_hand: bool, causal: bool, ahead: int, visible: bool) -> None:
+    torch.manual_seed(0)
+    model = WithItsLoss(causal, by_hand)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with watch(raise_errors=False) as watched:
+        for _ in range(6):
+            text = torch.randint(WORDS, (5, PLACES + 1))
+            optimizer.zero_grad()
+            model(text[:, :-1], text[:, ahead : ahead + PLACES]).backward()
+            optimizer.step()
+    check = "inputs::next-token-visible" if ahead else "inputs::labels-not-shifted"
+    assert set(watched.findings) == ({check} if visible else set())
+    assert check in watched.looked
+
+
+class WithItsTargets(nn.Module):
+    """It divides the text into what goes in and what is to come."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.model = LanguageModel(causal)
+
+    def forward(self, text: torch.Tensor) -> torch.Tensor:
+        logits = self.model(text[:, :-1], torch.ones(len(text), PLACES, dtype=torch.bool))
+        return nn.functional.cross_entropy(logits.transpose(1, 2), text[:, 1:])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_model_that_shifts_its_labels(causal: bool) -> None:
+    torch.manual_seed(0)
+    model = WithItsTargets(causal)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with watch(raise_errors=False) as watched:
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randint(WORDS, (5, PLACES + 1))).backward()
+            optimizer.step()
+    assert set(watched.findings) == (set() if causal else {"inputs::next-token-visible"})
+    assert "inputs::next-token-visible" in watched.looked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
@@ -25,6 +25,9 @@ ON_PURPOSE = 3
 MOST_TENSORS = 256
 """Tensors that are told from one another: more parts than a test set is usually cut into."""
 
+MOST_MODELS = 16
+"""Models whose rows are remembered, the first ones. By reasoning, more are made by a loop, whose rounds are alike."""
+
 MOST_LINES = 16
 """Lines that score rows. By reasoning, a script has fewer evaluations."""
 
@@ -39,7 +42,7 @@ class _Evaluated:
     of: ReferenceType[torch.Tensor]
     """What it is a view of, or itself."""
     first: FirstForward
-    model: ReferenceType[nn.Module]
+    model: int
     place: tuple[torch.Size, tuple[int, ...], int]
     """Shape, strides and offset in it."""
     calls: int = 0
@@ -57,7 +60,7 @@ class _Line:
     """A line that scores rows which are others each time."""
 
     first: FirstForward
-    model: ReferenceType[nn.Module]
+    model: int
     rounds: set[int] = field(default_factory=set)
     rows: set[bytes] = field(default_factory=set)
     """Those of the latest calls, as many as are compared."""
@@ -92,8 +95,8 @@ class EvaluationsByHand(Recogniser):
     def begin(self) -> None:
         self._modes = self.fact(Modes)
         self._seen: dict[tuple[object, ...], _Evaluated] = {}
-        self._trained: WeakKeyDictionary[nn.Module, set[bytes]] = WeakKeyDictionary()
-        """Rows of batches that a model was trained on, as far as they were looked at."""
+        self._trained: dict[int, set[bytes]] = {}
+        """Rows of batches that a model was trained on, as far as they were looked at, by its number."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
         self._scored = 0
@@ -110,7 +113,7 @@ class EvaluationsByHand(Recogniser):
     def on_forward(self, event: Forward) -> None:
         if event.gradients:
             self._active[event.number] = self._count_active(event.model)
-        elif event.model.training and event.model in self._trained:
+        elif event.model.training and self.monitor.number_of(event.model) in self._trained:
             self._evaluates(event, self._count_active(event.model))
 
     def _count_active(self, model: nn.Module) -> int:
@@ -132,7 +135,7 @@ class EvaluationsByHand(Recogniser):
     def _look_at_graph(self, forward: Forward, *, trained: bool) -> None:
         if trained or forward.number not in self._in_graph:
             self._trains(forward)
-        elif forward.model in self._trained:
+        elif self.monitor.number_of(forward.model) in self._trained:
             active = self._active.get(forward.number, 0)
             self._keep(forward, self._in_graph_at, FirstForward(active > 0, active, True, forward.where))
             self._evaluates(forward, active)
@@ -145,7 +148,10 @@ class EvaluationsByHand(Recogniser):
         if given is None or given.dim() < 2:
             return
         if self.monitor.is_sampled():
-            trained = self._trained.setdefault(event.model, set())
+            number = self.monitor.number_of(event.model)
+            if number not in self._trained and len(self._trained) == MOST_MODELS:
+                return
+            trained = self._trained.setdefault(number, set())
             if len(trained) < MOST_ROWS:
                 trained.update(row_bytes(given))
         for each in self._seen.values():
@@ -164,7 +170,7 @@ class EvaluationsByHand(Recogniser):
             if len(self._seen) == MOST_TENSORS:
                 return
             first = FirstForward(True, active, False, event.where)
-            seen = self._seen[key] = _Evaluated(ref(base), first, ref(event.model), place)
+            seen = self._seen[key] = _Evaluated(ref(base), first, key[0], place)
         seen.calls = seen.calls + 1 if seen.updates == self.monitor.updates_made else 1
         seen.updates = self.monitor.updates_made
         before = self._latest
@@ -191,7 +197,7 @@ class EvaluationsByHand(Recogniser):
         key, given = (self.monitor.number_of(forward.model), forward.where), largest(forward)
         if given is None or given.dim() < 2 or (key not in lines and len(lines) == MOST_LINES):
             return None
-        line = lines.setdefault(key, _Line(first, ref(forward.model)))
+        line = lines.setdefault(key, _Line(first, key[0]))
         line.rounds.add(self.monitor.updates_made)
         if len(line.rows) < MOST_ROWS:
             line.rows.update(row_bytes(given))
@@ -213,8 +219,7 @@ class EvaluationsByHand(Recogniser):
 
     def _is_evaluation(self, line: _Line) -> bool:
         """Whether it has scored rows again and again, and none of them is trained on."""
-        model = line.model()
-        trained = self._trained.get(model) if model is not None else None
+        trained = self._trained.get(line.model)
         often = len(line.rounds) >= MIN_ROUNDS_OF_NEW_ROWS and not line.left_out
         return often and bool(trained) and trained is not None and trained.isdisjoint(line.rows)
 
@@ -224,11 +229,10 @@ class EvaluationsByHand(Recogniser):
 
     def _unseen(self, seen: _Evaluated) -> FirstForward | None:
         """Where it was evaluated, if no part of the same tensor that was has rows that were trained on."""
-        base, model = seen.of(), seen.model()
-        trained = self._trained.get(model) if model is not None else None
+        base, trained = seen.of(), self._trained.get(seen.model)
         if seen.left_out or base is None or not trained or seen.place[0][0] < 2:
             return None
-        parts = [each for each in self._seen.values() if each.of() is base and each.model() is model]
+        parts = [each for each in self._seen.values() if each.of() is base and each.model == seen.model]
         if any(not trained.isdisjoint(row_bytes(base.detach().as_strided(*each.place), MOST_ROWS)) for each in parts):
             for each in parts:
                 each.left_out = True

@@ -179,7 +179,10 @@ class _Placeless:
     """What the modules of a model give that has no places: states of a whole row, such as a code."""
 
     def __init__(self, model: nn.Module, tokens: torch.Tensor, time: int) -> None:
-        self._length, self._all = tokens.shape[time], tokens.numel()
+        rows, length = tokens.shape[1 - time], tokens.shape[time]
+        self._lengths = {length, length - 1}
+        """That of the tokens, and of what goes in where the model divides them into that and its targets."""
+        self._alls = {rows * each for each in self._lengths}
         self._seen: list[torch.Tensor] = []
         for module in model.modules():
             module.register_forward_hook(self._see)
@@ -190,7 +193,7 @@ class _Placeless:
                 self._seen.append(tensor)
 
     def _has_places(self, tensor: torch.Tensor) -> bool:
-        return (tensor.dim() > 2 and self._length in tensor.shape) or len(tensor) == self._all
+        return (tensor.dim() > 2 and not self._lengths.isdisjoint(tensor.shape)) or len(tensor) in self._alls
 
     def taken(self) -> list[torch.Tensor]:
         seen, self._seen = self._seen, []

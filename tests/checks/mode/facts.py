@@ -8,7 +8,7 @@ from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, Evaluati
 from harness.watch.checks.mode.training import FrozenNormDrifts, TeacherInTrainMode, TrainingInEvalMode
 from harness.watch.events import Pass
 from harness.watch.facts.evaluation_modes import EvaluatedInTrainMode, EvaluatedWithGraph
-from harness.watch.facts.evaluations_by_hand import EvaluatedByHand
+from harness.watch.facts.evaluations_by_hand import EvaluatedByHand, EvaluatedByHandInGraph
 from harness.watch.facts.modes import FirstForward, PassEvaluated
 from harness.watch.facts.training_modes import FrozenNorms, TeacherAnswered, TrainedThrough, UpdatedInEvalMode
 from tests.checks.judging import Case
@@ -29,6 +29,7 @@ CASES = [
     Case(EvaluationInTrainMode, EvaluatedByHand(active=1), "the model is in train mode, and 1 of its dropout"),
     Case(EvaluationWithGraph, evaluated(4, 8), HELD),
     Case(EvaluationWithGraph, EvaluatedWithGraph(), "a graph for a backward pass that never comes"),
+    Case(EvaluationWithGraph, EvaluatedByHandInGraph(), "a graph for a backward pass that never comes"),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2, drifting=1, updates=3), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2, drifting=1, updates=4), "1 of 2 frozen ones are in train mode"),

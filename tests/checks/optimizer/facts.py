@@ -38,6 +38,11 @@ CASES = [
     Case(CutOff, TensorsHeld(tensors=8), HELD),
     Case(CutOff, TensorsHeld(tensors=0), NOTHING_TO_JUDGE),
     Case(CutOff, TensorsHeld(tensors=8, without_gradient=1, any_cut_off=True), NothingToJudge(SMALL_PART)),
+    Case(
+        CutOff,
+        TensorsHeld(tensors=8, without_gradient=1, any_cut_off=True, in_each="norm of blocks.*", blocks=3),
+        "norm of blocks.* never gets one in any of 3 blocks",
+    ),
     Case(CutOff, TensorsHeld(tensors=8, without_gradient=8, of_another_model=True), HELD),
     Case(
         CutOff,
