@@ -151,6 +151,53 @@ def follows(model: nn.Module, average: nn.Module) -> None:
             mine.lerp_(its, 0.1)
 
 
+class OwnAdam(Momentum):
+    """By which exponent's powers the two moments are corrected, and which decay rates they have."""
+
+    def __init__(self, parameters: Iterable[torch.Tensor], one: float, other: float) -> None:
+        super().__init__(parameters)
+        self.squares, self.steps, self.powers = [torch.zeros_like(p) for p in self.parameters], 0, (one, other)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        self.steps += 1
+        for p, first, second in zip(self.parameters, self.moments, self.squares, strict=True):
+            first.mul_(0.9).add_(gradient(p), alpha=0.1)
+            second.mul_(0.99).addcmul_(gradient(p), gradient(p), value=0.01)
+            one, other = (1 - power**self.steps for power in self.powers)
+            p.addcdiv_(first / one, (second / other).sqrt() + 1e-8, value=-0.01)
+
+
+class Bert(OwnAdam):
+    """A class that is called after no optimizer may leave the correction out on purpose."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "powers", "fault"),
+    [
+        (OwnAdam, (0.9, 0.99), None),
+        (OwnAdam, (0.0, 0.0), "the moments are not corrected"),
+        (OwnAdam, (0.9, 0.9), "the second moment is corrected by the first one's"),
+        (OwnAdam, (0.9, 0.0), "the second moment is not corrected"),
+        (Bert, (0.0, 0.99), "the first moment is not corrected"),
+        (Bert, (0.0, 0.0), None),
+    ],
+)
+def test_an_adam_of_ones_own(kind: type[OwnAdam], powers: tuple[float, float], fault: str | None) -> None:
+    def loop() -> None:
+        model = classifier()
+        optimizer = kind(model.parameters(), *powers)
+        for _ in range(UPDATES):
+            optimizer.clear()
+            loss_of(model).backward()
+            optimizer.step()
+
+    findings = watched(loop).findings
+    assert set(findings) == (set() if fault is None else {"update::not-as-defined"})
+    if fault is not None:
+        assert fault in findings["update::not-as-defined"].observed
+
+
 def with_an_average() -> None:
     """The optimizer of torch makes the updates; what the script writes besides is none."""
     model = classifier()

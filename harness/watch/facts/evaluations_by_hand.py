@@ -16,6 +16,9 @@ from harness.watch.facts.row_dimension import largest, row_bytes
 MIN_ROUNDS = 2
 """Times that a tensor must have been scored, with updates in between: by reasoning, once may be a look."""
 
+MIN_CALLS = 2
+"""Calls that score rows in a script that trains nothing: by reasoning, one may be a look."""
+
 MIN_ROUNDS_OF_NEW_ROWS = 3
 """The same for a line that scores other rows each time, as a generator gives them."""
 
@@ -62,6 +65,7 @@ class _Line:
     first: FirstForward
     model: int
     rounds: set[int] = field(default_factory=set)
+    calls: int = 0
     rows: set[bytes] = field(default_factory=set)
     """Those of the latest calls, as many as are compared."""
     left_out: bool = False
@@ -101,6 +105,8 @@ class EvaluationsByHand(Recogniser):
         """The latest forward, and what it was given."""
         self._scored = 0
         """The number of the latest that was scored."""
+        self._differentiates = False
+        """Whether there was a backward pass: a script without one may do nothing but evaluate."""
         self._lines: dict[tuple[int, str | None], _Line] = {}
         """In train mode, by the model's number and the place."""
         self._in_graph_at: dict[tuple[int, str | None], _Line] = {}
@@ -113,7 +119,9 @@ class EvaluationsByHand(Recogniser):
     def on_forward(self, event: Forward) -> None:
         if event.gradients:
             self._active[event.number] = self._count_active(event.model)
-        elif event.model.training and self.monitor.number_of(event.model) in self._trained:
+        elif event.model.training and (
+            not self._differentiates or self.monitor.number_of(event.model) in self._trained
+        ):
             self._evaluates(event, self._count_active(event.model))
 
     def _count_active(self, model: nn.Module) -> int:
@@ -126,6 +134,7 @@ class EvaluationsByHand(Recogniser):
             event.loss.value.register_hook(self.monitor.guarded(self, lambda _: self._in_graph.discard(number)))
 
     def on_backward(self, event: Backward) -> None:
+        self._differentiates = True
         for forward in event.forwards:
             if forward.gradients:
                 self._look_at_graph(forward, trained=forward.number in event.reached)
@@ -199,6 +208,7 @@ class EvaluationsByHand(Recogniser):
             return None
         line = lines.setdefault(key, _Line(first, key[0]))
         line.rounds.add(self.monitor.updates_made)
+        line.calls += 1
         if len(line.rows) < MOST_ROWS:
             line.rows.update(row_bytes(given))
         return line
@@ -219,6 +229,8 @@ class EvaluationsByHand(Recogniser):
 
     def _is_evaluation(self, line: _Line) -> bool:
         """Whether it has scored rows again and again, and none of them is trained on."""
+        if not self._differentiates:
+            return line.calls >= MIN_CALLS and not line.left_out
         trained = self._trained.get(line.model)
         often = len(line.rounds) >= MIN_ROUNDS_OF_NEW_ROWS and not line.left_out
         return often and bool(trained) and trained is not None and trained.isdisjoint(line.rows)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
@@ -16,6 +19,13 @@ from harness.watch.facts.scheduler_ledger import SchedulerLedger
 IN_A_ROW = 3
 """Smallest number of updates at a learning rate of 0 that are reported. By reasoning: a warmup
 begins with one, and a schedule that restarts touches 0 once."""
+
+
+MOMENTS = 21
+"""Moments of a training, evenly over it, whose learning rates are told."""
+
+MOST_RATES = 1_000_000
+"""Updates whose learning rates are kept, in 8 bytes each."""
 
 
 class RatesUsed(Fact):
@@ -33,6 +43,32 @@ class RatesUsed(Fact):
     """When they became too many."""
 
 
+class RatesByHand(Fact):
+    """A training is over in which the learning rate of an optimizer changed that no scheduler drives.
+
+    ``where`` is the latest step.
+    """
+
+    needs = "learning rate that the script changes itself"
+    of_run = True
+    updates: int
+    made_with: float
+    """The rate that the optimizer was made with."""
+    rates: Sequence[float]
+    """At MOMENTS moments, evenly over the training: the largest of the groups'."""
+    falls: bool = False
+    """Whether any was smaller than the one before."""
+
+
+@dataclass(eq=False)
+class Followed:
+    """The learning rates of one optimizer, update by update, the first MOST_RATES."""
+
+    made_with: float
+    rates: array[float] = field(default_factory=lambda: array("d"))
+    where: str | None = None
+
+
 @dataclass(eq=False)
 class Zeros:
     """Updates of one optimizer, one after the other, with a learning rate of 0."""
@@ -47,9 +83,10 @@ class Zeros:
 
 
 class Rates(Recogniser):
-    makes = (RatesUsed,)
+    makes = (RatesUsed, RatesByHand)
 
     def begin(self) -> None:
+        self._followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
         self._schedulers = self.fact(SchedulerLedger)
         self._any = False
         self._zeros: WeakKeyDictionary[Optimizer, Zeros] = WeakKeyDictionary()
@@ -60,6 +97,12 @@ class Rates(Recogniser):
     def on_step_begins(self, event: StepBegins) -> None:
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
         self._any |= bool(rates)
+        if rates and (event.optimizer in self._followed or event.number == 1):
+            made_with = float(event.optimizer.defaults.get("lr") or 0.0)
+            followed = self._followed.setdefault(event.optimizer, Followed(made_with))
+            followed.where = event.where
+            if len(followed.rates) < MOST_RATES:
+                followed.rates.append(max(rates))
         if max(rates, default=1.0) > 0:
             zeros = self._zeros.pop(event.optimizer, None)
             if zeros is not None:
@@ -87,3 +130,16 @@ class Rates(Recogniser):
             self.tell(RatesUsed(zero=zeros.rate, update=zeros.update, where=zeros.where))
         elif self._any:
             self.tell(RatesUsed())
+        driven = [getattr(each, "optimizer", None) for each in self.monitor.schedulers]
+        for optimizer, followed in self._followed.items() if event.at.complete else ():
+            rates = followed.rates
+            if min(rates) < max(rates) and not any(share_groups(each, optimizer) for each in driven):
+                self.tell(
+                    RatesByHand(
+                        updates=len(rates),
+                        made_with=followed.made_with,
+                        rates=[rates[round((len(rates) - 1) * part / (MOMENTS - 1))] for part in range(MOMENTS)],
+                        falls=any(one > other for one, other in itertools.pairwise(rates)),
+                        where=followed.where,
+                    )
+                )

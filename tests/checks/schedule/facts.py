@@ -15,7 +15,7 @@ from harness.watch.checks.schedule.steps import (
 )
 from harness.watch.events import Position
 from harness.watch.facts.plateaus import PlateauStepped
-from harness.watch.facts.rates import RatesUsed
+from harness.watch.facts.rates import RatesByHand, RatesUsed
 from harness.watch.facts.scheduler_ledger import NOT_AHEAD, TOO_SHORT, ScheduleOver, SchedulerSeen, Training
 from tests.checks.judging import Case
 
@@ -59,12 +59,28 @@ NOT_ITS_OWN: dict[str, Any] = {"optimizer": None, "updates": 0, "latest": 0}
 RISES: dict[str, Any] = {"end": None, "rate": lambda step: 1e-3 * min(step / 1000, 1.0)}
 WARMUP_UNSEEN = NothingToJudge("no schedule of eight steps or more that can be computed ahead")
 
+RAMP = [0.001 * part for part in range(21)]
+
+
+def by_hand(rates: list[float], updates: int = 100, made_with: float = 0.1, falls: bool = False) -> RatesByHand:
+    return RatesByHand(updates=updates, made_with=made_with, rates=rates, falls=falls)
+
+
 CASES = [
     Case(DecaysTooFast, over(), HELD),
     Case(DecaysTooFast, over(rate=None), NOTHING_TO_JUDGE),
     Case(DecaysTooFast, over(None, rate=lambda step: 1e-3 * 0.99**step), HELD),
     Case(DecaysTooFast, over(None, rate=lambda step: 1e-3 * 0.5**step), "of the updates it is below 1e-04 of its peak"),
     Case(DecaysTooFast, over(None, rate=lambda step: 1e-3 * 0.5**step, training={"may_be_left": True}), HELD),
+    Case(DecaysTooFast, by_hand([0.1] * 21), HELD),
+    Case(DecaysTooFast, by_hand([0.1] * 14 + [1e-9] * 7), "for the last 33% of the updates"),
+    Case(DecaysTooFast, by_hand([0.1] * 15 + [1e-9] * 6), HELD),
+    Case(WarmupNeverEnds, by_hand(RAMP), "rises in all 100 updates, and gets to 20% of the 0.1"),
+    Case(WarmupNeverEnds, by_hand(RAMP, made_with=0.03), HELD),
+    Case(WarmupNeverEnds, by_hand(RAMP, falls=True), HELD),
+    Case(WarmupNeverEnds, by_hand(RAMP, updates=7), HELD),
+    Case(WarmupNeverEnds, by_hand([0.01 + rate / 4 for rate in RAMP]), HELD),
+    Case(WarmupNeverEnds, by_hand(RAMP, made_with=0.0), HELD),
     Case(LrZero, RatesUsed(), HELD),
     Case(LrZero, RatesUsed(zero=0.0, update=9), "it is 0 for three updates in a row"),
     Case(PlateauWrongMode, PlateauStepped(mode="min", value=0.3), HELD),

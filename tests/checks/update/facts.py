@@ -6,6 +6,7 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.parameters.unchanged import Unchanged
 from harness.watch.checks.update.results import Ascends, NotAsDefined, RoundedAway
 from harness.watch.facts.ascent import LossFollowed
+from harness.watch.facts.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.facts.tensor_updates import TensorsUpdated, TensorUpdate
 from tests.checks.judging import Case
 
@@ -29,6 +30,12 @@ CASES = [
     Case(Ascends, LossFollowed(), HELD),
     Case(Ascends, LossFollowed(climbs="by the optimizer"), HELD),
     Case(Ascends, LossFollowed(climbs="by the loss"), "its negative is"),
+    Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999)), HELD),
+    Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999), fault=CORRECTIONS["none"]), NOTHING_TO_JUDGE),
+    Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999), fault=CORRECTIONS["none"], named=True), "not corrected for"),
+    Case(
+        NotAsDefined, OwnAdamUsed(betas=(0.9, 0.99), fault=CORRECTIONS["first"]), "the second moment is not corrected"
+    ),
     Case(NotAsDefined, updated(True, False), HELD),
     Case(NotAsDefined, updated(None, None), NOTHING_TO_JUDGE),
     Case(NotAsDefined, updated(False, False, rounded_away=0.5), HELD),

@@ -5,6 +5,7 @@ import math
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.events import NotKnown
+from harness.watch.facts.rates import RatesByHand
 from harness.watch.facts.scheduler_ledger import FEWEST_STEPS, NEGLIGIBLE, NOT_AHEAD, TOO_SHORT, ScheduleOver
 
 MAKES_A_DIFFERENCE = 0.05
@@ -16,6 +17,12 @@ MOMENTS = 11
 
 LATER = (1.5, 2, 4, 8, 16, 64, 256, 1024)
 """Times the training at which a schedule whose warmup it did not finish is at its peak, or past it, at the latest."""
+
+RISES = 4
+"""Times the first learning rate that the last one must be to be that of a warmup. By reasoning: one begins near 0."""
+
+NEVER = 0.5
+"""Largest share of the rate that the optimizer was made with, at which a warmup was not over when the training was."""
 
 FAR = 40_000
 """Steps after which a warmup is over at the latest, or after 16 times the training. By reasoning: none takes more."""
@@ -106,6 +113,18 @@ class WarmupNeverEnds(Check):
             where=where,
             update=fact.at.updates_made,
             hint=f"Make {argument}={value} a small part of the {seen.planned_steps} updates.",
+        )
+
+    def judge_by_hand(self, fact: RatesByHand) -> Verdict:
+        gets_to = fact.rates[-1] / fact.made_with if fact.made_with else 1.0
+        if fact.updates < FEWEST_STEPS or fact.falls or fact.rates[0] * RISES > fact.rates[-1] or gets_to > NEVER:
+            return HELD
+        return Found(
+            expected="a warmup that is over before the training is",
+            observed=f"the rate that the script sets rises in all {fact.updates} updates, and gets to {gets_to:.0%} of "
+            f"the {fact.made_with:.3g} that the optimizer was made with",
+            update=fact.at.updates_made,
+            hint="Look at the unit, updates or epochs, in which the rate is computed.",
         )
 
 

@@ -4,12 +4,9 @@ import math
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.plateaus import PlateauStepped
-from harness.watch.facts.rates import RatesUsed
+from harness.watch.facts.rates import MOMENTS, RatesByHand, RatesUsed
 from harness.watch.facts.scheduler_ledger import NEGLIGIBLE, ScheduleOver
 from harness.watch.facts.schedules import MOST_STEPS
-
-MOMENTS = 21
-"""Moments of the training, evenly over it, at which the learning rate is looked at."""
 
 IDLE = 6
 """Largest number of them at which it may be negligible: more than a quarter of the training."""
@@ -47,6 +44,17 @@ class DecaysTooFast(Check):
             observed=observed,
             where=fact.seen.where,
             update=fact.at.updates_made,
+        )
+
+    def judge_by_hand(self, fact: RatesByHand) -> Verdict:
+        peak = max(fact.rates)
+        if not all(rate <= NEGLIGIBLE * peak for rate in fact.rates[-IDLE - 1 :]):
+            return HELD
+        idle = sum(rate <= NEGLIGIBLE * peak for rate in fact.rates[fact.rates.index(peak) :]) / MOMENTS
+        return Found(
+            expected="a learning rate that lasts for the training",
+            observed=f"for the last {idle:.0%} of the updates it is below {NEGLIGIBLE:.0e} of its peak",
+            hint="Look at the unit, updates or epochs, in which the rate is computed, and at what it is computed from.",
         )
 
     def _observed(self, fact: ScheduleOver) -> str | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.ascent import LossFollowed
+from harness.watch.facts.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.facts.tensor_updates import TensorsUpdated
 
 
@@ -51,8 +52,10 @@ class NotAsDefined(Check):
     ## When it is right
     The check looks at torch's AdamW, Adam and SGD. A class that derives from the first two and has a step of its own
     may change the gradients or have another formula: it is reported only if its updates are those of AdamW or Adam with
-    moments that are not corrected, or with the decay in the gradient. Other optimizers are not reported, whatever their
-    formula is. Neither are steps that call a closure, or values that change from update to update.
+    moments that are not corrected, or with the decay in the gradient. What a script without an optimizer of torch does
+    itself is reported where it is Adam's but for the correction of its moments; without any correction only where the
+    class is called after Adam. Other optimizers are not reported, whatever their formula is. Neither are steps that
+    call a closure, or values that change from update to update.
 
     ## References
     - https://arxiv.org/abs/1711.05101
@@ -75,6 +78,17 @@ class NotAsDefined(Check):
         return Found(
             expected=f"the update of {fact.optimizer} with the values in its parameter groups",
             observed=f"all {len(known)} tensors that were looked at came out otherwise{fault}",
+        )
+
+    def judge_own(self, fact: OwnAdamUsed) -> Verdict:
+        if fact.fault is None:
+            return HELD
+        if fact.fault == CORRECTIONS["none"] and not fact.named:
+            return NOTHING_TO_JUDGE  # some optimizers leave it out on purpose
+        return Found(
+            expected=f"Adam's update, of moments with the decay rates {fact.betas[0]} and {fact.betas[1]}",
+            observed=f"the first updates are Adam's, but {fact.fault}",
+            hint="Divide the first moment by 1 - beta1**step and the second by 1 - beta2**step.",
         )
 
 
