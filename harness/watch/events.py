@@ -184,7 +184,10 @@ class Forward(Event):
     def logits(self) -> torch.Tensor | None:
         """(rows, classes), or whatever the model gives first; of one that gives only its loss, what that is of."""
         said = logits_in(self.output)
-        return self.losses[0].input if said is None and len(self.losses) == 1 else said
+        if said is not None or len(self.losses) != 1:
+            return said
+        given = self.losses[0].input
+        return given.movedim(1, -1) if given.dim() > 2 else given  # a loss function takes (rows, classes, places)
 
     @cached_property
     def loss(self) -> torch.Tensor | None:
@@ -279,6 +282,8 @@ class LossCall(Event):
     value: torch.Tensor
     batch: Batch | None
     where: str | None
+    by_hand: bool = False
+    """Whether the script has written it itself: then it is told of when it is differentiated, in that line."""
 
 
 @dataclass(frozen=True, eq=False)

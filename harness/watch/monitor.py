@@ -384,7 +384,7 @@ class Monitor:
         with self.suspended, torch.no_grad():
             for function, given, target in written_losses(root, self.forwards):
                 value = getattr(functional, function)(given, target)
-                calls.append(LossCall(function, given, target, {}, value, self.batch, where))
+                calls.append(LossCall(function, given, target, {}, value, self.batch, where, by_hand=True))
         return calls
 
     @contextmanager

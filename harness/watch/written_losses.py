@@ -115,21 +115,32 @@ def _of_classes(node: Any, counted: torch.Tensor | None) -> Written | None:
     They are torch's log_softmax, the logarithm of its softmax, or logits less the logarithm of their exponentials' sum.
     """
     target: torch.Tensor | None = None
-    by_logarithm = False
+    picked: int | None = None
+    """The dimension along which targets pick, of so many."""
+    places = 0
+    by_logarithm = reshaped = False
     while True:
         name = _name(node)
         if name.startswith("LogSoftmax") or (name.startswith("Softmax") and by_logarithm):
             result = _saved(node, "result")
             if target is None or result is None:
                 return None
-            result = result.detach()
-            return _by_row(result if name.startswith("Log") else result.log(), node._saved_dim, target, counted)
+            result, dim = result.detach(), _signed(node._saved_dim)
+            logarithms = result if name.startswith("Log") else result.log()
+            if picked is not None and picked % places != dim % result.dim() - result.dim() + places:
+                # of another dimension's softmax
+                return None if reshaped else _of_probabilities(logarithms.exp(), picked, target, counted)
+            twice = _softmax_before(node)
+            if twice is not None and twice.shape == result.shape:
+                return _of_probabilities(twice, dim, target, counted)
+            return _by_row(logarithms, dim, target, counted)
         if name.startswith(("Gather", "Index")) and target is None:
             target = _picked(node)
+            of_gather = name.startswith("Gather")
+            picked, places = (_signed(node._saved_dim), node._saved_index.dim()) if of_gather else (-1, 2)
         elif name.startswith("Mul") and target is None and _name(_only_or_none(node)).startswith("Log"):
-            target = next(
-                (each.detach() for each in (_saved(node, "other"), _saved(node, "self")) if _is_soft(each)), None
-            )
+            weights = [each for each in (_saved(node, "other"), _saved(node, "self")) if each is not None]
+            target = next((each.detach() for each in weights if _is_soft(each)), None)
         elif name.startswith("LogBackward") and not by_logarithm:
             by_logarithm = True
         elif name.startswith("Sub"):
@@ -140,6 +151,7 @@ def _of_classes(node: Any, counted: torch.Tensor | None) -> Written | None:
             return None
         if target is None and not by_logarithm:
             return None
+        reshaped = reshaped or name.startswith(RESHAPES)
         node = _only_or_none(node)
 
 
@@ -148,16 +160,15 @@ def _only_or_none(node: Any) -> Any:
     return before[0] if len(before) == 1 else None
 
 
-def _is_soft(values: torch.Tensor | None) -> bool:
+def _is_soft(values: torch.Tensor) -> bool:
     """Whether they may be the shares of the classes in each row."""
-    return values is not None and not values.requires_grad and values.dim() > 1 and bool((values >= 0).all())
+    return not values.requires_grad and values.dim() > 1 and bool((values >= 0).all())
 
 
 def _picked(node: Any) -> torch.Tensor | None:
     """The class that was picked in each row; None where something else was."""
     if _name(node).startswith("Gather"):
-        index, dim = node._saved_index, node._saved_dim
-        dim = dim - 2**64 if dim >= 2**63 else dim  # torch gives it as a number without a sign
+        index, dim = node._saved_index, _signed(node._saved_dim)
         return index.squeeze(dim) if index.dim() > 1 and index.shape[dim] == 1 else None
     indices = list(node._saved_indices)
     if len(indices) != 2 or any(each is None or each.dtype is not torch.int64 or each.dim() != 1 for each in indices):
@@ -180,13 +191,32 @@ def _of_exponentials(node: Any, target: torch.Tensor | None, counted: torch.Tens
         while _name(picked).startswith(RESHAPES):
             picked = _only(picked)
         target = _picked(picked) if _name(picked).startswith(("Gather", "Index")) else None
-    logits, dims = _saved(total, "self"), getattr(total, "_saved_dim", ())
+    logits = _saved(total, "self")
+    dims: tuple[int, ...] = getattr(total, "_saved_dim", ())
     if logits is None or target is None or len(dims) != 1:
         return None
     return _by_row(logits.detach().log_softmax(_signed(dims[0])), dims[0], target, counted)
 
 
+def _softmax_before(node: Any) -> torch.Tensor | None:
+    """The probabilities of which a softmax is taken again."""
+    before = _only_or_none(node)
+    while _name(before).startswith(RESHAPES):
+        before = _only_or_none(before)
+    found = _saved(before, "result") if _name(before).startswith("Softmax") else None
+    return None if found is None else found.detach()
+
+
+def _of_probabilities(
+    values: torch.Tensor, dim: int, target: torch.Tensor, counted: torch.Tensor | None
+) -> Written | None:
+    """By rows of probabilities, where a cross entropy takes logits."""
+    found = _by_row(values, dim, target, counted)
+    return None if found is None else Written("cross_entropy", found.input, found.target)
+
+
 def _signed(dim: int) -> int:
+    """A dimension, which torch keeps as a number without a sign."""
     return dim - 2**64 if dim >= 2**63 else dim
 
 

@@ -119,7 +119,7 @@ def test_gradients_that_are_given_to_the_script() -> None:
             gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
             with torch.no_grad():
                 for p, each in zip(model.parameters(), gradients, strict=True):
-                    p -= 0.1 * each
+                    p.sub_(0.1 * each)
 
     session = watched(loop)
     assert session.findings == {}

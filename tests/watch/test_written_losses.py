@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from harness.watch import watch
 from harness.watch.events import Forward
 from harness.watch.written_losses import IGNORED, written_losses
 
@@ -26,6 +27,14 @@ OF_CLASSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "one-hot": lambda z: -(functional.one_hot(LABELS, CLASSES) * torch.log(z.softmax(1))).sum(1).mean(),
     "logsumexp": lambda z: (z.logsumexp(1) - z[EACH, LABELS]).mean(),
     "logsumexp, gather": lambda z: (z.logsumexp(1) - z.gather(1, LABELS[:, None]).squeeze(1)).mean(),
+    "of places": lambda z: -z.view(2, 3, CLASSES).log_softmax(-1).view(-1, CLASSES).gather(1, LABELS[:, None]).mean(),
+    "of places, by index": lambda z: -z.view(2, 3, CLASSES).log_softmax(2).reshape(-1, CLASSES)[EACH, LABELS].mean(),
+    "of places, three dimensions": lambda z: (
+        -z.view(2, 3, CLASSES).log_softmax(-1).gather(2, LABELS.view(2, 3, 1)).squeeze(2).mean()
+    ),
+    "classes first": lambda z: (
+        -z.view(2, 3, CLASSES).transpose(1, 2).log_softmax(1).gather(1, LABELS.view(2, 1, 3)).mean()
+    ),
     "Categorical": lambda z: -torch.distributions.Categorical(logits=z).log_prob(LABELS).mean(),
 }
 OF_DIFFERENCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -87,6 +96,36 @@ def test_the_terms_of_a_sum() -> None:
     output, others = said(1)
     loss = OF_CLASSES["index"](logits) + 0.1 * OF_DIFFERENCES["power"](output)
     assert {each.function for each in written_losses(loss, [*forwards, *others])} == {"cross_entropy", "mse_loss"}
+
+
+MISTAKEN: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int]] = {
+    "index, over the rows": (lambda z: -z.log_softmax(0)[EACH, LABELS].mean(), 0),
+    "gather, over the rows": (lambda z: -z.softmax(0).log().gather(1, LABELS[:, None]).mean(), 0),
+    "softmax, then log_softmax": (lambda z: -z.softmax(1).log_softmax(1)[EACH, LABELS].mean(), 1),
+    "softmax twice": (lambda z: -z.softmax(1).softmax(1).log().gather(1, LABELS[:, None]).mean(), 1),
+}
+
+
+@pytest.mark.parametrize(("loss", "dim"), MISTAKEN.values(), ids=list(MISTAKEN))
+def test_probabilities_in_the_place_of_logits(loss: Callable[[torch.Tensor], torch.Tensor], dim: int) -> None:
+    logits, forwards = said(CLASSES)
+    (found,) = written_losses(loss(logits), forwards)
+    assert found.function == "cross_entropy"
+    assert torch.allclose(found.input, logits.softmax(dim))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_is_no_raw_logits_is_named_by_hand_too(dim: int) -> None:
+    model = nn.Linear(4, CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        for _ in range(4):
+            optimizer.zero_grad()
+            logits = model(torch.randn(ROWS, 4))
+            (-(logits if dim else logits.softmax(1)).log_softmax(dim)[EACH, LABELS].mean()).backward()
+            optimizer.step()
+    right = dim == 1
+    assert [each.check for each in watched.all_findings] == ([] if right else ["loss::not-raw-logits"])
 
 
 @pytest.mark.parametrize("loss", UNREADABLE.values(), ids=list(UNREADABLE))

@@ -131,7 +131,8 @@ class EvaluationsByHand(Recogniser):
         number = event.forward.number
         self._in_graph.add(number)
         if event.loss is not None and event.loss.value.requires_grad:
-            event.loss.value.register_hook(self.monitor.guarded(self, lambda _: self._in_graph.discard(number)))
+            hook = self.monitor.guarded(self, lambda _: self._in_graph.discard(number))
+            event.loss.value.register_hook(hook)  # type: ignore[no-untyped-call]
 
     def on_backward(self, event: Backward) -> None:
         self._differentiates = True

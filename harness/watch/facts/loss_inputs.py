@@ -41,6 +41,8 @@ class LossInput(Fact):
     """What it was given in their place."""
     numbers: int = 0
     """That were such, in calls of this function in a row."""
+    by_hand: bool = False
+    """Whether the script has written the function itself."""
 
 
 class LossInputs(Recogniser):
@@ -51,14 +53,28 @@ class LossInputs(Recogniser):
         """By loss function, how many it was given in a row that were no raw logits."""
 
     def on_loss(self, event: LossCall) -> None:
-        if not event.at.sampled or not event.input.is_floating_point():
-            return
+        if event.at.sampled and event.input.is_floating_point():
+            self._look_at(event)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        for call in event.losses:
+            if call.by_hand:
+                self._look_at(call)
+
+    def _look_at(self, event: LossCall) -> None:
         function, takes, instead = event.function, _takes_logits(event), _instead_of_logits(event)
         self._numbers[function] = self._numbers[function] + event.input.numel() if instead else 0
         if takes or instead:
             numbers = self._numbers[function]
             self.tell(
-                LossInput(function=function, takes_logits=takes, instead=instead, numbers=numbers, where=event.where)
+                LossInput(
+                    function=function,
+                    takes_logits=takes,
+                    instead=instead,
+                    numbers=numbers,
+                    by_hand=event.by_hand,
+                    where=event.where,
+                )
             )
 
 

@@ -109,26 +109,29 @@ class OwnUpdates:
         loop = None if monitor is None else self._loops.get(monitor)
         if loop is None or monitor is None or monitor.in_backward or monitor.has_optimizer or is_traced():
             return None
+        reference = loop.leaves.get(one.data_ptr()) if is_dense(one) else None
+        leaf = None if reference is None else reference()
+        if leaf is None or leaf.shape != one.shape:
+            return None
         with self._threads.guarded():
-            reference = loop.leaves.get(one.data_ptr()) if is_dense(one) else None
-            leaf = None if reference is None else reference()
-            if leaf is None or leaf.shape != one.shape:
-                return None
-            if loop.gives:
-                if loop.waits:
-                    monitor.own_update_made()
-            elif loop.waits:
-                if loop.stands_for is None:
-                    held = [each for reference in loop.leaves.values() if (each := reference()) is not None]
-                    with monitor.suspended:
-                        loop.stands_for = OwnUpdate([p for p in held if p.grad is not None] or [leaf])
-                    loop.written[id(leaf)] = leaf
-                monitor.step_begins(loop.stands_for)
-            elif loop.written:
-                loop.written[id(leaf)] = leaf
-            loop.waits = False
-            return loop
-        return None
+            self._writes_to(leaf, loop, monitor)
+        return loop
+
+    def _writes_to(self, leaf: torch.Tensor, loop: _Loop, monitor: Monitor) -> None:
+        first, loop.waits = loop.waits, False
+        if loop.gives:
+            if first:
+                monitor.own_update_made()
+            return
+        if first and loop.stands_for is None:
+            held = [each for reference in loop.leaves.values() if (each := reference()) is not None]
+            with monitor.suspended:
+                loop.stands_for = OwnUpdate([p for p in held if p.grad is not None] or [leaf])
+            loop.written[id(leaf)] = leaf
+        elif loop.written:
+            loop.written[id(leaf)] = leaf
+        if first and loop.stands_for is not None:
+            monitor.step_begins(loop.stands_for)
 
 
 def install(threads: Session, patches: Patches) -> None:

@@ -93,9 +93,10 @@ class NotRawLogits(Check):
     def judge(self, fact: LossInput) -> Verdict:
         if fact.instead is None or fact.numbers < MIN_VALUES:
             return HELD if fact.takes_logits else NOTHING_TO_JUDGE
+        function = f"the script's own {fact.function}" if fact.by_hand else fact.function
         of_logarithms = fact.function in ("nll_loss", "kl_div")
         return Found(
             expected="log-probabilities" if of_logarithms else "raw logits",
-            observed=f"{fact.function} is given {fact.instead}",
+            observed=f"{function} is given {fact.instead}",
             hint=HINTS.get(fact.function),
         )
