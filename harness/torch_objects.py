@@ -193,6 +193,27 @@ def adam_update(
     return value - lr * (first / (1 - beta1**step)) / denominator, first, second
 
 
+def leaves(root: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that get gradients from this one, by its graph: itself, where it has none."""
+    return [root] if root.is_leaf and root.requires_grad else leaves_of(root.grad_fn)
+
+
+def leaves_of(node: Any) -> list[torch.Tensor]:
+    """The tensors that get gradients from a node of a graph."""
+    found: dict[int, torch.Tensor] = {}
+    waiting, seen = [node], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        variable = getattr(node, "variable", None)
+        if torch.is_tensor(variable):
+            found[id(variable)] = variable
+        waiting += [each for each, _ in node.next_functions]
+    return list(found.values())
+
+
 _VIEWS = ("ViewBackward0", "UnsafeViewBackward0")
 
 

@@ -8,9 +8,10 @@ from weakref import ref
 
 import torch
 
+from harness.torch_objects import leaves
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, LossCall
-from harness.watch.facts.parameters import Parameters, leaves
+from harness.watch.facts.parameters import Parameters
 
 ALIVE = 7
 """Graphs of the latest backward passes that must all be alive: by reasoning, a loop holds up to two of them in its

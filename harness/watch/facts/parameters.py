@@ -6,14 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by, held_by_any
+from harness.torch_objects import held_by, held_by_any, leaves
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD, OwnUpdate
@@ -565,24 +564,3 @@ def before_inputs(forwards: Sequence[Forward]) -> set[int]:
     """The ids of the tensors that get gradients through an input of these calls."""
     given = [each for forward in forwards for each in forward.tensors.values() if each.requires_grad]
     return {id(leaf) for each in given for leaf in (each, *leaves(each))}
-
-
-def leaves(root: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that get gradients from this one, by its graph: itself, where it has none."""
-    return [root] if root.is_leaf and root.requires_grad else leaves_of(root.grad_fn)
-
-
-def leaves_of(node: Any) -> list[torch.Tensor]:
-    """The tensors that get gradients from a node of a graph."""
-    found: dict[int, torch.Tensor] = {}
-    waiting, seen = [node], set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if torch.is_tensor(variable):
-            found[id(variable)] = variable
-        waiting += [each for each, _ in node.next_functions]
-    return list(found.values())

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 
-from harness.torch_objects import is_dense, is_traced
-from harness.watch.facts.parameters import leaves
+from harness.torch_objects import is_dense, is_traced, leaves
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor, OwnUpdate
 from harness.watch.session import Session
