@@ -125,6 +125,13 @@ class Fact(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class LoaderMade(Event):
+    of_run = True
+    loader: DataLoader[Any]
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class PassBegins(Event):
     of: Pass
 

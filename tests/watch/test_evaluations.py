@@ -379,3 +379,24 @@ def test_a_model_that_is_carried_from_fold_to_fold(*, anew: bool) -> None:
     found = watched.all_findings
     assert bool(found) is not anew
     assert all("Make a new model" in each.hint and "of another split" in each.observed for each in found)
+
+
+@pytest.mark.parametrize("read", ["it", "its rows, by another", "none"])
+def test_a_loader_that_is_never_read(read: str) -> None:
+    inputs, labels, unseen, true = data()
+    training, held_out = (DataLoader(TensorDataset(*rows), 60) for rows in ((inputs, labels), (unseen, true)))
+    prepared = DataLoader(held_out.dataset, 30)
+    evaluated = {"it": held_out, "its rows, by another": prepared, "none": training}[read]
+    model = classifier()
+    optimizer = adam(model)
+    with watch(raise_errors=False) as watched:
+        validating = DataLoader(TensorDataset(unseen, true) if read == "none" else held_out.dataset, 60)
+        for rows, wanted in training:
+            step(optimizer, functional.cross_entropy(model(rows), wanted))
+        model.eval()
+        with torch.no_grad():
+            for rows, wanted in evaluated:
+                functional.cross_entropy(model(rows), wanted)
+    assert len(validating) == 1
+    notes = [note for note in watched.notes if note.startswith("nothing was read from the DataLoader that was made at")]
+    assert len(notes) == (read == "none")

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from torch.utils.data import dataloader
 
 from harness.watch.asking import COUNTS, asker
-from harness.watch.events import Pass
+from harness.watch.events import LoaderMade, Pass
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
@@ -145,6 +145,13 @@ class _Passes:
 def install(threads: Session, patches: Patches) -> None:
     passes = _Passes(threads)
     patches.at_the_end(passes.put_back)
+
+    def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        original(*args, **kwargs)
+        if monitor := threads.current():
+            monitor.emit(LoaderMade(args[0], monitor.locator.where()))
+
+    patches.wrap(dataloader.DataLoader, "__init__", made)
     base = dataloader._BaseDataLoaderIter
     patches.wrap(base, "__init__", passes.made)
     patches.wrap(base, "_reset", passes.began_again)
