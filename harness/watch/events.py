@@ -254,6 +254,9 @@ def positional(model: nn.Module) -> list[str]:
     except (TypeError, ValueError):
         return []  # of a scripted module
     names = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    wrapped = getattr(model, "module", None)
+    if not names and isinstance(wrapped, nn.Module):
+        return positional(wrapped)  # it hands on what it is given, as DistributedDataParallel and Fabric's module do
     if function is not None:
         _positional[function] = names
     return names

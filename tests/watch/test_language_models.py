@@ -199,3 +199,29 @@ def test_a_model_that_shifts_its_labels(causal: bool) -> None:
             optimizer.step()
     assert set(watched.findings) == (set() if causal else {"inputs::next-token-visible"})
     assert "inputs::next-token-visible" in watched.looked
+
+
+class Wrapped(nn.Module):
+    """Hands on what it is given, as the module of Lightning's Fabric does."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> torch.Tensor:
+        said: torch.Tensor = self.module(*args, **kwargs)
+        return said
+
+
+def test_a_wrapped_language_model_is_seen() -> None:
+    torch.manual_seed(0)
+    model = Wrapped(LanguageModel(causal=False))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with watch(raise_errors=False) as watched:
+        for _ in range(6):
+            text = torch.randint(WORDS, (5, PLACES + 1))
+            optimizer.zero_grad()
+            logits = model(text[:, :-1], torch.ones(5, PLACES, dtype=torch.bool))
+            nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()).backward()
+            optimizer.step()
+    assert set(watched.findings) == {"inputs::next-token-visible"}
