@@ -400,3 +400,29 @@ def test_a_loader_that_is_never_read(read: str) -> None:
     assert len(validating) == 1
     notes = [note for note in watched.notes if note.startswith("nothing was read from the DataLoader that was made at")]
     assert len(notes) == (read == "none")
+
+
+@pytest.mark.parametrize("labels_of", ["other rows", "their rows", "rows in another order", "their rows, in place"])
+def test_labels_that_are_a_slice(labels_of: str) -> None:
+    def loop() -> None:
+        inputs, labels, *_ = data()
+        model = classifier()
+        optimizer = adam(model)
+        for _ in range(2):
+            order = torch.randperm(ROWS)
+            if labels_of == "rows in another order":
+                inputs, labels = inputs[order], labels[order]
+            elif labels_of == "their rows, in place":
+                inputs.copy_(inputs[order])
+                labels.copy_(labels[order])
+            for i in range(0, ROWS, 24):
+                picked, place = order[i : i + 24], slice(i, i + 24)
+                if labels_of == "other rows":
+                    step(optimizer, functional.cross_entropy(model(inputs[picked]), labels[place]))
+                elif labels_of == "their rows":
+                    step(optimizer, functional.cross_entropy(model(inputs[picked]), labels[picked]))
+                else:
+                    within = torch.arange(i, i + 24)
+                    step(optimizer, functional.cross_entropy(model(inputs[within]), labels[place]))
+
+    assert found(loop) == ({"rows::labels-of-other-rows"} if labels_of == "other rows" else set())

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Scored
-from harness.watch.facts.rows_by_hand import RowsByHand
+from harness.watch.facts.row_dimension import largest
+from harness.watch.facts.rows_by_hand import FRAMES, RowsByHand, row_keys
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
@@ -24,6 +26,12 @@ MIN_SHARE = 0.5
 datasets. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_ROWS = 8
+
+WRONG = 0.25
+"""Largest share of rows with another label that may be noise: of two classes half are right by chance."""
+
+MOST_HASHED = 200_000
+"""Rows of a tensor among which those of a batch are looked for. By reasoning, what is worth its time."""
 
 
 class SlicesTrained(Fact):
@@ -39,6 +47,18 @@ class SlicesTrained(Fact):
     """Times that the first row was trained on."""
     longest: int = 0
     """Rows of the largest batch."""
+
+
+class LabelsSliced(Fact):
+    """The labels of a loss are a slice of a tensor, and a model was given rows of another one of as many rows, by their
+    index. ``where`` the loss is computed."""
+
+    in_windows = "all"
+    rows: int
+    wrong: int = 0
+    """Rows with another label than the one that is in their place."""
+    in_a_row: int = 0
+    """Losses, one after the other, of which more than WRONG of the rows have."""
 
 
 class HeldOutRows(Fact):
@@ -111,6 +131,60 @@ class SlicesOfTensors(Recogniser):
             left = rows - last - 1 if bool(seen.rows[: last + 1].all()) and not scored else 0
             epochs, longest = seen.epochs, seen.longest
             self.tell(SlicesTrained(rows=rows, left=left, epochs=epochs, longest=longest, where=seen.where))
+
+
+class LabelsOfSlices(Recogniser):
+    makes = (LabelsSliced,)
+
+    def begin(self) -> None:
+        self._rows = self.fact(RowsByHand)
+        self._places: tuple[ref[torch.Tensor], dict[int, int]] | None = None
+        """Of the tensor that batches are rows of, where each row lies."""
+        self._in_a_row = 0
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if event.batch is not None or event.inside_step or not event.at.sampled or len(event.losses) != 1:
+            return
+        (call,), forwards = event.losses, [each for each in event.forwards if each.gradients]
+        labels, whole = self._rows.slice_of(call.target), call.target._base
+        given = largest(forwards[0]) if len(forwards) == 1 else None
+        if labels is None or whole is None or given is None or given.dim() < 2 or len(given) != labels.rows:
+            return
+        if labels.rows < MIN_ROWS or labels.rows == labels.of or self._rows.slice_of(given) is not None:
+            return
+        places = self._places_of(given, labels.of)
+        if places is not None:
+            own = whole.detach()[torch.tensor(places, device=whole.device)].reshape(call.target.shape)
+            wrong = int((own != call.target.detach()).reshape(labels.rows, -1).any(1).sum())
+            self._in_a_row = self._in_a_row + 1 if wrong > WRONG * labels.rows else 0
+            self.tell(LabelsSliced(rows=labels.rows, wrong=wrong, in_a_row=self._in_a_row, where=call.where))
+
+    def _places_of(self, given: torch.Tensor, rows: int) -> list[int] | None:
+        """Where the rows of a batch lie in a tensor of the script with so many rows; None where they are in none."""
+        keys = row_keys(given)
+        for known in (self._places, None):
+            self._places = known or self._hashed(given, rows)
+            whole, places = self._places or (lambda: None, {})
+            found = [places.get(key, 0) for key in keys]
+            # Its rows may have been put into another order meanwhile.
+            if (tensor := whole()) is not None and row_keys(tensor.detach()[torch.tensor(found)]) == keys:
+                return found if len(set(found)) > len(found) / 2 else None
+        return None
+
+    def _hashed(self, given: torch.Tensor, rows: int) -> tuple[ref[torch.Tensor], dict[int, int]] | None:
+        if rows > MOST_HASHED:
+            return None
+        first = row_keys(given[:1])[0]
+        for variables in self.monitor.locator.variables(FRAMES):
+            for value in variables.values():
+                whole = value if not torch.is_tensor(value) or value._base is None else value._base
+                if not torch.is_tensor(whole) or whole.dtype != given.dtype or len(whole.shape) != given.dim():
+                    continue
+                if len(whole) == rows and whole.shape[1:] == given.shape[1:]:
+                    places = {key: place for place, key in enumerate(row_keys(whole))}
+                    if first in places and len(places) == rows:
+                        return ref(whole), places
+        return None
 
 
 class RowsHeldOut(Recogniser):

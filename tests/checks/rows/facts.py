@@ -30,7 +30,7 @@ from harness.watch.facts.loaders import LossOfTwoLoaders
 from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
 from harness.watch.facts.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
 from harness.watch.facts.rows_given import RowsGivenAgain
-from harness.watch.facts.rows_of_slices import HeldOutRows, SlicesTrained
+from harness.watch.facts.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
 from harness.watch.facts.shuffles import RowsShuffled
 from tests.checks.judging import Case
 
@@ -141,6 +141,8 @@ CASES = [
     Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3, changed=3), HELD),
     Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=4, changed=4), "all 4 rows that came again have changed"),
     Case(LabelsOfOtherRows, LabelsBesideSamples(rows=8), HELD),
+    Case(LabelsOfOtherRows, LabelsSliced(rows=8, wrong=6, in_a_row=2), HELD),
+    Case(LabelsOfOtherRows, LabelsSliced(rows=8, wrong=6, in_a_row=3), "6 of 8 rows have another: the rows are picked"),
     Case(LabelsOfOtherRows, LabelsBesideSamples(rows=8, swapped=6), "6 of 8 rows of a batch have the label of another"),
     Case(LabelsOfOtherRows, LabelsBesideTexts(rows=24, wrong=6), HELD),
     Case(LabelsOfOtherRows, LabelsBesideTexts(rows=24, wrong=7), "7 of 24 rows have another row's"),

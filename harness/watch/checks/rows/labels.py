@@ -4,6 +4,7 @@ from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.facts.labels_of_rows import CollatedByWorkers, LabelsBesideSamples, LabelsBesideTexts
 from harness.watch.facts.loaders import LossOfTwoLoaders
 from harness.watch.facts.rows_given import RowsGivenAgain
+from harness.watch.facts.rows_of_slices import LabelsSliced
 
 ENOUGH_AGAIN = 4
 """Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
@@ -63,7 +64,8 @@ class LabelsOfOtherRows(Check):
     ## When it is right
     Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with
     pseudo-labels. Rows are recognised by their tokens: rows that no tokenizer of transformers made, or that come in
-    prefetched batches without a known text, are not looked at.
+    prefetched batches without a known text, are not looked at. Of a loop that indexes tensors, rows that are picked are
+    where their labels are a slice.
 
     ## References
     - https://github.com/huggingface/datasets/issues/3190
@@ -86,6 +88,16 @@ class LabelsOfOtherRows(Check):
         return Found(
             expected="the label that the dataset has for the text",
             observed=f"{fact.wrong} of {fact.rows} rows have another row's",
+        )
+
+    def judge_slices(self, fact: LabelsSliced) -> Verdict:
+        if fact.in_a_row < MIN_LOSSES:
+            return HELD
+        return Found(
+            expected="the labels that lie in the places of the rows",
+            observed=f"{fact.wrong} of {fact.rows} rows have another: the rows are picked by an index, and their "
+            "labels are a slice",
+            hint="Index inputs and labels by the same permutation.",
         )
 
     def judge_workers(self, fact: CollatedByWorkers) -> Verdict:
