@@ -76,9 +76,9 @@ def test_the_notebook_prints_what_it_has_stored(tmp_path: Path, pytestconfig: py
     """But for the place: Jupyter numbers cells in which code is, and documents have blocks."""
     done = server_of(pytestconfig).run(tmp_path, "documents", str(NOTEBOOK), "--output", "found")
     blocks = DocumentsRecord.model_validate_json((tmp_path / "found" / "documents.json").read_text()).blocks
-    assert done.status == 0
-    assert [block.outcome for block in blocks] == ["runs"] * 4
+    assert [(block.outcome, block.says) for block in blocks] == [("runs", None)] * 4
     assert [block.prints for block in blocks] == [None, None, "where     document notebook, block 2:9, update 2", None]
+    assert done.status == 0
 
 
 def test_harness_check_names_the_cell_and_the_line_of_the_notebook(tmp_path: Path, pytestconfig: pytest.Config) -> None:
