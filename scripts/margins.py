@@ -1,11 +1,12 @@
 """Halve and double every numeric constant of the watch, and write down which verdicts change.
 
-    python -m scripts.margins JOURNAL
+    python -m scripts.margins JOURNAL [--new]
 
 watches each script of the corpus once as it is, and once with all constants halved that its check stands on, then
 doubled. Where a verdict changes, the constants are parted until each that changes it alone is known. JOURNAL has a line
 for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` and the table of
-``docs/detection.md`` are written at the end. It takes about two hours of one core.
+``docs/detection.md`` are written at the end. It takes about two hours of one core; with ``--new``, which turns only the
+constants that are not in ``margins.json`` with their value of now, a part of that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import ast
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,12 +142,15 @@ def alone(server: Server, case: Case, turn: str, group: Sequence[Constant], befo
         yield from alone(server, case, turn, half, before)
 
 
-def measured(server: Server, case: Case) -> dict[str, list[str]]:
-    """By turn, the constants that change the verdict on this script."""
-    before = verdict_of(server, case)
-    changed = {}
+def measured(server: Server, case: Case, among: Sequence[Constant] | None = None) -> dict[str, list[str]]:
+    """By turn, the constants that change the verdict on this script; of all, or among these."""
+    turnable = [each for each in concerned(case) if among is None or each in among]
+    before, changed = verdict_of(server, case) if turnable else [], {}
     for turn in TURNS:
-        group = [each for each in concerned(case) if each.turned(turn) != each.value]
+        group = [each for each in turnable if each.turned(turn) != each.value]
+        if not group:
+            changed[turn] = list[str]()
+            continue
         changed[turn] = [str(each) for each in alone(server, case, turn, group, before)]
     return changed
 
@@ -167,26 +171,39 @@ def summed(by_case: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Any]
     return {"schema": 1, "scripts": len(by_case), "constants": table}
 
 
+def unmeasured() -> list[Constant]:
+    """Those that are not in the record with their value of now."""
+    recorded = _read(MARGINS)["constants"]
+    return [each for each in constants() if recorded.get(str(each), {}).get("value") != each.value]
+
+
 def _read(file: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
-def main(journal: Path) -> None:
+def main(journal: Path, *, new: bool = False) -> None:
+    among = unmeasured() if new else None
     cases = {name_of(case): case for case in all_cases() if not case.needed and case.processes == 1}
     written = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
     by_case = {each["name"]: each["changed"] for each in map(json.loads, written) if each["name"] in cases}
     missing = [case for name, case in cases.items() if name not in by_case]
     with journal.open("a", encoding="utf-8") as out:
-        for case, changed in on_servers(measured, missing):
+        for case, changed in on_servers(partial(measured, among=among), missing):
             by_case[name_of(case)] = changed
             print(json.dumps({"name": name_of(case), "changed": changed}), file=out, flush=True)
     margins = summed(by_case)
+    if among is not None:
+        margins["constants"] |= {
+            name: each
+            for name, each in _read(MARGINS)["constants"].items()
+            if name in margins["constants"] and name not in set(map(str, among))
+        }
     write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
     write_atomically(TABLE, page(_read(DETECTION), margins, _read(BROKEN)))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("expected one argument, the file of the journal: python -m scripts.margins JOURNAL")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--new"]):
+        sys.exit("expected the file of the journal: python -m scripts.margins JOURNAL [--new]")
+    main(Path(sys.argv[1]), new=len(sys.argv) == 3)

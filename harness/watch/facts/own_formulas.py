@@ -38,6 +38,7 @@ class OwnAdamUsed(Fact):
     """The first updates of a script without an optimizer of torch are those of Adam. ``where`` is the latest."""
 
     needs = "update by a formula of the script's own that is Adam's"
+    in_windows = "all"  # it is made only where the first updates are seen
     betas: tuple[float, float]
     fault: str | None = None
     """What is wrong with the correction of its moments."""
@@ -62,7 +63,7 @@ class OwnFormulas(Recogniser):
         self._followed: _Followed | None = None
         """The smallest tensor that is large enough, until its first updates have been compared."""
         self._named = False
-        self._over = False
+        self._over = self.monitor.options.before > 0
 
     def on_step_begins(self, event: StepBegins) -> None:
         if self._over or not isinstance(event.optimizer, OwnUpdate):
