@@ -16,7 +16,20 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli import baseline, check, claims, compare, documents, explain, matrix, report, resume, run, tokens
+from harness.cli import (
+    baseline,
+    check,
+    claims,
+    compare,
+    describe,
+    documents,
+    explain,
+    matrix,
+    report,
+    resume,
+    run,
+    tokens,
+)
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
@@ -93,6 +106,7 @@ def spin_briefly() -> None:
 for command in (
     run.run,
     check.check,
+    describe.describe,
     tokens.tokens,
     resume.resume,
     compare.compare,

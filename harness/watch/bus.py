@@ -212,6 +212,10 @@ class Bus:
                         raise
                     self.leave_out(listener, error)
 
+    def has_left_out(self, listener: Listener) -> bool:
+        """Whether it has failed, or what it needs has."""
+        return listener in self._left_out
+
     def guarded(self, listener: Listener, handle: Callable[[Any], None]) -> Callable[[Any], None]:
         """A hook that a listener puts on something of the script's: what it raises is not the script's."""
 

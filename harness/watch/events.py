@@ -419,6 +419,9 @@ class Clip(Event):
     where: str | None
     used_up: bool = False
     """Whether they were given as an iterator that had nothing left."""
+    limit: float | None = None
+    """The largest norm, or value, that is left."""
+    by_value: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -487,6 +490,8 @@ class MetricCall(Event):
     """Tells one metric object from another."""
     whole: bool = False
     """Whether the metric is computed from these alone."""
+    value: Any = None
+    """What it came to, where it was computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -621,6 +626,17 @@ class EmbeddingsResized(Event):
     embedding: nn.Module
     before: int
     after: int
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded(Event):
+    """The random numbers of a library were seeded."""
+
+    of_run = True
+    library: str
+    """torch, NumPy or Python."""
+    seed: Any
     where: str | None
 
 

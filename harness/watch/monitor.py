@@ -81,6 +81,8 @@ class Options:
     before: int = 0
     """Updates that were made before the watch began: numbers of updates go on from there."""
     reload: Reload = field(default_factory=Reload)
+    sections: tuple[Callable[[Monitor], Listener], ...] = ()
+    """What describes the loop beside the checks (:mod:`harness.describe`)."""
 
 
 class OwnUpdate(Optimizer):
@@ -165,6 +167,7 @@ class Monitor:
         self.checks: list[Onlooker] = []
         for kind in options.checks:
             self.checks.append(self.bus.add(kind))
+        self.sections: list[Listener] = [self.bus.add(each) for each in options.sections]
 
     # Facts and checks
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.errors import CannotTry
 from harness.files import working_in
@@ -18,6 +18,8 @@ from harness.watch.exchange import of_all_ranks
 from harness.watch.running import as_main, readable_script, room_on_the_stack, run_as_main
 
 if TYPE_CHECKING:
+    from harness.watch.bus import Listener
+    from harness.watch.monitor import Monitor
     from harness.watch.session import Session
 
 
@@ -88,6 +90,17 @@ def check_script(
     script: str,
     arguments: Sequence[str] = (),
     *,
+    leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
+    **options: Any,
+) -> CheckReport:
+    """Run ``script`` with ``arguments``, watched, and say what was found; ``options`` as for :func:`watch_script`."""
+    return watch_script(script, arguments, leaving=leaving, **options)[0]
+
+
+def watch_script(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
     module: bool = False,
     updates: int | None = None,
     full: bool = False,
@@ -95,12 +108,17 @@ def check_script(
     ignore: Collection[str] = (),
     reload: bool = True,
     leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
-) -> CheckReport:
+    sections: tuple[Callable[[Monitor], Listener], ...] = (),
+) -> tuple[CheckReport, Session]:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
     Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
     leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what makes the report, and
     returns the process's exit status. Without ``reload`` nothing that the script saved is loaded again.
+    ``sections`` are told of it beside the checks.
+
+    Returns:
+        What was found, and the session, which is over.
 
     Raises:
         CannotTry: there is no such script, it is not Python, or it makes no update in this process; or a check that is
@@ -124,6 +142,7 @@ def check_script(
         updates=updates,
         shortening=None if full else Shortening(),
         reload=settings.reload(path, reload),
+        sections=sections,
     )
     threads = Session(options, Locator(path))
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
@@ -142,7 +161,7 @@ def check_script(
         end = run_as_main(script, path, threads.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
-    return outcome(end.crashed)
+    return outcome(end.crashed), threads
 
 
 def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:

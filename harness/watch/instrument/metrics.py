@@ -40,7 +40,7 @@ def install_evaluate(threads: Session, patches: Patches, module: ModuleType) -> 
         with monitor.suspended:
             value = original(*args, **kwargs)
         given = kwargs.get("predictions"), kwargs.get("references")
-        _emit(monitor, args[0].name, *given, whole=True, source=id(args[0]))
+        _emit(monitor, args[0].name, *given, whole=True, source=id(args[0]), value=value)
         return value
 
     patches.wrap(module.EvaluationModule, "add_batch", added)
@@ -56,7 +56,8 @@ def install_sklearn(threads: Session, patches: Patches, module: ModuleType) -> N
             value = original(*args, **kwargs)
         given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
         options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}
-        _emit(monitor, original.__name__, given["y_pred"], given["y_true"], whole=True, options=options)
+        said = {"whole": True, "options": options, "value": value}
+        _emit(monitor, original.__name__, given["y_pred"], given["y_true"], **said)
         return value
 
     for owner in (module, sys.modules["sklearn.metrics"]):  # which may have taken them already

@@ -162,7 +162,8 @@ def install(threads: Session, patches: Patches) -> None:
             parameters = (p for p in given) if isinstance(parameters, GeneratorType) else iter(given)
         else:
             given = [parameters] if torch.is_tensor(parameters) else list(parameters)
-        monitor.emit(Clip(given, monitor.locator.where(), used_up))
+        limit, by_value = None if given_limit is None else float(given_limit), original.__name__ == "clip_grad_value_"
+        monitor.emit(Clip(given, monitor.locator.where(), used_up, limit, by_value))
         others = {name: value for name, value in kwargs.items() if name != "parameters"}
         with monitor.suspended:
             return original(parameters, *args[1:], **others)

@@ -1,0 +1,62 @@
+"""``harness describe``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli.options import CRASHED, json_option, quiet_option, script_arguments
+from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
+
+
+@click.command(
+    short_help="Run a training script and say on one page what it did.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
+@click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
+@click.option("--no-reload", is_flag=True, help="Do not reload what the script saved.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@quiet_option
+@json_option("Also write the description to this file.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def describe(
+    script: str,
+    arguments: tuple[str, ...],
+    updates: int | None,
+    full: bool,
+    no_reload: bool,
+    module: bool,
+    quiet: bool,
+    json_file: Path | None,
+) -> None:
+    """Run a training script of your own, as it is, and say on one page what it did: which rows it read, what it
+    trained, with which loss, optimizer and learning rates, when it evaluated, what it saved. A line that is not known
+    is left out.
+
+    Long passes over a DataLoader are shortened, as harness check does, unless you give --full.
+
+    Exit status: 0 described, 2 could not run, 3 the script itself crashed.
+    """
+    output = Output(json_file, quiet, False, "text")
+    output.check()
+    arguments = script_arguments(script, arguments, module=module)
+    restore = stdout_on_stderr()
+    from harness.describe import page
+    from harness.files import working_in
+    from harness.report.describe import description_lines
+
+    folder = Path.cwd()
+    report = page.describe(script, arguments, module=module, updates=updates, full=full, reload=not no_reload)
+    restore()
+    if report.crashed is not None:
+        say(report.crashed, err=True)
+    with working_in(folder):
+        if not (quiet and json_file):
+            echo(description_lines(report), err=json_file == STDOUT)
+        output.write_json(json.dumps(report.as_dict(), indent=1))
+    sys.exit(CRASHED if report.crashed is not None else 0)

@@ -1,0 +1,326 @@
+"""Data: the loaders that were read, and the rows that models were given, by their content."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+import xxhash
+from torch.utils.data import DataLoader
+
+from harness.describe.lines import Line, Names, Section, count, line, number, spread
+from harness.torch_objects import is_dense
+from harness.watch.events import Backward, Batch, End, Forward, LoaderMade, PassEnds
+from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
+
+MOST_ROWS = 200_000
+"""Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
+
+MOST_INDICES = 1_000_000
+"""Indices of a pass that are remembered, to compare the next pass with it."""
+
+MOST_VALUES = 1_000_000
+"""Numbers of the inputs of which the mean and the deviation are taken: the first ones tell the scale."""
+
+
+@dataclass(eq=False)
+class _Loader:
+    """A DataLoader, and what was read of it."""
+
+    rows: int | None
+    batch_size: int | None
+    planned: int | None
+    drops_last: bool = False
+    made: str | None = None
+    where: str | None = None
+    """Where its first batch was taken."""
+    trains: bool = False
+    evaluates: bool = False
+    passes: list[tuple[int, int, bool, bool]] = field(default_factory=list)
+    """Of each pass: rows, batches, whether it was gone through to its end, whether the watch shortened it."""
+    indices: array[int] = field(default_factory=lambda: array("q"))
+    """Those of the pass at hand, as far as the sampler says."""
+    before: array[int] | None = None
+    """Those of the pass before."""
+    first: bytes | None = None
+    """A digest of those of the first pass."""
+    orders: set[str] = field(default_factory=set)
+    twice: bool = False
+    """Whether a row came twice in a pass."""
+    largest: int = 0
+    """Rows of the largest batch, as far as the sampler says."""
+
+    @property
+    def size(self) -> int | None:
+        """Rows of a whole batch."""
+        return self.batch_size or self.largest or None
+
+    @property
+    def role(self) -> str:
+        return "train" if self.trains else "evaluation" if self.evaluates else "read for something else"
+
+
+class Loaders(Section):
+    """What DataLoaders gave: which rows, in which order, how often."""
+
+    def begin(self) -> None:
+        self._loaders: dict[int, _Loader] = {}
+        self._of: WeakKeyDictionary[Any, _Loader] = WeakKeyDictionary()
+
+    def on_loader_made(self, event: LoaderMade) -> None:
+        self._seen(event.loader).made = event.where
+
+    def on_batch(self, event: Batch) -> None:
+        seen = self._seen(event.of.loader)
+        seen.where = seen.where or event.where
+        seen.planned = event.of.planned
+        indices = event.indices if isinstance(event.indices, (list, tuple)) else [event.indices]
+        if event.of.batches == 1:
+            seen.before, seen.indices = seen.indices if event.of.number > 1 else None, array("q")
+        known = all(isinstance(each, int) for each in indices)
+        if known and len(seen.indices) < MOST_INDICES:
+            seen.indices.extend(indices)
+            seen.largest = max(len(indices), seen.largest)
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        of, seen = event.of, self._seen(event.of.loader)
+        seen.passes.append((of.rows, of.batches, of.exhausted, of.shortened))
+        seen.trains |= of.trains
+        seen.evaluates |= of.forwards > 0
+        if not seen.indices:
+            return
+        if seen.first is None:
+            seen.first = xxhash.xxh3_64_digest(seen.indices.tobytes())
+        seen.twice |= len(set(seen.indices)) < len(seen.indices)
+        in_order = all(one < other for one, other in zip(seen.indices, seen.indices[1:], strict=False))
+        if in_order:
+            seen.orders.add("in order")
+        elif seen.before is None:
+            seen.orders.add("shuffled")
+        else:
+            shared = min(len(seen.before), len(seen.indices))
+            same = seen.before[:shared] == seen.indices[:shared]
+            seen.orders.add("shuffled alike each time" if same else "shuffled anew each time")
+
+    def _seen(self, loader: DataLoader[Any]) -> _Loader:
+        if loader not in self._of:
+            rows = _length(getattr(loader, "dataset", None))
+            size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
+            self._of[loader] = _Loader(rows, size, _length(loader), drops)
+            self._loaders[len(self._loaders)] = self._of[loader]
+        return self._of[loader]
+
+    def lines(self) -> Iterator[Line]:
+        names = Names()
+        for key, seen in enumerate(self._merged()):
+            if seen.passes:
+                yield self._line(seen, names.of(key, seen.role))
+            elif not any(each.made == seen.made and each.passes for each in self._loaders.values()):
+                yield line("data", "a DataLoader was made and never read", {"rows": seen.rows}, seen.made, of="unread")
+
+    def _merged(self) -> list[_Loader]:
+        """Loaders that are made anew for each pass over the same rows, as one."""
+        merged: dict[tuple[object, ...], _Loader] = {}
+        for key, seen in self._loaders.items():
+            alike = (seen.role, seen.rows, seen.size, seen.where, _order(seen.orders))
+            first = merged.setdefault(alike if seen.passes else (key,), seen)
+            if first is not seen:
+                first.passes += seen.passes
+        return list(merged.values())
+
+    def _line(self, seen: _Loader, name: str) -> Line:
+        whole = [each for each in seen.passes if not each[3]]
+        rows = [each[0] for each in whole]
+        order = _order(seen.orders)
+        facts: dict[str, Any] = {
+            "rows": seen.rows,
+            "batch_size": seen.size,
+            "batches": seen.planned,
+            "order": order,
+            "passes": len(seen.passes),
+            "passes_to_the_end": sum(each[2] for each in seen.passes),
+        }
+        said = [count(seen.rows, "row") if seen.rows is not None else "rows of unknown number"]
+        if seen.size is not None:
+            said.append(f"batches of {seen.size}")
+        if order is not None:
+            said.append(order)
+        if seen.size and seen.rows is not None and (rest := seen.rows % seen.size):
+            facts["last_batch"] = "dropped" if seen.drops_last else rest
+            said.append(f"the last batch of {rest}{' dropped' if seen.drops_last else ''}")
+        if whole and seen.orders:
+            facts["rows_each_pass"] = [min(rows), max(rows)]
+            facts["twice_in_a_pass"] = seen.twice
+            if seen.rows is not None and rows and (max(rows) != seen.rows or seen.twice):
+                said.append(f"{spread(rows)} rows a pass{', some of them twice' if seen.twice else ''}")
+        cut = len(seen.passes) - len(whole)
+        left = sum(not each[2] for each in whole)
+        passes = count(len(seen.passes), "pass") if len(seen.passes) > 1 else "one pass"
+        said.append(passes + (f", {left} left before the end" if left else "") + (", shortened here" if cut else ""))
+        if seen.first is not None and not cut:
+            facts["first_order"] = seen.first.hex()
+        return line("data", f"{name}: {', '.join(said)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
+
+
+def _order(orders: set[str]) -> str | None:
+    if len(orders) > 1:
+        orders = orders - {"shuffled"}
+    return None if not orders else next(iter(orders)) if len(orders) == 1 else "in several orders"
+
+
+def _length(of: Any) -> int | None:
+    try:
+        return len(of)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None
+
+
+@dataclass(eq=False)
+class _Rows:
+    """The rows that a model was given, for updates and otherwise."""
+
+    name: str
+    trained: dict[bytes, int] = field(default_factory=dict)
+    """How often each came that was differentiated."""
+    evaluated: dict[bytes, int] = field(default_factory=dict)
+    given: int = 0
+    evaluations: int = 0
+    where: str | None = None
+    evaluated_where: str | None = None
+    values: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    shape: str = ""
+    tokens: Any = None
+    """A running digest of whole numbers that were differentiated, in their order."""
+    too_many: bool = False
+    updates: set[int] = field(default_factory=set)
+
+
+class Rows(Section):
+    """Which rows models were given, wherever they come from: told apart by their content."""
+
+    def begin(self) -> None:
+        self._rows: dict[int, _Rows] = {}
+        self._waiting: dict[int, tuple[_Rows, list[bytes], str | None]] = {}
+        """By its number, what a forward was given that may still be differentiated."""
+        self._names = Names()
+
+    def on_forward(self, event: Forward) -> None:
+        given = {name: each for name, each in event.tensors.items() if name not in (*LABELS, *NOT_CONTENT)}
+        given = {name: each for name, each in given.items() if each.dim() and not name.startswith("_")}
+        if not given:
+            return
+        key = self.monitor.number_of(event.model)
+        rows = self._rows.setdefault(key, _Rows(self._names.of(key, type(event.model).__name__)))
+        digests = list(_digests(given))
+        if event.gradients:
+            self._waiting[event.number] = rows, digests, event.where
+            self._measure(rows, given)
+        else:
+            self._evaluates(rows, digests, event.where)
+
+    def on_backward(self, event: Backward) -> None:
+        for forward in event.forwards:
+            waiting = self._waiting.pop(forward.number, None)
+            if waiting is None:
+                continue
+            rows, digests, where = waiting
+            if forward.number not in event.reached:
+                self._evaluates(rows, digests, where)
+                continue
+            rows.where = rows.where or where
+            rows.given += len(digests)
+            rows.updates.add(event.at.update)
+            self._keep(rows, rows.trained, digests)
+        oldest = min((each.number for each in event.forwards), default=0)
+        for forgotten in [each for each in self._waiting if each < oldest]:
+            self._evaluates(*self._waiting.pop(forgotten))
+
+    def on_end(self, event: End) -> None:
+        for waiting in list(self._waiting):
+            self._evaluates(*self._waiting.pop(waiting))
+
+    def _evaluates(self, rows: _Rows, digests: list[bytes], where: str | None) -> None:
+        rows.evaluated_where = rows.evaluated_where or where
+        rows.evaluations += len(digests)
+        self._keep(rows, rows.evaluated, digests)
+
+    def _keep(self, rows: _Rows, kept: dict[bytes, int], digests: list[bytes]) -> None:
+        for each in digests:
+            if each in kept or len(kept) < MOST_ROWS:
+                kept[each] = kept.get(each, 0) + 1
+            else:
+                rows.too_many = True
+
+    def _measure(self, rows: _Rows, given: dict[str, torch.Tensor]) -> None:
+        first = next(iter(given.values()))
+        rows.shape = rows.shape or f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}"
+        if first.is_floating_point():
+            if rows.values < MOST_VALUES:
+                values = first.detach().double()
+                rows.values += values.numel()
+                rows.total += float(values.sum())
+                rows.squares += float(values.square().sum())
+        elif not first.is_complex():
+            if rows.tokens is None:
+                rows.tokens = xxhash.xxh3_64()
+            rows.tokens.update(first.detach().to("cpu", torch.int64).contiguous().numpy().tobytes())
+
+    def lines(self) -> Iterator[Line]:
+        for rows in self._rows.values():
+            if rows.trained:
+                yield self._trained(rows)
+            if rows.trained and rows.evaluated:
+                yield self._evaluated(rows)
+
+    def _trained(self, rows: _Rows) -> Line:
+        different, times = len(rows.trained), list(rows.trained.values())
+        facts: dict[str, Any] = {"given": rows.given, "different": different, "times_each": [min(times), max(times)]}
+        facts["first"] = rows.shape
+        said = f"{rows.name} was trained on {count(different, 'different row')}"
+        said += " or more" if rows.too_many else ""
+        if max(times) > 1:
+            said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
+        said += f"; inputs of {rows.shape}"
+        if rows.values:
+            mean = rows.total / rows.values
+            deviation = max(0.0, rows.squares / rows.values - mean * mean) ** 0.5
+            facts |= {"mean": float(f"{mean:.3g}"), "deviation": float(f"{deviation:.3g}")}
+            said += f", mean {number(mean)}, deviation {number(deviation)}"
+        if rows.tokens is not None:
+            facts["digest"] = rows.tokens.hexdigest()
+        return line("data", said, facts, rows.where, of=rows.name)
+
+    def _evaluated(self, rows: _Rows) -> Line:
+        shared = len(rows.trained.keys() & rows.evaluated.keys())
+        different = len(rows.evaluated)
+        facts = {"not_trained_on": rows.evaluations, "different": different, "trained_on_too": shared}
+        whose = "none of them is" if not shared else "all of them are" if shared == different else f"{shared:,} are"
+        row = "a row" if shared == 1 and shared != different else "rows"
+        said = f"{rows.name} was asked about {count(different, 'row')} without an update: {whose} {row} it trains on"
+        return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
+
+
+def _type(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _digests(given: dict[str, torch.Tensor]) -> Iterator[bytes]:
+    """A digest of each row of what a model was given; of tokens without what the attention mask hides."""
+    first = next(iter(given.values()))
+    mask = given.get("attention_mask")
+    beside = [each for name, each in given.items() if name != "attention_mask" and len(each) == len(first)]
+    arrays = []
+    for each in beside:
+        if mask is not None and each.shape == mask.shape and not each.is_floating_point():
+            each = each.masked_fill(mask == 0, 0)
+        if is_dense(each) and not each.is_complex():
+            arrays.append(each.detach().float() if each.is_floating_point() else each.detach())
+    arrays = [each.cpu() for each in arrays]
+    for row in range(len(first)):
+        yield xxhash.xxh3_64_digest(b"\1".join(key_of(each[row]) for each in arrays))

@@ -1,0 +1,106 @@
+"""A line of a description: a sentence for a person, and the same as facts for a baseline."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.watch.bus import Listener
+from harness.watch.monitor import Monitor
+
+FIRST = 8
+"""Updates whose loss and gradients are kept as numbers."""
+
+MOST_NAMES = 6
+"""Names of tensors that are kept as they are."""
+
+MOST_SHOWN = 4
+"""Names, updates or values of a list that a line shows."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that a run did."""
+
+    section: str
+    text: str
+    """Empty where only a baseline keeps it."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """By key, what JSON can hold: without times and paths of a machine, so that the same run has the same facts."""
+    where: str | None = None
+    """FILE:LINE of the user's line."""
+
+
+class Section(Listener):
+    """Gathers what a run did of one kind. It keeps no tensor, and nothing that grows with each update for ever."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+        self.begin()
+
+    def begin(self) -> None:
+        """Make what it keeps from one event to the next."""
+
+    def lines(self) -> Iterable[Line]:
+        """What it came to, at the end of the run."""
+        raise NotImplementedError
+
+    def numbers(self) -> dict[str, list[float]]:
+        """What it measured, by key: what another machine computes within rounding."""
+        return {}
+
+
+def line(section: str, text: str, facts: Mapping[str, Any], where: str | None = None, *, of: str = "") -> Line:
+    """A line whose facts have the section, and what they are of, before their keys."""
+    start = ".".join(filter(None, (section, of)))
+    return Line(section, text, {f"{start}.{key}": value for key, value in facts.items()}, where)
+
+
+def count(number: int, what: str) -> str:
+    """ "1 row", "2 rows", "2 batches", "2 classes"."""
+    plural = what + ("es" if what.endswith(("s", "ch", "x")) else "s")
+    return f"{number:,} {what if number == 1 else plural}"
+
+
+def number(value: float) -> str:
+    """Four significant digits, as they are read most easily."""
+    return f"{value:.4g}"
+
+
+def listed(values: Iterable[Any], most: int = MOST_SHOWN) -> str:
+    """The first values with commas between them, and how many more there are."""
+    shown = [str(each) for each in values]
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def spread(values: Sequence[int]) -> str:
+    """ "8", or "4 to 8" of values that differ."""
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def patterns(names: Iterable[str]) -> list[str]:
+    """Names of tensors; of many, those together that differ in their numbers only: "layer.*.weight"."""
+    names = sorted(set(names))
+    if len(names) <= MOST_NAMES:
+        return names
+    return sorted({re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name) for name in names})
+
+
+class Names:
+    """Names of things by what they are called: the second of one name gets a number."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._names: dict[Any, str] = {}
+
+    def of(self, key: Any, name: str) -> str:
+        """The name of the thing that ``key`` tells from others."""
+        if key not in self._names:
+            self._counts[name] += 1
+            self._names[key] = name if self._counts[name] == 1 else f"{name}#{self._counts[name]}"
+        return self._names[key]

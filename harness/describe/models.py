@@ -1,0 +1,246 @@
+"""Models: what is trained of them, in which mode they were called, and what became of their parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import nn
+
+from harness.describe.lines import Line, Names, Section, count, line, listed, patterns
+from harness.torch_objects import held_by, is_distributed
+from harness.watch.events import Backward, End, Forward, FromPretrained, Step
+from harness.watch.facts.modes import Modes
+
+LOOKED_AT = 8
+"""Updates after which a tensor that has not changed is looked at seldom."""
+
+SELDOM = 50
+
+
+@dataclass(eq=False)
+class _Model:
+    """A model, as it was when it was first called, and what it did."""
+
+    name: str
+    model: ref[nn.Module]
+    where: str | None
+    parameters: int
+    trainable: int
+    buffers: int
+    types: dict[str, int]
+    devices: list[str]
+    frozen: list[str]
+    """Patterns of the names of tensors without gradients."""
+    trained: list[str]
+    """Of those with gradients."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Of the trainable tensors that have not changed yet, what their numbers add up to."""
+    modes: Counter[str] = field(default_factory=Counter)
+    """In which mode it was called in passes that were differentiated."""
+    asked: Counter[str] = field(default_factory=Counter)
+    """And otherwise."""
+    asked_at: list[int] = field(default_factory=list)
+    """After how many updates it was called without being differentiated, each once."""
+    asked_where: str | None = None
+    autocast: str | None = None
+    checkpoint: list[str] | None = None
+    """Patterns of the tensors that were not in the checkpoint that it comes from; None where it comes from none."""
+    sensitive: int = 0
+    """Modules that behave otherwise in train mode."""
+    active: Counter[int] = field(default_factory=Counter)
+    """How many of them were in train mode in passes that were differentiated."""
+    with_graph: int = 0
+    without_graph: int = 0
+
+
+class Models(Section):
+    """The models that were called, which of their tensors were trained, and when they were called otherwise."""
+
+    def begin(self) -> None:
+        self._models: dict[int, _Model] = {}
+        self._names = Names()
+        self._modes = self.monitor.fact(Modes)
+        self._waiting: dict[int, tuple[_Model, str, int]] = {}
+        self._loaded: dict[int, Mapping[str, Any]] = {}
+        """What the loading of a checkpoint said, by the id of its model."""
+        self._updates = 0
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        self._loaded[id(event.model)] = event.info
+
+    def on_forward(self, event: Forward) -> None:
+        number = self.monitor.number_of(event.model)
+        if number not in self._models:
+            self._models[number] = self._first(event)
+        seen = self._models[number]
+        active = sum(module.training for module in self._modes.sensitive(event.model))
+        if seen.autocast is None and event.gradients and torch.is_autocast_enabled("cpu"):
+            seen.autocast = str(torch.get_autocast_dtype("cpu")).removeprefix("torch.")
+        mode = "train" if event.model.training else "eval"
+        if event.gradients:
+            self._waiting[event.number] = seen, mode, active
+        else:
+            self._asked(seen, mode, event.where, graph=False)
+
+    def _first(self, event: Forward) -> _Model:
+        model = event.model
+        named = list(model.named_parameters())
+        types: Counter[str] = Counter()
+        for _, each in named:
+            types[str(each.dtype).removeprefix("torch.")] += each.numel()
+        trainable = {name: each for name, each in named if each.requires_grad}
+        return _Model(
+            self._names.of(self.monitor.number_of(model), type(model).__name__),
+            ref(model),
+            event.where,
+            sum(each.numel() for _, each in named),
+            sum(each.numel() for each in trainable.values()),
+            sum(each.numel() for each in model.buffers()),
+            dict(types),
+            sorted({str(each.device.type) for _, each in named}),
+            patterns(name for name, each in named if not each.requires_grad),
+            patterns(trainable),
+            {name: _sum(each) for name, each in trainable.items()},
+            checkpoint=self._checkpoint(model),
+            sensitive=len(self._modes.sensitive(model)),
+        )
+
+    def on_backward(self, event: Backward) -> None:
+        for forward in event.forwards:
+            waiting = self._waiting.pop(forward.number, None)
+            if waiting is None:
+                continue
+            seen, mode, active = waiting
+            if forward.number in event.reached:
+                seen.modes[mode] += 1
+                seen.active[active] += 1
+            else:
+                self._asked(seen, mode, forward.where, graph=True)
+        if event.forwards:
+            oldest = min(each.number for each in event.forwards)
+            for number in [each for each in self._waiting if each < oldest]:
+                seen, mode, _ = self._waiting.pop(number)
+                self._asked(seen, mode, None, graph=True)
+
+    def on_end(self, event: End) -> None:
+        for seen, mode, _ in self._waiting.values():
+            self._asked(seen, mode, None, graph=True)
+        self._waiting.clear()
+        self._look_for_changes()
+
+    def _asked(self, seen: _Model, mode: str, where: str | None, *, graph: bool) -> None:
+        seen.asked[mode] += 1
+        seen.with_graph += graph
+        seen.without_graph += not graph
+        seen.asked_where = seen.asked_where or where
+        made = self.monitor.updates_made
+        if not seen.asked_at or seen.asked_at[-1] != made:
+            seen.asked_at.append(made)
+
+    def on_step(self, event: Step) -> None:
+        self._updates += 1
+        if self._updates <= LOOKED_AT or self._updates % SELDOM == 0:
+            self._look_for_changes()
+
+    def _look_for_changes(self) -> None:
+        for seen in self._models.values():
+            model = seen.model() if seen.sums else None
+            if model is not None:
+                now = dict(model.named_parameters())
+                changed = [name for name, was in seen.sums.items() if name in now and _sum(now[name]) != was]
+                for name in changed:
+                    del seen.sums[name]
+
+    def lines(self) -> Iterator[Line]:
+        for seen in self._models.values():
+            if seen.modes:
+                yield from self._trained(seen)
+                if seen.asked:
+                    yield self._evaluated(seen)
+            elif seen.asked:
+                said = f"{seen.name} was called and never trained: {count(seen.parameters, 'parameter')}"
+                facts = {"parameters": seen.parameters, "modes": sorted(seen.asked)}
+                yield line(
+                    "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
+                )
+
+    def _trained(self, seen: _Model) -> Iterator[Line]:
+        facts: dict[str, Any] = {
+            "parameters": seen.parameters,
+            "trainable": seen.trainable,
+            "types": dict(sorted(seen.types.items())),
+            "frozen": seen.frozen,
+        }
+        said = (
+            f"{seen.name}: {count(seen.parameters, 'parameter')} ({', '.join(seen.types)}, {', '.join(seen.devices)})"
+        )
+        if seen.trainable == seen.parameters:
+            said += ", all of them trainable"
+        else:
+            few = len(seen.trained) <= len(seen.frozen)
+            said += f", {seen.trainable:,} of them trainable"
+            said += f": {listed(seen.trained)}" if few else f"; frozen: {listed(seen.frozen)}"
+        yield line("model", said, facts, seen.where, of=seen.name)
+        if seen.checkpoint is not None:
+            said = "weights from a checkpoint" + (f", but for {listed(seen.checkpoint)}" if seen.checkpoint else "")
+            facts = {"from_checkpoint": True, "not_in_it": seen.checkpoint}
+            yield line("model", said, facts, seen.where, of=seen.name)
+        still = patterns(seen.sums)
+        if still and self._updates:
+            of_all = f"{len(seen.sums)} of its trainable tensors" if len(seen.sums) > 1 else "one trainable tensor"
+            said = f"{of_all} never changed: {listed(still)}"
+            yield line("model", said, {"unchanged": still}, seen.where, of=seen.name)
+        else:
+            yield line("model", "", {"unchanged": still}, seen.where, of=seen.name)
+        modes = " and ".join(sorted(seen.modes))
+        said = f"{seen.name} trained in {modes} mode"
+        facts = {"mode": sorted(seen.modes), "autocast": seen.autocast}
+        if seen.sensitive:
+            active = sorted(seen.active)
+            facts |= {"dropout_and_norms": seen.sensitive, "active": active}
+            shown = " or ".join(map(str, active))
+            said += f", {shown} of {count(seen.sensitive, 'module')} with dropout or batch statistics active"
+        if seen.autocast:
+            said += f", under autocast to {seen.autocast}"
+        yield line("model", said, facts, seen.where, of=f"{seen.name}.training")
+
+    def _checkpoint(self, model: nn.Module) -> list[str] | None:
+        """What was not in the checkpoint that its weights come from, as far as transformers says."""
+        inner = next((each for each in model.modules() if id(each) in self._loaded), None)
+        return None if inner is None else patterns(self._loaded[id(inner)].get("missing_keys") or ())
+
+    def _evaluated(self, seen: _Model) -> Line:
+        modes = sorted(seen.asked)
+        graph = "with a graph" if not seen.without_graph else "without gradients" if not seen.with_graph else "mixed"
+        calls = seen.asked.total()
+        facts = {
+            "calls": calls,
+            "modes": modes,
+            "graph": graph,
+            "rounds": len(seen.asked_at),
+            "after_updates": seen.asked_at[:1] + seen.asked_at[-1:],
+        }
+        said = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
+        if seen.sensitive == 0 and modes == ["train"]:
+            said += " (which changes nothing in it)"
+        said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
+        said += f", after update {listed(seen.asked_at)}" if seen.asked_at else ""
+        return line("evaluation", said, facts, seen.asked_where, of=seen.name)
+
+
+def _sum(tensor: torch.Tensor) -> float:
+    if is_distributed(tensor):
+        return 0.0
+    with torch.no_grad():
+        return float(tensor.detach().double().sum()) if not tensor.is_complex() else float(tensor.abs().double().sum())
+
+
+def names_of(optimizer: Any, models: list[nn.Module]) -> dict[int, str]:
+    """The names of an optimizer's tensors in the models that were called, by their ids."""
+    held = {id(each) for each in held_by(optimizer)}
+    return {id(p): name for model in models for name, p in model.named_parameters() if id(p) in held}

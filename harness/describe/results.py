@@ -1,0 +1,215 @@
+"""Results: what was scored, what was saved, and what random numbers were drawn from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number
+from harness.digests import joined
+from harness.torch_objects import random_state
+from harness.watch.events import MetricCall, ModelSaved, RankingCall, Save, Seeded, TokenizerSaved
+from harness.watch.facts.model_reloads import ModelReloaded
+from harness.watch.facts.saved_models import EvaluatedSaved
+from harness.watch.facts.saved_states import StateSaved
+
+SAME = 1e-3
+"""Largest difference of a logit, as a share of the largest, up to which a model answers alike."""
+
+TEMPORARY = re.compile(r"tmp[a-z0-9_]{8}.*")
+"""What the module tempfile calls a file or folder: another name each time."""
+
+
+@dataclass(eq=False)
+class _Metric:
+    """A metric that is computed in one line."""
+
+    name: str
+    where: str | None
+    rows: list[int] = field(default_factory=list)
+    values: list[dict[str, float]] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+
+
+class Metrics(Section):
+    """The metrics of libraries, with what they came to."""
+
+    def begin(self) -> None:
+        self._metrics: dict[tuple[str, str | None], _Metric] = {}
+
+    def on_metric_call(self, event: MetricCall) -> None:
+        if event.whole:
+            seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
+            seen.rows.append(len(event.references))
+            seen.values.append(_numbers(event.metric, event.value))
+            seen.after.append(event.at.updates_made)
+
+    def on_ranking_call(self, event: RankingCall) -> None:
+        seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
+        seen.rows.append(len(event.references))
+        seen.after.append(event.at.updates_made)
+
+    def lines(self) -> Iterator[Line]:
+        names = Names()
+        for key, seen in self._metrics.items():
+            facts: dict[str, Any] = {"times": len(seen.after), "after": [seen.after[0], seen.after[-1]]}
+            said = f"{seen.name}, after update {listed(dict.fromkeys(seen.after))}"
+            if any(seen.rows):
+                facts["rows"] = [min(seen.rows), max(seen.rows)]
+                said += f", of {count(seen.rows[-1], 'row')}"
+            if seen.values and seen.values[-1]:
+                named = [(name if name != seen.name else "", value) for name, value in seen.values[-1].items()]
+                said += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
+                said += " at the end" if len(seen.values) > 1 else ""
+            yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
+
+    def numbers(self) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for seen in self._metrics.values():
+            for name in seen.values[-1] if seen.values else ():
+                found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
+        return found
+
+
+def _numbers(metric: str, value: Any) -> dict[str, float]:
+    found = {str(name): each for name, each in value.items()} if isinstance(value, Mapping) else {metric: value}
+    return {name: float(each) for name, each in found.items() if isinstance(each, (int, float)) or _is_number(each)}
+
+
+def _is_number(value: Any) -> bool:
+    return getattr(value, "ndim", None) == 0
+
+
+@dataclass(eq=False)
+class _Saves:
+    """What one line saved."""
+
+    where: str | None
+    what: dict[str, list[str]] = field(default_factory=dict)
+    """By what it was, the names of the files and folders."""
+    after: list[int] = field(default_factory=list)
+    current: bool | None = None
+    """Whether the latest has the weights that its model had then; None where that is not known."""
+    untouched: bool = False
+    """Whether the latest has the weights that the training began with."""
+    again: str | None = None
+    """What loading it again came to."""
+
+
+class Saves(Section):
+    """What was saved, when, and whether it is what was trained."""
+
+    def begin(self) -> None:
+        self._saves: dict[str | None, _Saves] = {}
+        self._other_than_evaluated: str | None = None
+
+    def on_save(self, event: Save) -> None:
+        self._keep(_what(event.what), event.where, event.path, event.at.updates_made)
+
+    def on_model_saved(self, event: ModelSaved) -> None:
+        name = type(event.model).__name__
+        seen = self._keep(f"{name} by save_pretrained", event.where, event.folder, event.at.updates_made)
+        seen.what.pop(f"{name}, the module itself", None)  # it is the same save, by the function below
+
+    def on_tokenizer_saved(self, event: TokenizerSaved) -> None:
+        self._keep("the tokenizer", event.where, event.folder, event.at.updates_made)
+
+    def _keep(self, what: str, where: str | None, path: str | None, made: int) -> _Saves:
+        seen = self._saves.setdefault(where, _Saves(where))
+        names = seen.what.setdefault(what, [])
+        if path is not None:
+            name = os.path.basename(str(path).rstrip(os.sep))
+            names.append("a temporary folder" if TEMPORARY.fullmatch(name) else name)
+        if not seen.after or seen.after[-1] != made:
+            seen.after.append(made)
+        return seen
+
+    def on_state_saved(self, fact: StateSaved) -> None:
+        if (seen := self._saves.get(fact.where)) is not None:
+            seen.current, seen.untouched = fact.saved.current, fact.saved.untouched
+
+    def on_evaluated_saved(self, fact: EvaluatedSaved) -> None:
+        self._other_than_evaluated = fact.where if fact.other else None
+
+    def on_model_reloaded(self, fact: ModelReloaded) -> None:
+        if (seen := self._saves.get(fact.where)) is not None:
+            fits = fact.misfit is None and not fact.missing and not fact.unexpected
+            same = "gives the same answers" if fits and fact.apart < SAME else "gives other answers"
+            seen.again = fact.misfit or same
+
+    def lines(self) -> Iterator[Line]:
+        for place, seen in enumerate(self._saves.values(), start=1):
+            what = [f"{each} to {listed(dict.fromkeys(names))}" if names else each for each, names in seen.what.items()]
+            said = f"{'; '.join(what)}; after update {listed(seen.after)}"
+            facts: dict[str, Any] = {"what": sorted(seen.what), "after": [seen.after[0], seen.after[-1]]}
+            facts["times"] = len(seen.after)
+            if seen.current is not None:
+                said += "; with the weights that the training began with" if seen.untouched else ""
+                said += "; not the weights that the model had then" if not (seen.current or seen.untouched) else ""
+                facts |= {"current": seen.current, "untouched": seen.untouched}
+            if seen.again is not None:
+                said += f"; the model, loaded again, {seen.again}"
+                facts["again"] = seen.again
+            yield line("saved", said, facts, seen.where, of=str(place))
+        if self._other_than_evaluated is not None:
+            text = "no state that was saved has the weights that were evaluated last"
+            yield line("saved", text, {"other_than_evaluated": True}, self._other_than_evaluated)
+        if not self._saves:
+            yield line("saved", "nothing", {"nothing": True})
+
+
+def _what(saved: Any) -> str:
+    if isinstance(saved, nn.Module):
+        return f"{type(saved).__name__}, the module itself"
+    if isinstance(saved, Mapping):
+        if saved and all(torch.is_tensor(each) for each in saved.values()):
+            return f"a state of {count(len(saved), 'tensor')}"
+        return f"a mapping of {listed(sorted(map(str, saved)), 6)}"
+    if torch.is_tensor(saved):
+        return "a tensor"
+    return f"an object of {type(saved).__name__}" if not isinstance(saved, Optimizer) else "the optimizer"
+
+
+class Randomness(Section):
+    """What was seeded, and what was drawn from."""
+
+    def begin(self) -> None:
+        self._seeds: dict[str, list[tuple[Any, str | None]]] = {}
+        self._began = self._states()
+
+    def _states(self) -> dict[str, str]:
+        state = random_state()
+        return {
+            "torch": joined([state["torch"].tolist()]),
+            "NumPy": joined([state["numpy"]]),
+            "Python": joined([state["python"]]),
+        }
+
+    def on_seeded(self, event: Seeded) -> None:
+        if event.where is not None:
+            self._seeds.setdefault(event.library, []).append((event.seed, event.where))
+
+    def lines(self) -> Iterator[Line]:
+        now, alike = self._states(), dict[tuple[str, str | None], list[str]]()
+        for library, began in self._began.items():
+            seeds = self._seeds.get(library, [])
+            values = list(dict.fromkeys(seed for seed, _ in seeds if isinstance(seed, (int, float, str))))
+            drawn = now[library] != began
+            facts = {"seeds": values[:FIRST], "times": len(seeds), "drawn": drawn or bool(seeds)}
+            if seeds:
+                said = f"seeded with {listed(values) or 'something else than a number'}"
+                said += f", {len(seeds)} times" if len(seeds) > 1 else ""
+            else:
+                said = "never seeded, and drawn from" if drawn else "never seeded, nor drawn from"
+            alike.setdefault((said, seeds[0][1] if seeds else None), []).append(library)
+            yield line("randomness", "", facts, of=library)
+        for (said, where), libraries in alike.items():
+            *before, last = libraries
+            yield line("randomness", f"{', '.join(before)}{' and ' * bool(before)}{last} {said}", {}, where)

@@ -1,0 +1,214 @@
+"""What is taught: which tokens; by which loss function, over how many targets, and what these are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number
+from harness.watch.events import Backward, BackwardBegins, LossCall
+from harness.watch.facts.labels_given import Labelled, real_tokens
+from harness.watch.facts.losses import mean_loss
+from harness.watch.facts.next_tokens import TokensTaught
+
+MOST_CLASSES = 50
+"""Values of targets that are counted one by one: more are tokens."""
+
+LOOKED_AT = 32
+"""Backward passes whose loss is compared with the mean over its targets."""
+
+NEAR = 1e-3
+"""How near two shares of a mean loss must be to count as the same."""
+
+SHOWN_OPTIONS = ("reduction", "ignore_index", "label_smoothing", "beta", "delta")
+
+
+@dataclass(eq=False)
+class _Loss:
+    """Calls of one loss function in one line."""
+
+    first: LossCall | None = None
+    function: str = ""
+    where: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    shape: str = ""
+    targets: str = ""
+    calls: int = 0
+    counted: int = 0
+    ignored: int = 0
+    classes: Counter[float] = field(default_factory=Counter)
+    many: bool = False
+    """Whether there are more values of targets than are counted."""
+
+
+class Taught(Section):
+    """Which tokens of its rows a language model is taught."""
+
+    def begin(self) -> None:
+        self._forwards: set[int] = set()
+        """Numbers of the forwards since the latest backward pass that were counted."""
+        self._rows = self._tokens = self._padding = self._taught = 0
+        self._without = self._ends = self._begins = 0
+        self._where: str | None = None
+
+    def on_labelled(self, fact: Labelled) -> None:
+        self._count(fact.forward.number, fact.where, fact.counted, fact.real)
+
+    def on_tokens_taught(self, fact: TokensTaught) -> None:
+        for each in fact.losses:
+            if each.time and each.ahead:
+                real = real_tokens(each.forward, each.tokens)
+                self._count(each.forward.number, each.where, each.is_target, real)
+
+    def on_backward(self, event: Backward) -> None:
+        self._forwards.clear()
+
+    def _count(self, forward: int, where: str | None, counted: torch.Tensor, real: torch.Tensor) -> None:
+        if forward in self._forwards:
+            return
+        self._forwards.add(forward)
+        self._where = self._where or where
+        counted = counted & real
+        self._rows += len(real)
+        self._tokens += real.numel()
+        self._padding += int((~real).sum())
+        self._taught += int(counted.sum())
+        self._without += int((~counted.any(1)).sum())
+        places = torch.arange(real.shape[1], device=real.device).expand_as(real)
+        last = places.masked_fill(~real, -1).max(1).values.clamp(min=0)
+        first = places.masked_fill(~real, real.shape[1]).min(1).values.clamp(max=real.shape[1] - 2)
+        self._ends += int(counted.gather(1, last[:, None]).sum())
+        self._begins += int(counted.gather(1, first[:, None] + 1).sum())
+
+    def lines(self) -> Iterator[Line]:
+        if not self._rows:
+            return
+        real = self._tokens - self._padding
+        said = (
+            f"{count(self._rows, 'row')} of {count(real, 'token')}, {self._padding / self._tokens:.0%} more are padding"
+        )
+        said += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
+        said += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
+        said += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
+        facts = {
+            "rows": self._rows,
+            "tokens": real,
+            "padding": self._padding,
+            "taught": self._taught,
+            "rows_without": self._without,
+            "last_token": self._ends,
+            "second_token": self._begins,
+        }
+        yield line("taught", said, facts, self._where)
+
+
+class Losses(Section):
+    """What was differentiated, update by update."""
+
+    def begin(self) -> None:
+        self._losses: dict[tuple[str, str | None], _Loss] = {}
+        self._unknown = 0
+        self._of_models: dict[str, None] = {}
+        """Models that computed the loss themselves, by none of the functions that are known."""
+        self._shares: list[float] = []
+        self.values: list[float] = []
+        """The first ones and, last, the latest."""
+        self._backwards = 0
+        self._where: str | None = None
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self._backwards += 1
+        self._where = self._where or event.where
+        calls = [each for each in event.losses if each.value.requires_grad or each.by_hand]
+        for call in calls:
+            self._keep(call)
+        if self._backwards <= LOOKED_AT and event.root.numel() == 1:
+            value = float(event.root.detach()) / event.scale
+            self.values.append(value)
+            self._unknown += not calls
+            if not calls:
+                own = [type(each.model).__name__ for each in event.forwards if each.loss is not None]
+                self._of_models |= dict.fromkeys(own)
+            mean = mean_loss(calls[0]) if len(calls) == 1 else None
+            if mean:
+                self._shares.append(value / mean)
+        elif event.root.numel() == 1:
+            self.values[LOOKED_AT:] = [event.root.detach().reshape(()) / event.scale]  # type: ignore[list-item]
+
+    def _keep(self, call: LossCall) -> None:
+        seen = self._losses.setdefault((call.function, call.where), _Loss())
+        if not seen.calls:
+            seen.function, seen.where = call.function + (" written by hand" * call.by_hand), call.where
+            seen.options = {n: call.options[n] for n in SHOWN_OPTIONS if call.options.get(n) is not None}
+            seen.options |= {n: True for n in ("weight", "pos_weight") if call.options.get(n) is not None}
+            classes = call.input.shape[1] if call.function in ("cross_entropy", "nll_loss") else None
+            seen.shape = f"{classes} classes" if classes else "x".join(map(str, call.input.shape[1:])) or "one number"
+            seen.targets = str(call.target.dtype).removeprefix("torch.")
+        seen.calls += 1
+        target = call.target.detach()
+        counted = torch.ones_like(target, dtype=torch.bool)
+        if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
+            counted = target != call.options.get("ignore_index", -100)
+        seen.counted += int(counted.sum())
+        seen.ignored += int((~counted).sum())
+        if not seen.many:
+            values = target[counted].flatten()
+            values, counts = torch.unique(values, return_counts=True)
+            seen.classes.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            seen.many = len(seen.classes) > MOST_CLASSES
+
+    def lines(self) -> Iterator[Line]:
+        names = Names()
+        for key, seen in self._losses.items():
+            yield self._line(seen, names.of(key, seen.function.replace(" ", "_")))
+        if self._unknown:
+            text = "what is differentiated comes from no loss function that is known"
+            if self._of_models:
+                text = f"computed by {' and '.join(self._of_models)} itself, in a way that is not known"
+            if self._unknown == min(self._backwards, LOOKED_AT):
+                yield line("loss", text, {"unknown": True}, self._where)
+        if share := self._share():
+            yield line("loss", share[0], {"share_of_the_mean": share[1]}, self._where)
+        if self.values:
+            first, last = self.values[0], float(self.values[-1])
+            yield line("loss", f"{number(first)} at first, {number(last)} at the end", {}, None)
+
+    def numbers(self) -> dict[str, list[float]]:
+        return {"loss": [float(each) for each in (*self.values[:FIRST], *self.values[-1:])]} if self.values else {}
+
+    def _line(self, seen: _Loss, name: str) -> Line:
+        facts: dict[str, Any] = {"calls": seen.calls, "input": seen.shape, "targets": seen.targets, **seen.options}
+        facts["counted"] = seen.counted
+        facts["ignored"] = seen.ignored
+        said = f"{seen.function} of {seen.shape}"
+        options = {n: value for n, value in seen.options.items() if not (n == "reduction" and value == "mean")}
+        options = {n: value for n, value in options.items() if not (n == "ignore_index" and value == -100)}
+        options = {n: value for n, value in options.items() if not (n == "label_smoothing" and value == 0)}
+        if options:
+            said += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
+        said += f", {count(seen.counted, 'target')}"
+        if seen.ignored:
+            said += f" counted and {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
+        if seen.targets.startswith(("int", "uint", "bool")) and not seen.many and seen.classes:
+            facts["classes"] = {str(int(each)): seen.classes[each] for each in sorted(seen.classes)}
+            said += ": " + listed((f"{value} of class {key}" for key, value in facts["classes"].items()), most=6)
+        elif seen.targets.startswith("float") and not seen.many and len(seen.classes) <= 2:
+            facts["classes"] = {f"{each:g}": seen.classes[each] for each in sorted(seen.classes)}
+            said += ": " + listed(f"{value} of {key}" for key, value in facts["classes"].items())
+        return line("loss", said, facts, seen.where, of=name)
+
+    def _share(self) -> tuple[str, float] | None:
+        """What is differentiated, beside the mean over the targets, where it is the same part of it each time."""
+        if len(self._shares) < 2 or len(self._shares) < min(self._backwards, LOOKED_AT):
+            return None
+        share = self._shares[0]
+        if any(abs(each - share) > NEAR * abs(share) for each in self._shares):
+            return None
+        if abs(share - 1) <= NEAR:
+            return "what is differentiated is the mean over the targets", 1.0
+        shown = f"1/{1 / share:.4g}" if 0 < share < 1 else f"{share:.4g} times"
+        return f"what is differentiated is {shown} {'of ' if '/' in shown else ''}the mean over the targets", share

@@ -1,0 +1,248 @@
+"""Updates: the optimizers, what they were given, their learning rates, and how each update came about."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.optim import Optimizer
+
+from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number, patterns, spread
+from harness.describe.models import names_of
+from harness.torch_objects import held_by, is_dense, share_groups
+from harness.watch.events import Backward, Clip, SchedulerStep, SkippedStep, Step, StepBegins, ZeroGrad
+from harness.watch.facts.gradient_ledger import GradientsUsed
+from harness.watch.monitor import OwnUpdate
+
+SETTINGS = ("weight_decay", "betas", "momentum", "nesterov", "eps", "alpha", "amsgrad", "maximize")
+"""What a line says of a group beside its learning rate."""
+
+MOST_RATES = 1_000_000
+"""Updates whose learning rates are kept, in eight bytes each."""
+
+MOMENTS = 11
+"""Moments of a training, evenly over it, whose learning rates a baseline keeps, as a share of the largest."""
+
+
+@dataclass(eq=False)
+class _Group:
+    tensors: int
+    elements: int
+    rate: float | None
+    settings: dict[str, Any]
+    names: list[str]
+
+
+@dataclass(eq=False)
+class _Optimizer:
+    name: str
+    made: str | None
+    groups: list[_Group]
+    in_none: list[str]
+    """Patterns of trainable tensors of the models that were called, which no optimizer has."""
+    where: str | None
+    rates: array[float] = field(default_factory=lambda: array("d"))
+    backwards: Counter[int] = field(default_factory=Counter)
+    """How many backward passes an update used."""
+    stale: int = 0
+    """Updates whose gradients still had those of an earlier one."""
+    empty: int = 0
+    clipped: Counter[str] = field(default_factory=Counter)
+    """How updates were clipped between their last backward pass and the step."""
+    clipped_where: str | None = None
+    cleared_where: str | None = None
+    skipped: int = 0
+    norms: list[float] = field(default_factory=list)
+    steps: int = 0
+    scheduler: str | None = None
+    scheduled: int = 0
+    """How often a scheduler was stepped."""
+    scheduled_where: str | None = None
+
+
+class Optimizers(Section):
+    """The optimizers that made steps, group by group, and what their updates used."""
+
+    def begin(self) -> None:
+        self._optimizers: WeakKeyDictionary[Optimizer, _Optimizer] = WeakKeyDictionary()
+        self._seen: list[_Optimizer] = []
+        self._names = Names()
+        self._clip: Clip | None = None
+        self._backwards = 0
+
+    def on_clip(self, event: Clip) -> None:
+        self._clip = event
+
+    def on_backward(self, event: Backward) -> None:
+        self._backwards += 1
+        self._clip = None
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        seen = self._optimizers.get(event.optimizer)
+        if seen is None:
+            seen = self._optimizers[event.optimizer] = self._first(event)
+            self._seen.append(seen)
+        rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
+        if rates and len(seen.rates) < MOST_RATES:
+            seen.rates.append(max(rates))
+        clip = self._clip
+        if clip is None:
+            seen.clipped["not clipped"] += 1
+        else:
+            limit = "" if clip.limit is None else f" to {number(clip.limit)}"
+            seen.clipped[f"{'values' if clip.by_value else 'norm'} clipped{limit}"] += 1
+            seen.clipped_where = clip.where
+        if len(seen.norms) < FIRST:
+            seen.norms.append(_norm(held_by(event.optimizer)))
+
+    def on_gradients_used(self, fact: GradientsUsed) -> None:
+        seen = self._optimizers.get(fact.optimizer)
+        if seen is not None:
+            seen.backwards[len(fact.fresh)] += 1
+            seen.stale += bool(fact.stale)
+            seen.empty += fact.empty
+            seen.cleared_where = fact.cleared_at or seen.cleared_where
+
+    def on_zero_grad(self, event: ZeroGrad) -> None:
+        seen = self._optimizers.get(event.of) if isinstance(event.of, Optimizer) else None
+        if seen is not None:
+            seen.cleared_where = event.where
+
+    def on_skipped_step(self, event: SkippedStep) -> None:
+        seen = self._optimizers.get(event.optimizer)
+        if seen is not None:
+            seen.skipped += 1
+
+    def on_scheduler_step(self, event: SchedulerStep) -> None:
+        for optimizer, seen in self._optimizers.items():
+            if share_groups(getattr(event.scheduler, "optimizer", None), optimizer):
+                seen.scheduler = type(event.scheduler).__name__
+                seen.scheduled += 1
+                seen.scheduled_where = event.where
+
+    def on_step(self, event: Step) -> None:
+        if event.optimizer in self._optimizers:
+            self._optimizers[event.optimizer].steps += 1
+
+    def _first(self, event: StepBegins) -> _Optimizer:
+        optimizer, models = event.optimizer, list(self.monitor.models)
+        names = names_of(optimizer, models)
+        everywhere = {id(p) for each in [*self.monitor.optimizers, optimizer] for p in held_by(each)}
+        trained = [model for model in models if any(id(p) in everywhere for p in model.parameters())]
+        free = [
+            n for model in trained for n, p in model.named_parameters() if p.requires_grad and id(p) not in everywhere
+        ]
+        own = isinstance(optimizer, OwnUpdate)
+        return _Optimizer(
+            self._names.of(id(optimizer), "the script's own" if own else type(optimizer).__name__),
+            event.made,
+            [_group(group, names) for group in optimizer.param_groups],
+            patterns(free),
+            event.where,
+        )
+
+    def numbers(self) -> dict[str, list[float]]:
+        return {f"gradient_norm.{seen.name}": seen.norms for seen in self._seen}
+
+    def _groups(self, seen: _Optimizer) -> Iterator[Line]:
+        groups = [
+            {
+                "tensors": each.tensors,
+                "elements": each.elements,
+                "names": each.names,
+                "lr": each.rate,
+                **{key: list(v) if isinstance(v, tuple) else v for key, v in each.settings.items()},
+            }
+            for each in seen.groups
+        ]
+        filled = [each for each in seen.groups if each.tensors]
+        said = f"{seen.name}: " if len(filled) < 2 else f"{seen.name}, {len(filled)} groups: "
+        said += "; ".join(_said(each) for each in filled)
+        facts = {f"group_{place}": group for place, group in enumerate(groups, start=1)}
+        yield line("optimizer", said, facts, seen.made or seen.where, of=seen.name)
+        text = f"trainable and in no optimizer: {listed(seen.in_none)}" if seen.in_none else ""
+        yield line("optimizer", text, {"in_none": seen.in_none}, seen.made or seen.where, of=seen.name)
+
+    def _updates(self, seen: _Optimizer) -> Line:
+        facts: dict[str, Any] = {"steps": seen.steps, "clipped": dict(seen.clipped), "stale": seen.stale}
+        facts["empty"] = seen.empty
+        said = f"{count(seen.steps, 'update')} by {seen.name}"
+        if seen.backwards:
+            passes = [min(seen.backwards), max(seen.backwards)]
+            facts["backward_passes"] = passes
+            said += f", each of {spread(passes)} backward pass{'es' * (passes != [1, 1])}"
+        if seen.stale:
+            said += f"; {seen.stale} still had gradients of an earlier update in them"
+        elif seen.cleared_where and seen.backwards:
+            said += "; gradients cleared between them"
+        if seen.empty:
+            said += f"; {seen.empty} had no gradient"
+        how = [f"{what} in {times}" for what, times in seen.clipped.items()]
+        said += f"; {next(iter(seen.clipped))}" if len(how) == 1 else f"; {', '.join(how)}"
+        if seen.skipped:
+            facts["skipped"] = seen.skipped
+            said += f"; {seen.skipped} left out by the GradScaler"
+        return line("update", said, facts, seen.where, of=seen.name)
+
+    def lines(self) -> Iterator[Line]:
+        for seen in self._seen:
+            yield from self._groups(seen)
+            yield self._updates(seen)
+            if seen.rates:
+                yield self._rates(seen)
+
+    def _rates(self, seen: _Optimizer) -> Line:
+        rates = seen.rates
+        peak, first, last = max(rates), rates[0], rates[-1]
+        facts: dict[str, Any] = {"first": first, "largest": peak, "last": last, "by": None}
+        if peak > 0:
+            places = [round((len(rates) - 1) * part / (MOMENTS - 1)) for part in range(MOMENTS)]
+            facts["course"] = [float(f"{rates[place] / peak:.3g}") for place in places]
+            facts["largest_at"] = rates.index(peak) + 1
+        by = ""
+        if seen.scheduler is not None:
+            facts |= {"by": seen.scheduler, "times": seen.scheduled}
+            by = f" by {seen.scheduler}, stepped {count(seen.scheduled, 'time')} in {count(seen.steps, 'update')}"
+        elif first != last or peak not in (first, last):
+            by = " set by the script itself"
+        if min(rates) == peak:
+            said = f"the learning rate of {seen.name} stays {number(peak)}" + by.replace(" by", ", under")
+        else:
+            rises = f", up to {number(peak)} at update {rates.index(peak) + 1}" if peak not in (first, last) else ""
+            said = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
+        return line("schedule", said, facts, seen.scheduled_where or seen.where, of=seen.name)
+
+
+def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:
+    held = group["params"]
+    settings = {name: group[name] for name in SETTINGS if group.get(name) not in (None, False)}
+    rate = group.get("initial_lr", group.get("lr"))  # a schedule has begun by the first step
+    named = patterns(names[id(each)] for each in held if id(each) in names)
+    elements = sum(each.numel() for each in held)
+    return _Group(len(held), elements, None if rate is None else float(rate), settings, named)
+
+
+def _said(group: _Group) -> str:
+    said = f"{count(group.tensors, 'tensor')} of {count(group.elements, 'number')}"
+    if group.rate is not None:
+        said += f", learning rate {number(group.rate)}"
+    decay = group.settings.get("weight_decay")
+    said += f", weight decay {number(decay)}" if decay else ", no weight decay"
+    for name in ("betas", "momentum", "nesterov"):
+        if value := group.settings.get(name):
+            said += f", {name} {tuple(value) if isinstance(value, (list, tuple)) else value}"
+    return said
+
+
+def _norm(tensors: Sequence[torch.Tensor]) -> float:
+    total = 0.0
+    for gradient in (each.grad for each in tensors):
+        if gradient is not None and is_dense(gradient) and not gradient.is_complex():
+            total += float(gradient.detach().double().square().sum())
+    return math.sqrt(total)
