@@ -50,6 +50,11 @@ directory, or the rootdir."""
 
 SHORT_OPTION = "--recipe"
 
+PYPROJECT = "pyproject.toml"
+
+VERDICTS = pytest.StashKey[dict[str, Any]]()
+"""By training, how it compares with its baseline, or why it could not be compared."""
+
 RECORDS = pytest.StashKey[dict[str, None]]()
 """The files of the runs that were made in this process, or in a worker of it, each once."""
 
@@ -64,6 +69,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         option = f"--{name.replace('_', '-')}"
         group.addoption(option, dest=name, metavar="VALUE", help=f"{help_} (ini: {name})")
         parser.addini(name, f"{help_}; a path is seen from the rootdir" if name != "harness_loop" else help_)
+    group.addoption(
+        "--harness-training",
+        action="store_true",
+        help="also run each script of [[tool.harness.training]], and compare what it does with its baseline",
+    )
     group.addoption(
         "--harness-update", action="store_true", help="add the run to a baseline candidate, for you to accept"
     )
@@ -94,9 +104,92 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_short_names(config), "harness-short-names")
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """The pyproject.toml of the rootdir is collected too where its trainings are asked for.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collection
+    """
+    file = session.config.rootpath / PYPROJECT
+    if session.config.getoption("harness_training") and str(file) not in session.config.args:
+        session.config.args.append(str(file))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_collect_file"""
+    config = parent.config
+    if config.getoption("harness_training") and file_path == config.rootpath / PYPROJECT:
+        return Trainings.from_parent(parent, path=file_path)
+    return None
+
+
+class Trainings(pytest.File):
+    """The trainings of ``[[tool.harness.training]]``, each with a test for each section of its baseline."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        from harness.baseline.trainings import sections
+        from harness.errors import CannotTry
+        from harness.settings import trainings
+
+        try:
+            folder, found = trainings(self.path.parent)
+        except CannotTry as error:
+            raise pytest.UsageError(f"harness: {error}") from None
+        if not found:
+            raise pytest.UsageError(
+                f"harness: {self.path} names no training; write [[tool.harness.training]] with a name and a script"
+            )
+        for each in found:
+            for section in ("checks", *sections()):
+                yield TrainingSection.from_parent(
+                    self, name=f"{each.name}[{section}]", training=each, section=section, folder=folder
+                )
+
+
+class TrainingSection(pytest.Item):
+    """One section of a training's baseline: it passes where the script does what the section says."""
+
+    def __init__(self, *, training: Any, section: str, folder: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.training, self.section, self.folder = training, section, folder
+
+    def runtest(self) -> None:
+        verdict = self.config.stash.setdefault(VERDICTS, {}).get(self.training.name)
+        if verdict is None:
+            verdict = self.config.stash[VERDICTS][self.training.name] = self._compared()
+        if isinstance(verdict, str):
+            pytest.fail(f"harness: {verdict}", pytrace=False)
+        first = next(iter(verdict.changed), None)
+        if self.section == "checks":
+            if verdict.findings:
+                pytest.fail("\n".join(verdict.findings), pytrace=False)
+        elif self.section == first:
+            from harness.report.trainings import verdict_lines
+
+            pytest.fail("\n".join(verdict_lines(verdict)), pytrace=False)
+        elif self.section in verdict.changed:
+            pytest.skip(f"differs too, which may follow from {first}")
+        elif self.section == "numbers" and "not compared" in verdict.lane:
+            pytest.skip(verdict.lane)
+
+    def _compared(self) -> Any:
+        from harness.baseline import trainings
+        from harness.errors import CannotTry
+
+        name = self.training.name
+        try:
+            path = trainings.path_of(baselines_folder(self.config), name)
+            return trainings.compare(self.training, self.folder, trainings.read(path, name))
+        except CannotTry as error:
+            return str(error)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+
 def _is_used(config: pytest.Config) -> bool:
     """Whether the suite says something to the harness, by an option or a setting."""
-    return config.getoption("harness_update") or any(_given(config, name) is not None for name in OPTIONS)
+    asked = config.getoption("harness_update") or config.getoption("harness_training")
+    return asked or any(_given(config, name) is not None for name in OPTIONS)
 
 
 def _short_names(config: pytest.Config) -> ModuleType:
@@ -489,6 +582,33 @@ def harness_resume() -> Callable[..., ResumeReport]:
 
 
 @pytest.fixture
+def harness_training(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """``training("sft")`` runs that script of ``[[tool.harness.training]]``, and fails where its baseline says another
+    thing."""
+
+    def must_do_the_same(name: str) -> None:
+        __tracebackhide__ = True
+        from harness.baseline import trainings
+        from harness.errors import CannotTry
+        from harness.report.trainings import verdict_lines
+        from harness.settings import trainings as named
+
+        try:
+            folder, known = named(pytestconfig.rootpath)
+            training = next((each for each in known if each.name == name), None)
+            if training is None:
+                raise CannotTry(f"pyproject.toml names no training {name}; it has {[each.name for each in known]}")
+            stored = trainings.read(trainings.path_of(baselines_folder(pytestconfig), name), name)
+            verdict = trainings.compare(training, folder, stored)
+        except CannotTry as error:
+            raise _failure(error) from None
+        if verdict.failed:
+            pytest.fail("\n".join(verdict_lines(verdict)), pytrace=False)
+
+    return must_do_the_same
+
+
+@pytest.fixture
 def harness_taught() -> Callable[..., Any]:
     """:func:`harness.watch.taught`: ``with taught() as seen`` sees which tokens the training in the block teaches."""
     from harness.watch import taught
@@ -503,4 +623,5 @@ SHORT_NAMES = {
     "watch": harness_watch,
     "resume": harness_resume,
     "taught": harness_taught,
+    "training": harness_training,
 }

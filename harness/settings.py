@@ -20,7 +20,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding, lines_at
 
 CHECKS = ("select", "ignore")
-KEYS = (*CHECKS, "scripts", "reload")
+KEYS = (*CHECKS, "scripts", "reload", "training")
 COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 
@@ -30,6 +30,15 @@ class Wanted:
 
     selected: frozenset[str]
     ignored: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Training:
+    """A script with the arguments of a small setting, whose behaviour a baseline keeps."""
+
+    name: str
+    command: list[str]
+    """SCRIPT or -m MODULE, and its arguments."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +107,40 @@ def scripts() -> tuple[Path, list[list[str]]]:
     return file.parent, [_command(file, each) for each in listed]
 
 
-def _command(file: Path, line: str) -> list[str]:
+def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
+    """The trainings of ``[[tool.harness.training]]``, and the folder to start them in.
+
+    Raises:
+        CannotTry: an entry lacks its name or its script, or has another key; or two have one name.
+    """
+    file, table = _table(folder or Path.cwd())
+    entries = table.get("training", [])
+    if not isinstance(entries, list):
+        raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several")
+    found: dict[str, Training] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or {*entry} != {"name", "script"}:
+            raise CannotTry(f"{file}: an entry of [[tool.harness.training]] has a name and a script; found {entry!r}")
+        name, script = entry["name"], entry["script"]
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
+            raise CannotTry(
+                f"{file}: a name of [[tool.harness.training]] is of letters, digits, dots, dashes and underscores, and "
+                f"no other's; found {name!r}"
+            )
+        if not isinstance(script, str) or not script.strip():
+            raise CannotTry(f"{file}: the script of training {name} is SCRIPT with its arguments; found {script!r}")
+        found[name] = Training(name, _command(file, script, f"training {name}"))
+    return file.parent, list(found.values())
+
+
+def _command(file: Path, line: str, of: str = "scripts of [tool.harness]") -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise CannotTry(f"{file}: scripts of [tool.harness]: {line!r} cannot be read: {error}") from error
+        raise CannotTry(f"{file}: {of}: {line!r} cannot be read: {error}") from error
     if words[0].startswith("-") and (words[0] != "-m" or len(words) < 2):
         raise CannotTry(
-            f"{file}: scripts of [tool.harness]: {line!r} begins with an option; "
-            "write SCRIPT or -m MODULE, and its arguments behind it"
+            f"{file}: {of}: {line!r} begins with an option; write SCRIPT or -m MODULE, and its arguments behind it"
         )
     return words
 

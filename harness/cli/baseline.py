@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +27,79 @@ from harness.errors import CannotTry
 if TYPE_CHECKING:
     from harness.recipe import Recipe
     from harness.record import RunRecord
+    from harness.settings import Training
     from harness.spread import On
 
 
 @click.group(short_help="Record runs, and compare new ones with them.")
 def baseline() -> None:
     """Record runs, compare new ones with them, and accept what was recorded."""
+
+
+def _trainings(names: Sequence[Path], *, all_of_them: bool = False) -> tuple[Path, Sequence[Training]] | None:
+    """The trainings of ``[[tool.harness.training]]`` with these names, and the folder to start them in; None if any of
+    these is none."""
+    from harness.settings import trainings
+
+    if not names and not all_of_them:
+        return None
+    folder, known = trainings()
+    by_name = {each.name: each for each in known}
+    if not known or not all(str(name) in by_name for name in names):
+        return None
+    return folder, [by_name[str(name)] for name in names] or known
+
+
+def _of_trainings(folder: Path, baselines: Path | None) -> Path:
+    return baselines or folder / "baselines"
+
+
+def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None) -> None:
+    from harness.baseline import trainings
+
+    for each in of_scripts:
+        path = trainings.path_of(_of_trainings(folder, baselines), each.name)
+        if path.exists():
+            trainings.read(path, each.name)  # nobody else's file is overwritten
+        stored, run = trainings.record(each, folder)
+        trainings.write(path, stored, each.name)
+        slow = "; a smaller setting makes a better test" if run.seconds > trainings.SLOW else ""
+        say(f"{each.name}: {len(stored.facts)} facts of {run.updates} updates in {run.seconds:.0f} s{slow}, in {path}")
+        if varying := [key for key, value in stored.facts.items() if value == trainings.VARIES]:
+            say(f"  differ from run to run, and are not compared: {', '.join(varying[:6])}; is the script seeded?")
+
+
+def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None, out: Output) -> int:
+    from harness.baseline import trainings
+    from harness.findings import SCHEMA
+    from harness.report.trainings import verdict_lines
+
+    out.check()
+    found = []
+    where = _of_trainings(folder, baselines)
+    for each in of_scripts:
+        verdict = trainings.compare(each, folder, trainings.read(trainings.path_of(where, each.name), each.name))
+        out.echo(verdict_lines(verdict))
+        found.append(verdict)
+    left = list(trainings.left_over(where, _all_trainings(folder)))
+    out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in left)
+    told = [
+        {
+            "name": each.name,
+            "changed": {k: [vars(c) for c in v] for k, v in each.changed.items()},
+            "findings": each.findings,
+            "numbers": each.lane,
+        }
+        for each in found
+    ]
+    out.write_json(json.dumps({"schema": SCHEMA, "kind": "trainings", "trainings": told}, indent=1))
+    return FOUND if left or any(each.failed for each in found) else 0
+
+
+def _all_trainings(folder: Path) -> Sequence[Training]:
+    from harness.settings import trainings
+
+    return trainings(folder)[1]
 
 
 @baseline.command(short_help="Train seeds and add them to a candidate.")
@@ -48,7 +116,14 @@ def record(
 
     Seeds that the candidate has are not trained again: an interrupted recording goes on where it was. Without training,
     RUNS that are there are added: run.json, the folders they lie in, candidates of other machines.
+
+    Where RUNS are names of [[tool.harness.training]], these scripts are run, three times each, and baselines/NAME.txt
+    says what they did, one fact a line.
     """
+    if of_scripts := _trainings(runs):
+        _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
+        _record_trainings(*of_scripts, baselines)
+        return
     if runs:
         _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
 
@@ -101,9 +176,16 @@ def compare(
 ) -> None:
     """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
 
+    Where RUNS are names of [[tool.harness.training]], these scripts are run and compared with baselines/NAME.txt;
+    without RUNS all of them are.
+
     With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
     candidate (candidates/NAME.json) is compared with the baseline that it would replace.
     """
+    of_scripts = _trainings(runs, all_of_them=not runs and not seeds)
+    if of_scripts:
+        _check_nothing_to_train(options | {"seeds": seeds})
+        sys.exit(_compare_trainings(*of_scripts, baselines, Output(json_file)))
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
     if runs:
@@ -158,8 +240,17 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
 def show(name: str | None, json_file: Path | None, baselines: Path | None) -> None:
     """Show a baseline and its candidate: seeds, spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
 
-    Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so.
+    Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so. Of a training of
+    [[tool.harness.training]] it shows the file.
     """
+    if name is not None and (of_scripts := _trainings((Path(name),))):
+        from harness.baseline import trainings
+
+        folder, (training,) = of_scripts
+        path = trainings.path_of(_of_trainings(folder, baselines), training.name)
+        trainings.read(path, training.name)
+        say(path.read_text(encoding="utf-8"), nl=False)
+        return
     from harness.baseline.review import named, read, shown
     from harness.report.baseline import baseline_json, baseline_lines
 
@@ -180,13 +271,29 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
 
 @baseline.command(short_help="Make a candidate the baseline.")
 @click.argument("name")
-@click.option("--reason", required=True, metavar="TEXT", help="Why it becomes the baseline; kept in the file.")
+@click.argument("section", required=False)
+@click.option("--reason", "--why", required=True, metavar="TEXT", help="Why it is accepted; kept in the file.")
 @baselines_option
-def accept(name: str, reason: str, baselines: Path | None) -> None:
+def accept(name: str, section: str | None, reason: str, baselines: Path | None) -> None:
     """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces.
 
     What it is must be what it replaces: name, recipe and hardware class. Other data, weights or versions are said.
+
+    Where NAME is one of [[tool.harness.training]], its script is run, and what it does now in SECTION is what it is to
+    do. That is refused where CI is set, where a check finds an error, and where the script has uncommitted changes.
     """
+    if of_scripts := _trainings((Path(name),)):
+        from harness.baseline import trainings
+
+        folder, (training,) = of_scripts
+        if section is None:
+            raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}.")
+        path = trainings.path_of(_of_trainings(folder, baselines), name)
+        trainings.accept(training, folder, path, section, reason)
+        say(f"accepted {section} of {path}: commit it with the change that it belongs to")
+        return
+    if section is not None:
+        raise click.UsageError(f"{name} is no training of [[tool.harness.training]], whose sections are accepted.")
     from harness.baseline.review import accept, changes
 
     folder, _ = baseline_folders(baselines)

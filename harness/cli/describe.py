@@ -48,7 +48,6 @@ def describe(
     restore = stdout_on_stderr()
     from harness.describe import page
     from harness.files import working_in
-    from harness.report.describe import description_lines
 
     folder = Path.cwd()
     report = page.describe(script, arguments, module=module, updates=updates, full=full, reload=not no_reload)
@@ -57,6 +56,6 @@ def describe(
         say(report.crashed, err=True)
     with working_in(folder):
         if not (quiet and json_file):
-            echo(description_lines(report), err=json_file == STDOUT)
+            echo(report.text(), err=json_file == STDOUT)
         output.write_json(json.dumps(report.as_dict(), indent=1))
     sys.exit(CRASHED if report.crashed is not None else 0)

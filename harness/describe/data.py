@@ -12,7 +12,7 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import Line, Names, Section, count, line, number, spread
+from harness.describe.lines import Line, ModelNames, Names, Section, count, line, number, spread
 from harness.torch_objects import is_dense
 from harness.watch.events import Backward, Batch, End, Forward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
@@ -208,7 +208,7 @@ class Rows(Section):
         self._rows: dict[int, _Rows] = {}
         self._waiting: dict[int, tuple[_Rows, list[bytes], str | None]] = {}
         """By its number, what a forward was given that may still be differentiated."""
-        self._names = Names()
+        self._names = self.monitor.fact(ModelNames)
 
     def on_forward(self, event: Forward) -> None:
         given = {name: each for name, each in event.tensors.items() if name not in (*LABELS, *NOT_CONTENT)}
@@ -216,7 +216,7 @@ class Rows(Section):
         if not given:
             return
         key = self.monitor.number_of(event.model)
-        rows = self._rows.setdefault(key, _Rows(self._names.of(key, type(event.model).__name__)))
+        rows = self._rows.setdefault(key, _Rows(self._names.of(event.model)))
         digests = list(_digests(given))
         if event.gradients:
             self._waiting[event.number] = rows, digests, event.where

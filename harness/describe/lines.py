@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.watch.bus import Listener
+from torch import nn
+
+from harness.watch.bus import Listener, Recogniser
 from harness.watch.monitor import Monitor
 
 FIRST = 8
@@ -89,6 +91,16 @@ def patterns(names: Iterable[str]) -> list[str]:
     if len(names) <= MOST_NAMES:
         return names
     return sorted({re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name) for name in names})
+
+
+class ModelNames(Recogniser):
+    """What models are called on the page: by their class, the second of one class with a number."""
+
+    def begin(self) -> None:
+        self._names = Names()
+
+    def of(self, model: nn.Module) -> str:
+        return self._names.of(self.monitor.number_of(model), type(model).__name__)
 
 
 class Names:

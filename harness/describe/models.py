@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import Line, Names, Section, count, line, listed, patterns
+from harness.describe.lines import Line, ModelNames, Section, count, line, listed, patterns
 from harness.torch_objects import held_by, is_distributed
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step
 from harness.watch.facts.modes import Modes
@@ -63,7 +63,7 @@ class Models(Section):
 
     def begin(self) -> None:
         self._models: dict[int, _Model] = {}
-        self._names = Names()
+        self._names = self.monitor.fact(ModelNames)
         self._modes = self.monitor.fact(Modes)
         self._waiting: dict[int, tuple[_Model, str, int]] = {}
         self._loaded: dict[int, Mapping[str, Any]] = {}
@@ -95,7 +95,7 @@ class Models(Section):
             types[str(each.dtype).removeprefix("torch.")] += each.numel()
         trainable = {name: each for name, each in named if each.requires_grad}
         return _Model(
-            self._names.of(self.monitor.number_of(model), type(model).__name__),
+            self._names.of(model),
             ref(model),
             event.where,
             sum(each.numel() for _, each in named),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import textwrap
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.describe.data import Loaders, Rows
@@ -48,6 +52,9 @@ ORDER = (
 )
 """The sections of a page: what comes first is the cause of what comes after it."""
 
+WIDTH, INDENT = 120, 12
+"""Characters of a line on a terminal, and those before what a section says."""
+
 
 @dataclass
 class Description(Report):
@@ -68,10 +75,77 @@ class Description(Report):
     crashed: str | None = None
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        return "\n".join(self.text())
+
+    def text(self) -> Iterator[str]:
+        """The page as a terminal shows it: each section by its name, the user's own line behind what it did."""
+        for section, lines in groupby((each for each in self.lines if each.text), key=lambda line: line.section):
+            name, before = section, None
+            for each in lines:
+                place = f" ({self._place(each.where)})" if each.where and each.where != before else ""
+                before = each.where
+                yield from textwrap.wrap(
+                    each.text + place,
+                    WIDTH,
+                    initial_indent=f"{name:<{INDENT}}",
+                    subsequent_indent=" " * (INDENT + 2),
+                    break_on_hyphens=False,
+                )
+                name = ""
+        found = [each.check for each in self.findings]
+        said = f"{len(self.held)} held, " + (f"found: {', '.join(found)}" if found else "none found anything")
+        if self.held or found:
+            yield f"{'checks':<{INDENT}}{said}"
+        if self.shortened:
+            yield "Long passes over a DataLoader were shortened: counts are of what was left. --full goes through all."
+        yield from (f"note: {note}" for note in self.notes)
+
+    def _place(self, where: str) -> str:
+        """A line of the script without its folder: most lines are of one file."""
+        file, _, line = where.rpartition(":")
+        return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) == os.path.abspath(self.script) else where
+
     @property
     def facts(self) -> dict[str, Any]:
         """What the run did, by key."""
         return {key: value for each in self.lines for key, value in each.facts.items()}
+
+
+@contextmanager
+def describing() -> Iterator[Description]:
+    """Describe the training in the block: in a notebook, or in a test::
+
+        with describing() as did:
+            trainer.train()
+
+        print(did)
+        assert did.facts["update.AdamW.steps"] == 120
+
+    Raises:
+        CannotTry: nothing in the block called a model.
+    """
+    from harness.watch.instrument import instrumented
+    from harness.watch.locate import Locator
+    from harness.watch.monitor import Options
+    from harness.watch.session import Session
+
+    found, begun = Description("the block"), time.perf_counter()
+    threads = Session(Options(every=1, sections=SECTIONS), Locator())
+    with instrumented(threads):
+        yield found
+    threads.ends()
+    _fill(found, threads)
+    found.seconds = time.perf_counter() - begun
+    if not found.lines:
+        raise CannotTry("no model was called in the block, so there is nothing to describe")
+
+
+def _fill(found: Description, threads: Session) -> None:
+    found.updates, found.lines = threads.updates_made, list(lines_of(threads))
+    found.numbers = {k: v for each in threads.monitors for s in sections_of(each) for k, v in s.numbers().items()}
+    failed = [type(each).__name__ for m in threads.monitors for each in m.sections if m.bus.has_left_out(each)]
+    found.notes += [f"what the section {each} tells is not known: it failed itself" for each in failed]
 
 
 def lines_of(threads: Session) -> Iterator[Line]:
@@ -120,11 +194,9 @@ def describe(
         reload=reload,
         sections=SECTIONS,
     )
-    found = Description(script, report.updates, list(lines_of(threads)))
-    found.numbers = {k: v for each in threads.monitors for s in sections_of(each) for k, v in s.numbers().items()}
+    found = Description(script, notes=list(report.notes))
+    _fill(found, threads)
     found.findings, found.held, found.shortened = report.findings, report.held, report.shortened
-    failed = [type(each).__name__ for m in threads.monitors for each in m.sections if m.bus.has_left_out(each)]
-    found.notes = [*report.notes, *(f"what the section {each} tells is not known: it failed itself" for each in failed)]
     found.crashed, found.seconds = report.crashed, time.perf_counter() - begun
     if not found.lines and found.crashed is None:
         raise CannotTry(f"{script} called no model in this process, so there is nothing to describe")

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number
+from harness.describe.lines import FIRST, Line, ModelNames, Names, Section, count, line, listed, number
 from harness.digests import joined
-from harness.torch_objects import random_state
+from harness.torch_objects import is_dense, is_distributed, random_state
 from harness.watch.events import MetricCall, ModelSaved, RankingCall, Save, Seeded, TokenizerSaved
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved
@@ -95,6 +95,8 @@ class _Saves:
     what: dict[str, list[str]] = field(default_factory=dict)
     """By what it was, the names of the files and folders."""
     after: list[int] = field(default_factory=list)
+    whose: dict[str, None] = field(default_factory=dict)
+    """The models whose weights they are."""
     current: bool | None = None
     """Whether the latest has the weights that its model had then; None where that is not known."""
     untouched: bool = False
@@ -108,10 +110,24 @@ class Saves(Section):
 
     def begin(self) -> None:
         self._saves: dict[str | None, _Saves] = {}
+        self._names = self.monitor.fact(ModelNames)
         self._other_than_evaluated: str | None = None
 
     def on_save(self, event: Save) -> None:
-        self._keep(_what(event.what), event.where, event.path, event.at.updates_made)
+        seen = self._keep(_what(event.what), event.where, event.path, event.at.updates_made)
+        seen.whose |= dict.fromkeys(self._owners(event.what))
+
+    def _owners(self, saved: Any) -> Iterator[str]:
+        """The models whose weights these are: by the largest matrix of each."""
+        states = [saved, *(saved.values() if isinstance(saved, Mapping) else ())]
+        tensors = [t for each in states if isinstance(each, Mapping) for t in each.values() if is_dense(t)]
+        for model in list(self.monitor.models):
+            matrices = [each for each in model.parameters() if each.dim() > 1 and not is_distributed(each)]
+            largest = max(matrices, key=torch.Tensor.numel, default=None)
+            if largest is not None:
+                alike = (each for each in tensors if each.shape == largest.shape and each.dtype == largest.dtype)
+                if any(torch.equal(each.to(largest.device), largest) for each in alike):
+                    yield self._names.of(model)
 
     def on_model_saved(self, event: ModelSaved) -> None:
         name = type(event.model).__name__
@@ -150,6 +166,9 @@ class Saves(Section):
             said = f"{'; '.join(what)}; after update {listed(seen.after)}"
             facts: dict[str, Any] = {"what": sorted(seen.what), "after": [seen.after[0], seen.after[-1]]}
             facts["times"] = len(seen.after)
+            if seen.whose:
+                facts["weights_of"] = list(seen.whose)
+                said += f"; the weights of {listed(seen.whose)}"
             if seen.current is not None:
                 said += "; with the weights that the training began with" if seen.untouched else ""
                 said += "; not the weights that the model had then" if not (seen.current or seen.untouched) else ""

@@ -164,7 +164,8 @@ class Optimizers(Section):
         filled = [each for each in seen.groups if each.tensors]
         said = f"{seen.name}: " if len(filled) < 2 else f"{seen.name}, {len(filled)} groups: "
         said += "; ".join(_said(each) for each in filled)
-        facts = {f"group_{place}": group for place, group in enumerate(groups, start=1)}
+        numbered = enumerate(groups, start=1)
+        facts = {f"group_{place}.{key}": value for place, group in numbered for key, value in group.items()}
         yield line("optimizer", said, facts, seen.made or seen.where, of=seen.name)
         text = f"trainable and in no optimizer: {listed(seen.in_none)}" if seen.in_none else ""
         yield line("optimizer", text, {"in_none": seen.in_none}, seen.made or seen.where, of=seen.name)
@@ -221,7 +222,7 @@ class Optimizers(Section):
 
 def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:
     held = group["params"]
-    settings = {name: group[name] for name in SETTINGS if group.get(name) not in (None, False)}
+    settings = {name: group[name] for name in SETTINGS if group.get(name) is not None}
     rate = group.get("initial_lr", group.get("lr"))  # a schedule has begun by the first step
     named = patterns(names[id(each)] for each in held if id(each) in names)
     elements = sum(each.numel() for each in held)

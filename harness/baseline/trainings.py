@@ -1,0 +1,430 @@
+"""The baseline of a training: what a script of one's own did, one fact a line, and whether it still does it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.describe.page import ORDER, Description
+from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.fingerprint import fingerprint
+from harness.processes import afterwards, started
+from harness.settings import Training
+
+NUMBERS, NOISE = "numbers", "noise"
+"""The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
+
+VARIES = "(varies)"
+"""In the place of a fact that runs of one script do not agree in."""
+
+NEAR = 1e-3
+"""How near two real numbers of the behaviour must be, as a share of the larger: another machine rounds otherwise."""
+
+MARGIN = 4.0
+"""How many times the noise that was measured a number may be away."""
+
+LEAST_NOISE = 1e-5
+"""Share of a number that counts as noise in any case: three recordings need not meet the worst of another machine."""
+
+SLOW = 60.0
+"""Seconds of a run above which a training is slow for a test."""
+
+SAME_MACHINE = ("python", "libraries", "device", "device_name", "cpu", "cpu_capability", "threads")
+"""Of the fingerprint, what must be equal for numbers to be compared bit for bit."""
+
+
+@dataclass
+class Stored:
+    """A baseline of a training, as its file has it."""
+
+    command: str
+    commit: str | None
+    fingerprint: dict[str, Any]
+    facts: dict[str, Any]
+    says: dict[str, str] = field(default_factory=dict)
+    """By fact, what a person reads, which is in the file as a comment before the first fact of a line."""
+    numbers: dict[str, list[float]] = field(default_factory=dict)
+    noise: dict[str, list[float]] = field(default_factory=dict)
+    """By number, the largest and the mean distance between the recordings, as a share."""
+    accepted: list[str] = field(default_factory=list)
+    """Why sections were changed."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A fact that is no longer so."""
+
+    key: str
+    was: Any
+    now: Any
+    """None where it is gone."""
+
+    @property
+    def section(self) -> str:
+        return section_of(self.key)
+
+
+@dataclass
+class Verdict:
+    """How a training compares with its baseline."""
+
+    name: str
+    changed: dict[str, list[Changed]] = field(default_factory=dict)
+    """By section, in causal order."""
+    says: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By section, the lines of the page that changed, as they were and as they are."""
+    where: dict[str, str] = field(default_factory=dict)
+    """By section, the user's line."""
+    lane: str = ""
+    """How numbers were compared."""
+    findings: list[str] = field(default_factory=list)
+    """Errors that the checks found in the run."""
+    description: Description | None = None
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.changed or self.findings)
+
+
+def section_of(key: str) -> str:
+    """The section that a fact belongs to; those of another loop of the script are the same."""
+    parts = key.split(".")
+    return parts[1] if parts[0].startswith("loop") and len(parts) > 1 and parts[1] in ORDER else parts[0]
+
+
+def sections() -> tuple[str, ...]:
+    return (*(each for each in ORDER if each != "checks"), NUMBERS)
+
+
+def path_of(folder: Path, name: str) -> Path:
+    return folder / f"{name}.txt"
+
+
+def described(training: Training, folder: Path, env: Mapping[str, str] | None = None) -> Description:
+    """Run a training, unshortened and in a process of its own, and say what it did.
+
+    Raises:
+        CannotTry: it could not be run, crashed, or made no update.
+    """
+    with TemporaryDirectory(prefix="harness-training-") as name, afterwards(Path(name)) as left_behind:
+        scratch = Path(name)
+        file, printed = scratch / "description.json", scratch / "stderr.txt"
+        command = [sys.executable, "-P", "-m", "harness", "describe", "--full", "--quiet", "--json", str(file)]
+        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "cwd": folder}
+        with (
+            printed.open("wb") as stderr,
+            started(
+                [*command, *training.command], left_behind, stderr=stderr, env={**os.environ, **(env or {})}, **quiet
+            ) as process,
+        ):
+            process.wait()
+        said = [line for line in printed.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        last = said[-1].removeprefix("harness: ") if said else f"exit status {process.returncode}"
+        if not file.exists():
+            raise CannotTry(f"training {training.name} could not be run: {last}")
+        found = TypeAdapter(Description).validate_json(file.read_bytes())
+    if found.crashed is not None:
+        raise CannotTry(f"training {training.name} crashed after {found.updates} updates: {last}")
+    if not found.updates or not found.numbers:
+        raise CannotTry(f"training {training.name} made no update in its process, so there is nothing to compare")
+    return found
+
+
+def record(training: Training, folder: Path) -> tuple[Stored, Description]:
+    """Run a training three times, and keep what it did and how far apart its numbers are.
+
+    The second time strings hash otherwise, the third time torch has one thread.
+
+    Raises:
+        CannotTry: as :func:`described`; or a check finds an error, which no baseline blesses.
+    """
+    runs = [described(training, folder, env) for env in ({}, {"PYTHONHASHSEED": "4711"}, {"OMP_NUM_THREADS": "1"})]
+    if errors := _errors(runs[0]):
+        raise CannotTry(f"training {training.name} is not recorded: {errors[0]}; a baseline never blesses an error")
+    facts = {
+        key: value if all(key in run.facts and _alike(key, value, run.facts[key]) for run in runs[1:]) else VARIES
+        for key, value in runs[0].facts.items()
+    }
+    noise = {
+        key: _apart(values, [run.numbers.get(key, []) for run in runs[1:]]) for key, values in runs[0].numbers.items()
+    }
+    command = shlex.join(training.command)
+    stored = Stored(command, commit_of(folder), fingerprint(), facts, _says(runs[0]), dict(runs[0].numbers), noise)
+    return stored, runs[0]
+
+
+def compare(training: Training, folder: Path, stored: Stored) -> Verdict:
+    """Run a training, and compare it with its baseline.
+
+    Raises:
+        CannotTry: as :func:`described`; or the baseline is of another command.
+    """
+    command = shlex.join(training.command)
+    if stored.command != command:
+        raise CannotTry(
+            f"the baseline of training {training.name} is of {stored.command!r}, and pyproject.toml says {command!r}; "
+            f"record it anew with harness baseline record {training.name}"
+        )
+    return verdict(training.name, stored, described(training, folder))
+
+
+def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, Any] | None = None) -> Verdict:
+    """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
+    found = Verdict(name, findings=_errors(now), description=now)
+    facts = now.facts
+    changed = [
+        Changed(key, stored.facts.get(key), facts.get(key))
+        for key in {**stored.facts, **facts}
+        if stored.facts.get(key) != VARIES
+        and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
+    ]
+    for section in sections():
+        if of_it := [each for each in changed if each.section == section]:
+            found.changed[section] = of_it
+            was = [stored.says[each.key] for each in of_it if each.key in stored.says]
+            says = _says(now)
+            is_now = [says[each.key] for each in of_it if each.key in says]
+            found.says[section] = "; ".join(dict.fromkeys(was)), "; ".join(dict.fromkeys(is_now))
+            places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
+            found.where |= {section: places[0]} if places else {}
+    if found.changed:
+        found.lane = "numbers were not compared: the behaviour is another"
+        return found
+    numbers, found.lane = _numbers(stored, now, machine or fingerprint())
+    if numbers:
+        found.changed[NUMBERS] = numbers
+    return found
+
+
+def _errors(run: Description) -> list[str]:
+    return [f"{each.check} at {each.where}: {each.observed}" for each in run.findings if each.severity == "error"]
+
+
+def _says(run: Description) -> dict[str, str]:
+    """By fact, the line of the page that says it."""
+    return {key: line.text for line in run.lines if line.text for key in line.facts}
+
+
+def _alike(key: str, one: Any, other: Any) -> bool:
+    """Whether two values of a fact are the same; real numbers may differ by rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(key, one[each], other[each]) for each in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_alike(key, *pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, float) or isinstance(other, float):
+        if isinstance(one, bool) or isinstance(other, bool) or None in (one, other) or str in (type(one), type(other)):
+            return bool(one == other)
+        # The mean of inputs is near 0 where they are normalised, and then rounding is all of it.
+        least = NEAR if key.endswith(".mean") else 0.0
+        return math.isclose(one, other, rel_tol=NEAR, abs_tol=least) or (math.isnan(one) and math.isnan(other))
+    return bool(one == other)
+
+
+def _apart(values: Sequence[float], others: Sequence[Sequence[float]]) -> list[float]:
+    """The largest and the mean distance of numbers from those of other runs, as a share of the largest of them."""
+    scale = max((abs(each) for each in values if math.isfinite(each)), default=0.0) or 1.0
+    pairs = [pair for other in others for pair in zip(values, other, strict=False)]
+    apart = [_distance(one, two, scale) for one, two in pairs] or [0.0]
+    return [max(apart), sum(apart) / len(apart)]
+
+
+def _distance(one: float, other: float, scale: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    return abs(one - other) / scale if math.isfinite(one - other) else math.inf
+
+
+def _numbers(stored: Stored, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
+    """The numbers that are too far away, and how they were compared."""
+    same = all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
+    if stored.fingerprint.get("device") != machine.get("device"):
+        was, is_now = stored.fingerprint.get("device"), machine.get("device")
+        return [], f"numbers were not compared: they were recorded on {was}, and this is {is_now}"
+    changed = []
+    exact = same and not any(each[0] for each in stored.noise.values())
+    for key, values in stored.numbers.items():
+        given = now.numbers.get(key, [])
+        if len(given) != len(values):
+            changed.append(Changed(f"{NUMBERS}.{key}", values, given or None))
+            continue
+        largest, mean = (MARGIN * max(each, LEAST_NOISE) for each in stored.noise.get(key, [0.0, 0.0]))
+        apart = _apart(values, [given])
+        if (given != values) if exact else (apart[0] > largest or apart[1] > mean):
+            changed.append(Changed(f"{NUMBERS}.{key}", values, given))
+    lane = "bit for bit, on the machine of the recording" if exact else "within the noise of the recordings"
+    return changed, f"numbers were compared {lane}"
+
+
+def first_update(changed: Changed) -> int | None:
+    """The first update whose number is another, counted from 1; the last of the numbers is that of the last update."""
+    if not isinstance(changed.was, list) or not isinstance(changed.now, list):
+        return None
+    pairs = enumerate(zip(changed.was, changed.now, strict=False), start=1)
+    return next((place for place, (one, other) in pairs if one != other), None)
+
+
+# The file
+
+
+def text_of(stored: Stored, name: str) -> str:
+    """The file: comments, then one fact a line, by sections in causal order, the numbers last."""
+    lines = [
+        f"# What training {name} does, one fact a line. Change a section with: harness baseline accept {name} SECTION",
+        f"# command: {stored.command}",
+        f"# commit: {stored.commit or 'none'}",
+        f"# machine: {json.dumps(stored.fingerprint, sort_keys=True)}",
+        *(f"# accepted: {each}" for each in stored.accepted),
+    ]
+    for section in sections():
+        of_it = {key: value for key, value in stored.facts.items() if section_of(key) == section}
+        lines += [""] if of_it else []
+        said = None
+        for key, value in of_it.items():
+            if stored.says.get(key) != said:
+                said = stored.says.get(key)
+                lines.append(f"# {said or ''}".rstrip())
+            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    lines.append("")
+    for start, values in ((NUMBERS, stored.numbers), (NOISE, stored.noise)):
+        lines += [f"{start}.{key} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def read(path: Path, name: str) -> Stored:
+    """Read the baseline of a training.
+
+    Raises:
+        CannotTry: there is none, or a line of it cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise CannotTry(
+            f"training {name} has no baseline {path}; record it with harness baseline record {name}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotTry(f"baseline {path} cannot be read: {error}") from error
+    head: dict[str, list[str]] = {"command": [], "commit": [], "machine": [], "accepted": []}
+    facts: dict[str, Any] = {}
+    says: dict[str, str] = {}
+    comment = None
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("#"):
+            key, colon, value = line[1:].strip().partition(": ")
+            if colon and key in head:
+                head[key].append(value)
+            else:
+                comment = line[1:].strip() or None
+            continue
+        if not line.strip():
+            comment = None
+            continue
+        key, equals, value = line.partition(" = ")
+        try:
+            if not equals:
+                raise ValueError("no KEY = VALUE")
+            facts[key] = json.loads(value)
+        except ValueError as error:
+            raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it anew") from error
+        if comment is not None:
+            says[key] = comment
+    numbers = {key: facts.pop(f"{NUMBERS}.{key}") for key in _keys_below(facts, NUMBERS)}
+    noise = {key: facts.pop(f"{NOISE}.{key}") for key in _keys_below(facts, NOISE)}
+    if not facts or not numbers or not head["command"] or not head["machine"]:
+        raise CannotTry(f"baseline {path} has no facts, no numbers or no command; restore it, or record it anew")
+    commit = head["commit"][0] if head["commit"] else None
+    machine = json.loads(head["machine"][0])
+    return Stored(head["command"][0], commit, machine, facts, says, numbers, noise, head["accepted"])
+
+
+def _keys_below(facts: Mapping[str, Any], start: str) -> list[str]:
+    return [key.removeprefix(f"{start}.") for key in facts if key.startswith(f"{start}.")]
+
+
+def write(path: Path, stored: Stored, name: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text_of(stored, name))
+
+
+# Accepting
+
+
+def accept(training: Training, folder: Path, path: Path, section: str, why: str) -> Stored:
+    """Run a training, and take what it does now in one section as what it is to do.
+
+    Raises:
+        CannotTry: there is no such section; nothing in it has changed; a check finds an error; the script has changes
+            that are not committed; or this is CI, where nobody reads what is accepted.
+    """
+    if section not in sections():
+        raise CannotTry(f"a baseline has no section {section}; they are {', '.join(sections())}")
+    if os.environ.get("CI"):
+        raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
+    if changes := uncommitted(folder, training):
+        raise CannotTry(
+            f"{changes} has changes that are not committed: the baseline could not say of which commit it is"
+        )
+    stored = read(path, training.name)
+    now = described(training, folder)
+    found = verdict(training.name, stored, now)
+    if found.findings:
+        raise CannotTry(f"not accepted: {found.findings[0]}; a baseline never blesses an error")
+    if section == NUMBERS:
+        if NUMBERS not in found.changed and found.changed:
+            raise CannotTry(f"the behaviour differs in {', '.join(found.changed)}: accept that before the numbers")
+        anew, _ = record(training, folder)
+        stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
+    elif section not in found.changed:
+        raise CannotTry(f"nothing in {section} differs from the baseline of training {training.name}")
+    else:
+        facts = {key: value for key, value in stored.facts.items() if section_of(key) != section}
+        varying = {key for key, value in stored.facts.items() if value == VARIES}
+        stored.facts = facts | {
+            key: VARIES if key in varying else value for key, value in now.facts.items() if section_of(key) == section
+        }
+        stored.says |= _says(now)
+    stored.commit = commit_of(folder)
+    stored.accepted.append(f"{section} at {stored.commit or 'no commit'}: {' '.join(why.split())}")
+    write(path, stored, training.name)
+    return stored
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603, no shell
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit of the checkout that a folder is in; None outside of one."""
+    return _git(folder, "rev-parse", "--short=12", "HEAD")
+
+
+def uncommitted(folder: Path, training: Training) -> str | None:
+    """The script of a training, where git says that it is not as it was committed."""
+    script = next((word for word in training.command if word.endswith((".py", ".ipynb"))), None)
+    changes = _git(folder, "status", "--porcelain", "--", *([script] if script else ["."]))
+    return (script or "the working tree") if changes else None
+
+
+def left_over(folder: Path, trainings: Sequence[Training]) -> Iterator[Path]:
+    """Baselines of trainings that are gone from pyproject.toml."""
+    known = {training.name for training in trainings}
+    for path in sorted(folder.glob("*.txt")):
+        if path.stem not in known and path.read_text(encoding="utf-8", errors="replace").startswith("# What training "):
+            yield path

@@ -1,0 +1,58 @@
+"""How a training compares with its baseline, as lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.baseline.trainings import NUMBERS, first_update
+
+if TYPE_CHECKING:
+    from harness.baseline.trainings import Changed, Verdict
+
+MOST_FACTS = 8
+"""Facts of a section that are shown."""
+
+WIDTH = 160
+"""Characters of a value that are shown."""
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    """The first section that differs, whole; those behind it by their names, for they may follow from it."""
+    for each in verdict.findings:
+        yield f"{verdict.name}: error: {each}"
+    if not verdict.changed:
+        if not verdict.findings:
+            facts = len(verdict.description.facts) if verdict.description else 0
+            yield f"{verdict.name}: does what its baseline says, in {facts} facts; {verdict.lane}"
+        return
+    section, *behind = verdict.changed
+    place = f" ({verdict.where[section]})" if section in verdict.where else ""
+    yield f"{verdict.name}: {section} differ{'' if section == NUMBERS else 's'} from the baseline{place}"
+    was, now = verdict.says.get(section, ("", ""))
+    if was != now:
+        yield f"  was  {was or 'nothing'}"
+        yield f"  now  {now or 'nothing'}"
+    yield from section_lines(verdict.changed[section])
+    if behind:
+        yield f"  {', '.join(behind)} differ{'s' * (len(behind) == 1)} too, which may follow from it"
+    yield f"  {verdict.lane}"
+    yield f"  If it is meant: harness baseline accept {verdict.name} {section} --why TEXT"
+
+
+def section_lines(changed: list[Changed]) -> Iterator[str]:
+    """What was, and what is, fact by fact."""
+    for each in changed[:MOST_FACTS]:
+        update = first_update(each) if each.section == NUMBERS else None
+        at = f" (from number {update} on)" if update else ""
+        yield f"  {each.key}{at}: {_value(each.was)} -> {_value(each.now)}"
+    if len(changed) > MOST_FACTS:
+        yield f"  and {len(changed) - MOST_FACTS} more"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    said = json.dumps(value, ensure_ascii=False)
+    return said if len(said) <= WIDTH else f"{said[: WIDTH - 3]}..."

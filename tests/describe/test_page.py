@@ -1,0 +1,258 @@
+"""What a run did, on one page: each line is right for a loop that is known, and changes where the loop does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from harness.describe.page import Description, describing
+from harness.errors import CannotTry
+
+
+def train(
+    *,
+    rows: int = 60,
+    size: int = 8,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    scale: float = 1.0,
+    held_out: bool = True,
+    lr: float = 0.01,
+    decay: float = 0.01,
+    clip: float | None = 1.0,
+    clear: bool = True,
+    accumulate: int = 1,
+    divide: float = 1.0,
+    reduction: str = "mean",
+    frozen: bool = False,
+    forgotten: bool = False,
+    eval_mode: bool = True,
+    no_grad: bool = True,
+    schedule: bool = True,
+    swapped: bool = False,
+    best: bool = False,
+    seed: int = 0,
+    saved: Path | None = None,
+) -> None:
+    """A loop like the course's, of two epochs; every argument changes one thing that it does."""
+    torch.manual_seed(seed)
+    inputs = scale * torch.randn(80, 6, generator=torch.Generator().manual_seed(1))
+    labels = (inputs[:, 0] > 0).long()
+    labels = 1 - labels if swapped else labels
+    loader = DataLoader(
+        TensorDataset(inputs[:rows], labels[:rows]), batch_size=size, shuffle=shuffle, drop_last=drop_last
+    )
+    test = slice(60, 80) if held_out else slice(0, 20)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.1), nn.ReLU(), nn.Linear(8, 2))
+    model[0].requires_grad_(not frozen)
+    held = model[0].parameters() if forgotten else model.parameters()
+    optimizer = torch.optim.AdamW(held, lr=lr, weight_decay=decay)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=2 * len(loader))
+    for _ in range(2):
+        model.train()
+        for number, (x, y) in enumerate(loader, start=1):
+            loss = functional.cross_entropy(model(x), y, reduction=reduction) / divide
+            loss.backward()
+            if number % accumulate:
+                continue
+            if clip:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            if schedule:
+                scheduler.step()
+            if clear:
+                optimizer.zero_grad()
+        model.train(not eval_mode)
+        with torch.set_grad_enabled(not no_grad):
+            said = model(inputs[test])
+            functional.cross_entropy(said, labels[test])
+    if saved is not None:
+        torch.save(nn.Linear(6, 8).state_dict() if best else model.state_dict(), saved)
+
+
+def did(**change: Any) -> Description:
+    with describing() as found:
+        train(**change)
+    return found
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Description:
+    return did(saved=tmp_path_factory.mktemp("saved") / "model.pt")
+
+
+def test_the_page_says_what_the_loop_does(base: Description) -> None:
+    page = str(base)
+    for part in (
+        "train: 60 rows, batches of 8, shuffled anew each time, the last batch of 4, 2 passes",
+        "Sequential was trained on 60 different rows, each 2 times; inputs of 6 float32",
+        "Sequential was asked about 20 rows without an update: none of them is rows it trains on",
+        "cross_entropy of 2 classes, 120 targets: 66 of class 0, 54 of class 1",
+        "what is differentiated is the mean over the targets",
+        "Sequential: 74 parameters (float32, cpu), all of them trainable",
+        "1 of 1 module with dropout or batch statistics active",
+        "AdamW: 4 tensors of 74 numbers, learning rate 0.01, weight decay 0.01",
+        "the learning rate of AdamW goes from 0.01 to 0.000625 by LinearLR, stepped 16 times in 16 updates",
+        "16 updates by AdamW, each of 1 backward pass; gradients cleared between them; norm clipped to 1",
+        "Sequential called 2 times without an update, in eval mode, without gradients, after update 8, 16",
+        "a state of 4 tensors to model.pt; after update 16; the weights of Sequential",
+        "torch seeded with 0",
+    ):
+        assert " ".join(part.split()) in " ".join(page.split()), part
+    assert len(page.splitlines()) < 60
+    assert "test_page.py:" in page
+
+
+CHANGES: list[tuple[dict[str, Any], str, Any, Any]] = [
+    ({"rows": 52}, "data.train.rows", 60, 52),
+    ({"rows": 52}, "data.Sequential.different", 60, 52),
+    ({"size": 6}, "data.train.batch_size", 8, 6),
+    ({"shuffle": False}, "data.train.order", "shuffled anew each time", "in order"),
+    ({"drop_last": True}, "data.train.last_batch", 4, "dropped"),
+    ({"scale": 255.0}, "data.Sequential.deviation", 1.03, 263.0),
+    ({"held_out": False}, "data.Sequential.asked.trained_on_too", 0, 20),
+    ({"seed": 1}, "data.train.first_order", None, None),
+    ({"swapped": True}, "loss.cross_entropy.classes", {"0": 66, "1": 54}, {"0": 54, "1": 66}),
+    ({"divide": 4.0}, "loss.share_of_the_mean", 1.0, 0.25),
+    ({"reduction": "sum"}, "loss.cross_entropy.reduction", "mean", "sum"),
+    ({"frozen": True}, "model.Sequential.frozen", [], ["0.bias", "0.weight"]),
+    ({"frozen": True}, "model.Sequential.trainable", 74, 18),
+    ({"forgotten": True}, "optimizer.AdamW.in_none", [], ["3.bias", "3.weight"]),
+    ({"forgotten": True}, "model.Sequential.unchanged", [], ["3.bias", "3.weight"]),
+    ({"lr": 0.02}, "optimizer.AdamW.group_1.lr", 0.01, 0.02),
+    ({"decay": 0.0}, "optimizer.AdamW.group_1.weight_decay", 0.01, 0.0),
+    ({"schedule": False}, "schedule.AdamW.by", "LinearLR", None),
+    ({"schedule": False}, "schedule.AdamW.last", 0.000625, 0.01),
+    ({"clip": None}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"not clipped": 16}),
+    ({"clip": 5.0}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"norm clipped to 5": 16}),
+    ({"clear": False}, "update.AdamW.stale", 0, 15),
+    ({"accumulate": 2}, "update.AdamW.backward_passes", [1, 1], [2, 2]),
+    ({"eval_mode": False}, "evaluation.Sequential.modes", ["eval"], ["train"]),
+    ({"no_grad": False}, "evaluation.Sequential.graph", "without gradients", "with a graph"),
+    ({"best": True}, "saved.1.weights_of", ["Sequential"], None),
+    ({"seed": 1}, "randomness.torch.seeds", [0], [1]),
+]
+
+
+@pytest.mark.parametrize(("change", "key", "was", "now"), CHANGES, ids=lambda value: str(value)[:40])
+def test_what_changes_in_the_loop_changes_its_fact(
+    change: dict[str, Any], key: str, was: Any, now: Any, base: Description, tmp_path: Path
+) -> None:
+    found = did(**change, saved=tmp_path / "model.pt").facts
+    if (was, now) == (None, None):
+        assert found[key] != base.facts[key]
+    else:
+        assert base.facts.get(key) == pytest.approx(was) if isinstance(was, float) else base.facts.get(key) == was
+        assert found.get(key) == pytest.approx(now) if isinstance(now, float) else found.get(key) == now
+
+
+def test_the_same_loop_has_the_same_facts_and_numbers(base: Description, tmp_path: Path) -> None:
+    again = did(saved=tmp_path / "model.pt")
+    assert again.facts == base.facts
+    assert again.numbers == base.numbers
+    assert len(base.numbers["loss"]) == 9
+    assert len(base.numbers["gradient_norm.AdamW"]) == 8
+
+
+def test_a_loop_without_a_loader_has_its_rows_too() -> None:
+    rows, labels = torch.randn(24, 5), torch.randint(3, (24,))
+    model = nn.Linear(5, 3)
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(3):
+            for part in torch.arange(24).split(6):
+                optimizer.zero_grad()
+                functional.cross_entropy(model(rows[part]), labels[part]).backward()
+                optimizer.step()
+    assert found.facts["data.Linear.different"] == 24
+    assert found.facts["data.Linear.times_each"] == [3, 3]
+    assert found.facts["schedule.SGD.largest"] == 0.1
+    assert "the learning rate of SGD stays 0.1" in str(found)
+
+
+def test_two_models_and_two_optimizers_have_lines_of_their_own() -> None:
+    one, other = nn.Linear(4, 4), nn.Linear(4, 1)
+    with describing() as found:
+        optimizers = [torch.optim.Adam(one.parameters(), 0.1), torch.optim.Adam(other.parameters(), 0.2)]
+        for _ in range(4):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            functional.mse_loss(other(one(torch.randn(8, 4))), torch.randn(8, 1)).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+    facts = found.facts
+    assert (facts["optimizer.Adam.group_1.lr"], facts["optimizer.Adam#2.group_1.lr"]) == (0.1, 0.2)
+    assert (facts["model.Linear.parameters"], facts["model.Linear#2.parameters"]) == (20, 5)
+    assert facts["loss.mse_loss.counted"] == 32
+
+
+def test_what_a_loop_draws_from_unseeded_is_said() -> None:
+    with describing() as found:
+        train()
+        random.random()
+        np.random.seed(3)
+    assert found.facts["randomness.Python.drawn"] is True
+    assert found.facts["randomness.Python.seeds"] == []
+    assert found.facts["randomness.NumPy.seeds"] == [3]
+    assert "Python never seeded, and drawn from" in str(found)
+
+
+def test_a_loader_that_is_never_read_is_said() -> None:
+    with describing() as found:
+        DataLoader(TensorDataset(torch.zeros(12, 2)))
+        train()
+    assert found.facts["data.unread.rows"] == 12
+    assert "a DataLoader was made and never read" in str(found)
+
+
+def _nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize("block", [_nothing, partial(torch.randn, 3)])
+def test_a_block_without_a_model_cannot_be_described(block: Callable[[], object]) -> None:
+    with pytest.raises(CannotTry, match="no model was called"), describing():
+        block()
+
+
+def test_a_section_that_fails_is_said_and_the_others_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_DEBUG", raising=False)
+    monkeypatch.setattr("harness.describe.models._sum", lambda tensor: 1 / 0)
+    found = did()
+    assert found.notes == ["what the section Models tells is not known: it failed itself"]
+    assert not any(key.startswith("model.") for key in found.facts)
+    assert found.facts["update.AdamW.steps"] == 16
+
+
+class Pair(nn.Module):
+    """A language model of pairs of letters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of = nn.Embedding(7, 7)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.of(tokens)
+
+
+@pytest.mark.parametrize(("ignored", "taught", "ends"), [(0, 24, 4), (-100, 36, 4)])
+def test_the_tokens_that_are_taught_are_counted(ignored: int, taught: int, ends: int) -> None:
+    tokens = torch.tensor([[1, 2, 3, 4, 5, 6, 1, 0, 0, 0]] * 4)
+    model = Pair()
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        logits = model(tokens)[:, :-1]
+        functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=ignored).backward()
+        optimizer.step()
+    assert found.facts["taught.taught"] == taught
+    assert found.facts["taught.rows"] == 4
