@@ -161,7 +161,7 @@ class TrainingSection(pytest.Item):
         first = next(iter(verdict.changed), None)
         if self.section == "checks":
             if verdict.findings:
-                pytest.fail("\n".join(verdict.findings), pytrace=False)
+                pytest.fail("\n".join(line for each in verdict.findings for line in each.lines()), pytrace=False)
         elif self.section == first:
             from harness.report.trainings import verdict_lines
 

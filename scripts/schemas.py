@@ -10,8 +10,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from harness import catalogue
+from harness.baseline.trainings import TrainingsReport
 from harness.catalogue import Explained
 from harness.compare.differences import CompareReport
+from harness.describe.page import Description
 from harness.findings import SCHEMA
 from harness.matrix import Matrix
 from harness.record import DocumentsRecord, RunRecord
@@ -36,6 +38,8 @@ WRITTEN = {
     "ResumeReport": "resume",
     "CompareReport": "compare",
     "TaughtReport": "tokens",
+    "Description": "description",
+    "TrainingsReport": "trainings",
 }
 """What the command puts before a report's fields: its schema, and this kind."""
 
@@ -58,6 +62,10 @@ SCHEMAS = {
     "check-scripts": Schema("harness check (the scripts of pyproject.toml)", ScriptsReport, "checks"),
     "explain": Schema("harness explain", list[Explained], "all"),
     "tokens": Schema("harness tokens", TaughtReport),
+    "describe": Schema("harness describe", Description, "checks"),
+    "baseline-trainings": Schema(
+        "harness baseline compare (the trainings of pyproject.toml)", TrainingsReport, "checks"
+    ),
     "resume": Schema("harness resume", ResumeReport, "losses"),
     "compare": Schema("harness compare", CompareReport, "causes"),
     "run": Schema("harness run, run.json", RunRecord),
@@ -78,7 +86,7 @@ def text_of(name: str) -> str:
 def schema_of(each: Schema) -> dict[str, Any]:
     """What every key is. Keys may be added by later versions, so others are allowed."""
     found = TypeAdapter(each.type).json_schema()
-    strings = isinstance(each.type, type) and issubclass(each.type, BaseModel)
+    strings = isinstance(each.type, type) and issubclass(each.type, BaseModel | Description)
     for schema in _objects(found):
         _complete(schema, each.ids, strings)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": each.command}

@@ -15,8 +15,10 @@ from jsonschema import Draft202012Validator
 
 from harness import catalogue
 from harness.baseline.stored import Baseline
+from harness.baseline.trainings import Changed, TrainingsReport, Verdict
 from harness.claims import ALL, PARTS
 from harness.cli import main
+from harness.findings import Finding
 from harness.recipe import Recipe
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
@@ -132,6 +134,24 @@ def test_tokens(here: Path, pytestconfig: pytest.Config) -> None:
     done = server_of(pytestconfig).run(here, "tokens", "--json", "-", "train.py")
     assert done.status == 0, done.stderr
     hold("tokens", json.loads(done.stdout))
+
+
+def test_describe(here: Path, pytestconfig: pytest.Config) -> None:
+    (here / "train.py").write_text(SHORT.replace("LR", "0.1"))
+    done = server_of(pytestconfig).run(here, "describe", "--json", "-", "train.py")
+    assert done.status == 0, done.stderr
+    hold("describe", found := json.loads(done.stdout))
+    facts = {key: value for line in found["lines"] for key, value in line["facts"].items()}
+    assert facts["update.SGD.steps"] == found["updates"] == 3
+
+
+def test_trainings() -> None:
+    changed = Changed("data.train.rows", 60, 52)
+    finding = Finding("a", "b", "c", "train.py:3", None, "mode::training-in-eval-mode")
+    verdict = Verdict(
+        "small", {"data": [changed]}, {"data": ("60 rows", "52 rows")}, {"data": "train.py:3"}, "not", [finding]
+    )
+    hold("baseline-trainings", json.loads(json.dumps(TrainingsReport([verdict]).as_dict())))
 
 
 def test_explain() -> None:

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
+from harness.findings import Finding, Report
 from harness.fingerprint import fingerprint
 from harness.processes import afterwards, started
 from harness.settings import Training
@@ -89,13 +90,28 @@ class Verdict:
     """By section, the user's line."""
     lane: str = ""
     """How numbers were compared."""
-    findings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     """Errors that the checks found in the run."""
-    description: Description | None = None
+    facts: int = 0
+    """How many facts the run had."""
 
     @property
     def failed(self) -> bool:
         return bool(self.changed or self.findings)
+
+
+@dataclass
+class TrainingsReport(Report):
+    """How trainings compare with their baselines."""
+
+    kind: ClassVar[str] = "trainings"
+    trainings: list[Verdict] = field(default_factory=list)
+    left_over: list[str] = field(default_factory=list)
+    """Baselines of trainings that pyproject.toml no longer names."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.left_over) or any(each.failed for each in self.trainings)
 
 
 def section_of(key: str) -> str:
@@ -123,15 +139,13 @@ def described(training: Training, folder: Path, env: Mapping[str, str] | None = 
         file, printed = scratch / "description.json", scratch / "stderr.txt"
         command = [sys.executable, "-P", "-m", "harness", "describe", "--full", "--quiet", "--json", str(file)]
         quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "cwd": folder}
-        with (
-            printed.open("wb") as stderr,
-            started(
-                [*command, *training.command], left_behind, stderr=stderr, env={**os.environ, **(env or {})}, **quiet
-            ) as process,
-        ):
+        quiet["env"] = {**os.environ, **(env or {})}
+        command += training.command
+        with printed.open("wb") as stderr, started(command, left_behind, stderr=stderr, **quiet) as process:
             process.wait()
-        said = [line for line in printed.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        last = said[-1].removeprefix("harness: ") if said else f"exit status {process.returncode}"
+        lines = printed.read_text(encoding="utf-8", errors="replace").splitlines()
+        *_, last = [f"exit status {process.returncode}", *filter(str.strip, lines)]
+        last = last.removeprefix("harness: ")
         if not file.exists():
             raise CannotTry(f"training {training.name} could not be run: {last}")
         found = TypeAdapter(Description).validate_json(file.read_bytes())
@@ -152,7 +166,9 @@ def record(training: Training, folder: Path) -> tuple[Stored, Description]:
     """
     runs = [described(training, folder, env) for env in ({}, {"PYTHONHASHSEED": "4711"}, {"OMP_NUM_THREADS": "1"})]
     if errors := _errors(runs[0]):
-        raise CannotTry(f"training {training.name} is not recorded: {errors[0]}; a baseline never blesses an error")
+        raise CannotTry(
+            f"training {training.name} is not recorded: {said(errors[0])}; a baseline never blesses an error"
+        )
     facts = {
         key: value if all(key in run.facts and _alike(key, value, run.facts[key]) for run in runs[1:]) else VARIES
         for key, value in runs[0].facts.items()
@@ -182,8 +198,8 @@ def compare(training: Training, folder: Path, stored: Stored) -> Verdict:
 
 def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, Any] | None = None) -> Verdict:
     """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
-    found = Verdict(name, findings=_errors(now), description=now)
     facts = now.facts
+    found = Verdict(name, findings=_errors(now), facts=len(facts))
     changed = [
         Changed(key, stored.facts.get(key), facts.get(key))
         for key in {**stored.facts, **facts}
@@ -208,8 +224,13 @@ def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, A
     return found
 
 
-def _errors(run: Description) -> list[str]:
-    return [f"{each.check} at {each.where}: {each.observed}" for each in run.findings if each.severity == "error"]
+def _errors(run: Description) -> list[Finding]:
+    return [each for each in run.findings if each.severity == "error"]
+
+
+def said(finding: Finding) -> str:
+    """An error in one line."""
+    return f"{finding.check} at {finding.where}: {finding.observed}"
 
 
 def _says(run: Description) -> dict[str, str]:
@@ -290,11 +311,11 @@ def text_of(stored: Stored, name: str) -> str:
     for section in sections():
         of_it = {key: value for key, value in stored.facts.items() if section_of(key) == section}
         lines += [""] if of_it else []
-        said = None
+        comment = None
         for key, value in of_it.items():
-            if stored.says.get(key) != said:
-                said = stored.says.get(key)
-                lines.append(f"# {said or ''}".rstrip())
+            if stored.says.get(key) != comment:
+                comment = stored.says.get(key)
+                lines.append(f"# {comment or ''}".rstrip())
             lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
     lines.append("")
     for start, values in ((NUMBERS, stored.numbers), (NOISE, stored.noise)):
@@ -380,7 +401,7 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
     now = described(training, folder)
     found = verdict(training.name, stored, now)
     if found.findings:
-        raise CannotTry(f"not accepted: {found.findings[0]}; a baseline never blesses an error")
+        raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
     if section == NUMBERS:
         if NUMBERS not in found.changed and found.changed:
             raise CannotTry(f"the behaviour differs in {', '.join(found.changed)}: accept that before the numbers")

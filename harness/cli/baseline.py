@@ -70,36 +70,21 @@ def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: P
 
 
 def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None, out: Output) -> int:
+    from harness import settings
     from harness.baseline import trainings
-    from harness.findings import SCHEMA
     from harness.report.trainings import verdict_lines
 
     out.check()
-    found = []
+    report = trainings.TrainingsReport()
     where = _of_trainings(folder, baselines)
     for each in of_scripts:
-        verdict = trainings.compare(each, folder, trainings.read(trainings.path_of(where, each.name), each.name))
-        out.echo(verdict_lines(verdict))
-        found.append(verdict)
-    left = list(trainings.left_over(where, _all_trainings(folder)))
-    out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in left)
-    told = [
-        {
-            "name": each.name,
-            "changed": {k: [vars(c) for c in v] for k, v in each.changed.items()},
-            "findings": each.findings,
-            "numbers": each.lane,
-        }
-        for each in found
-    ]
-    out.write_json(json.dumps({"schema": SCHEMA, "kind": "trainings", "trainings": told}, indent=1))
-    return FOUND if left or any(each.failed for each in found) else 0
-
-
-def _all_trainings(folder: Path) -> Sequence[Training]:
-    from harness.settings import trainings
-
-    return trainings(folder)[1]
+        stored = trainings.read(trainings.path_of(where, each.name), each.name)
+        report.trainings.append(trainings.compare(each, folder, stored))
+        out.echo(verdict_lines(report.trainings[-1]))
+    report.left_over = [str(path) for path in trainings.left_over(where, settings.trainings(folder)[1])]
+    out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in report.left_over)
+    out.write_json(json.dumps(report.as_dict(), indent=1))
+    return FOUND if report.failed else 0
 
 
 @baseline.command(short_help="Train seeds and add them to a candidate.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 import time
@@ -106,10 +107,25 @@ class Description(Report):
         file, _, line = where.rpartition(":")
         return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) == os.path.abspath(self.script) else where
 
+    def as_dict(self) -> dict[str, Any]:
+        """In the form of ``--json``, where numbers that are not finite are strings: JSON has none."""
+        found: dict[str, Any] = _strict(super().as_dict())
+        return found
+
     @property
     def facts(self) -> dict[str, Any]:
         """What the run did, by key."""
         return {key: value for each in self.lines for key, value in each.facts.items()}
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 @contextmanager

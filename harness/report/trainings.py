@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.baseline.trainings import NUMBERS, first_update
+from harness.baseline.trainings import NUMBERS, first_update, said
+from harness.findings import shortened
 
 if TYPE_CHECKING:
-    from harness.baseline.trainings import Changed, Verdict
+    from harness.findings import shortened
+from harness.baseline.trainings import Changed, Verdict
 
 MOST_FACTS = 8
 """Facts of a section that are shown."""
@@ -21,11 +23,10 @@ WIDTH = 160
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """The first section that differs, whole; those behind it by their names, for they may follow from it."""
     for each in verdict.findings:
-        yield f"{verdict.name}: error: {each}"
+        yield f"{verdict.name}: error: {said(each)}"
     if not verdict.changed:
         if not verdict.findings:
-            facts = len(verdict.description.facts) if verdict.description else 0
-            yield f"{verdict.name}: does what its baseline says, in {facts} facts; {verdict.lane}"
+            yield f"{verdict.name}: does what its baseline says, in {verdict.facts} facts; {verdict.lane}"
         return
     section, *behind = verdict.changed
     place = f" ({verdict.where[section]})" if section in verdict.where else ""
@@ -54,5 +55,4 @@ def section_lines(changed: list[Changed]) -> Iterator[str]:
 def _value(value: Any) -> str:
     if value is None:
         return "nothing"
-    said = json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= WIDTH else f"{said[: WIDTH - 3]}..."
+    return shortened(json.dumps(value, ensure_ascii=False), WIDTH)

@@ -1,0 +1,228 @@
+"""``harness describe``, and the trainings of ``harness baseline`` and pytest, as they are run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
+from harness.baseline import trainings
+from harness.cli import main
+from harness.describe.page import Description
+from harness.errors import CannotTry
+from harness.settings import Training
+from harness.settings import trainings as named
+from tests.baseline.test_trainings import LINES, run
+from tests.server import server_of
+
+pytest_plugins = ["pytester"]
+
+TRAINS = """
+import sys
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(4, 2)).sum().backward()
+    optimizer.step()
+"""
+PROJECT = """
+[tool.harness]
+[[tool.harness.training]]
+name = "small"
+script = "train.py --epochs 1"
+"""
+
+
+def test_a_script_is_described_and_its_output_is_left_alone(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    (tmp_path / "train.py").write_text(TRAINS + "print('done')\n")
+    done = server_of(pytestconfig).run(tmp_path, "describe", "train.py")
+    assert done.status == 0
+    assert "update      3 updates by SGD" in done.stdout
+    assert "(train.py:8)" in done.stdout
+    assert "done" in done.stderr  # as harness tokens does: stdout is the page
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "said"),
+    [
+        (TRAINS + "raise ValueError('the end')\n", 3, "ValueError: the end"),
+        ("print('nothing')\n", 2, "made no optimizer step in this process"),
+        ("def broken(:\n", 2, "is not Python"),
+    ],
+)
+def test_what_cannot_be_described(
+    source: str, status: int, said: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    (tmp_path / "train.py").write_text(source)
+    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py")
+    assert done.status == status
+    assert said in done.stderr
+    assert (tmp_path / "found.json").exists() == (status == 3)
+    if status == 3:
+        assert "SGD.steps" in (tmp_path / "found.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[tool.harness.training]]\nname = "a"\n', "has a name and a script"),
+        ('[[tool.harness.training]]\nname = "a/b"\nscript = "t.py"\n', "is of letters, digits"),
+        ('[[tool.harness.training]]\nname = "a"\nscript = " "\n', "the script of training a"),
+        ('[[tool.harness.training]]\nname = "a"\nscript = "-v"\n', "training a: '-v' begins with an option"),
+        ('[tool.harness.training]\nname = "a"\nscript = "t.py"\n', "with two brackets"),
+        (PROJECT + PROJECT.replace("[tool.harness]\n", ""), "no other's; found 'small'"),
+    ],
+)
+def test_an_entry_that_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(CannotTry) as error:
+        named(tmp_path)
+    assert said in str(error.value)
+    assert "pyproject.toml" in str(error.value)
+
+
+Does = Callable[[Description], None]
+
+
+@pytest.fixture
+def does(monkeypatch: pytest.MonkeyPatch) -> Does:
+    """What the scripts do when they are run."""
+    monkeypatch.delenv("CI", raising=False)
+
+    def given(description: Description) -> None:
+        def described(training: Training, folder: Path, env: Any = None) -> Description:
+            return description
+
+        monkeypatch.setattr(trainings, "described", described)
+
+    return given
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Path:
+    (pytester.path / "pyproject.toml").write_text(PROJECT)
+    (pytester.path / "train.py").write_text(TRAINS)
+    return pytester.path
+
+
+FEWER = run(replace(LINES[0], text="train: 52 rows", facts={**LINES[0].facts, "data.train.rows": 52}), *LINES[1:])
+
+
+def cli(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["baseline", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_training_is_recorded_compared_shown_and_accepted(project: Path, does: Does) -> None:
+    does(run())
+    status, said = cli("record", "small")
+    assert (status, "small: 7 facts of 8 updates" in said) == (0, True), said
+    assert cli("compare")[0] == 0
+    assert "data.train.rows = 60" in cli("show", "small")[1]
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+
+    does(FEWER)
+    status, said = cli("compare", "small", "--json", "found.json")
+    assert (status, "data.train.rows: 60 -> 52" in said) == (1, True), said
+    found = json.loads((project / "found.json").read_text())
+    assert found["trainings"][0]["changed"]["data"][0] == {"key": "data.train.rows", "was": 60, "now": 52}
+    status, said = cli("accept", "small", "data", "--why", "long ones are left out")
+    assert (status, "commit it with the change" in said) == (0, True), said
+    assert cli("compare")[0] == 0
+    assert "# accepted: data at " in (project / "baselines" / "small.txt").read_text()
+
+
+def test_what_is_wrong_with_a_call_is_said(project: Path, does: Does) -> None:
+    does(run())
+    cli("record", "small")
+    for arguments, part in (
+        (["accept", "small", "--why", "x"], "name the SECTION to accept"),
+        (["accept", "tiny", "data", "--why", "x"], "is no training"),
+        (["compare", "small", "--seeds", "2"], "--seeds says what to train"),
+    ):
+        status, said = cli(*arguments)
+        assert (status, part in said) == (2, True), said
+
+
+def test_a_baseline_that_is_left_over_fails(project: Path, does: Does) -> None:
+    does(run())
+    cli("record", "small")
+    (project / "baselines" / "small.txt").rename(project / "baselines" / "old.txt")
+    (project / "pyproject.toml").write_text(PROJECT)
+    cli("record", "small")
+    status, said = cli("compare")
+    assert status == 1
+    assert "old.txt is of a training that pyproject.toml no longer names: delete it" in said
+
+
+def pytests(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-rs", *arguments)
+
+
+def test_pytest_has_a_test_for_each_section(project: Path, pytester: pytest.Pytester, does: Does) -> None:
+    does(run())
+    cli("record", "small")
+    sections = 1 + len(trainings.sections())
+    pytests(pytester, "--harness-training").assert_outcomes(passed=sections)
+
+    lines = [*FEWER.lines[:3], replace(LINES[3], facts={**LINES[3].facts, "update.SGD.steps": 7})]
+    does(run(*lines))
+    result = pytests(pytester, "--harness-training")
+    result.assert_outcomes(failed=1, skipped=2, passed=sections - 3)
+    result.stdout.fnmatch_lines(["*small[[]data]*", "small: data differs from the baseline (train.py:7)"])
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*differs too, which may follow from data", "SKIPPED*numbers were not compared*"]
+    )
+
+
+def test_pytest_says_what_could_not_be_compared(project: Path, pytester: pytest.Pytester, does: Does) -> None:
+    does(run())
+    result = pytests(pytester, "--harness-training", "-k", "data")
+    result.assert_outcomes(failed=1, deselected=len(trainings.sections()))
+    result.stdout.fnmatch_lines(["*training small has no baseline*record it with harness baseline record small*"])
+    (project / "pyproject.toml").write_text("")
+    assert "names no training" in str(
+        pytests(pytester, "--harness-training").outlines + pytests(pytester, "--harness-training").errlines
+    )
+
+
+def test_without_the_option_pytest_runs_no_training(project: Path, pytester: pytest.Pytester) -> None:
+    assert pytests(pytester).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_the_fixture_compares_one_training(project: Path, pytester: pytest.Pytester, does: Does) -> None:
+    pytester.makepyfile("def test_small(training): training('small')\ndef test_other(training): training('other')\n")
+    does(run())
+    cli("record", "small")
+    result = pytests(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*pyproject.toml names no training other; it has*small*"])
+    does(FEWER)
+    pytests(pytester).assert_outcomes(failed=2)
+
+
+@pytest.mark.slow
+def test_a_real_script_is_recorded_and_what_it_does_otherwise_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "train.py").write_text(TRAINS.replace("import torch\n", "import torch\ntorch.manual_seed(0)\n"))
+    folder, (training,) = named(tmp_path)
+    stored, found = trainings.record(training, folder)
+    assert found.updates == 3
+    assert stored.facts["update.SGD.steps"] == 3
+    assert trainings.VARIES not in stored.facts.values()
+    (tmp_path / "train.py").write_text((tmp_path / "train.py").read_text().replace("lr=0.1", "lr=0.2"))
+    changed = trainings.compare(training, folder, stored).changed
+    assert next(iter(changed)) == "optimizer"
+    (tmp_path / "train.py").write_text("print(1)\n")
+    with pytest.raises(CannotTry, match="training small could not be run"):
+        trainings.described(training, folder)
