@@ -203,6 +203,24 @@ TAUGHT: dict[str, Any] = {
     "crashed": None,
 }
 
+DESCRIBED: dict[str, Any] = {
+    "schema": 2,
+    "kind": "description",
+    "script": "tune.py",
+    "updates": 12,
+    "lines": [
+        {"section": "data", "text": "train: <60> rows", "facts": {"data.train.rows": 60}, "where": "tune.py:7"},
+        {"section": "model", "text": "", "facts": {"model.Net.unchanged": []}, "where": None},
+    ],
+    "numbers": {"loss": [0.7, "NaN"]},
+    "findings": [],
+    "held": ["gradients::not-cleared"],
+    "notes": ["a note"],
+    "shortened": True,
+    "crashed": None,
+    "seconds": 2.0,
+}
+
 COMPARED: dict[str, Any] = {
     "schema": 1,
     "a": "train.py",

@@ -24,6 +24,7 @@ from tests.report.pages import (
     BASELINES,
     CHECKS,
     COMPARED,
+    DESCRIBED,
     FINDING,
     RESUMED,
     TAUGHT,
@@ -255,6 +256,15 @@ def test_taught_tokens_are_marked_in_their_text(tmp_path: Path) -> None:
     assert "rows without any label: 1 of 16" in found.text
     assert "a note" in found.text
     assert found.all("span", class_="pill")[0].text == "warns"
+
+
+def test_a_description_is_a_table_of_what_the_run_did(tmp_path: Path) -> None:
+    found = page(written(tmp_path / "described.json", DESCRIBED))
+    assert "what 12 updates did, in 2 facts" in found.text
+    rows = [[cell.text for cell in row.all("td")] for row in found.all("tr")][1:]
+    assert rows == [["data", "train: <60> rows", "tune.py:7"]]
+    assert "Long passes over a DataLoader were shortened" in found.text
+    assert "a note" in found.text
 
 
 def test_tokens_without_a_label_in_no_row_are_recorded(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ KINDS = {
     "resume": "harness.resume.run:ResumeReport",
     "compare": "harness.compare.differences:CompareReport",
     "tokens": "harness.watch.teaching:TaughtReport",
+    "description": "harness.describe.page:Description",
     "run": "harness.record:RunRecord",
     "documents": "harness.record:DocumentsRecord",
     "matrix": "harness.matrix:Matrix",
@@ -47,19 +48,20 @@ KEYS: dict[str, frozenset[str]] = {
     "resume": frozenset({"script", "kills"}),
     "check": frozenset({"script", "held"}),
     "tokens": frozenset({"script", "rows_seen"}),
+    "description": frozenset({"script", "lines", "numbers"}),
     "compare": frozenset({"a", "b", "differences"}),
 }
 """What tells a file without a kind: the first that fits is meant."""
 
-OTHER_KEYS = ("scripts", "comparison", "baselines", "claims", "citations")
+OTHER_KEYS = ("scripts", "trainings", "comparison", "baselines", "claims", "citations")
 """What tells a report of which no page is made."""
 
 WHAT = {"run": "run record", "documents": "record of documents", "matrix": "recorded matrix"}
 """What stored files are called."""
 
 EXPECTED = (
-    "run.json or documents.json, or the folder that one lies in; the --json of harness check, compare, resume or "
-    "tokens; a matrix; a baseline"
+    "run.json or documents.json, or the folder that one lies in; the --json of harness check, describe, compare, "
+    "resume or tokens; a matrix; a baseline"
 )
 
 

@@ -188,6 +188,13 @@ def _of_tokens(given: Input) -> Part:
     return Part("tokens.html", f"harness tokens {report.script}", status, says, report, given.path)
 
 
+def _of_description(given: Input) -> Part:
+    report = given.content
+    says = f"what {_number(report.updates, 'update')} did, in {_number(len(report.facts), 'fact')}"
+    status: Status = "fails" if report.crashed else "warns" if report.findings else "recorded"
+    return Part("description.html", f"harness describe {report.script}", status, says, report, given.path)
+
+
 def _of_compare(given: Input) -> Part:
     report = given.content
     says = f"the same, bit for bit, in {_number(report.updates, 'update')}"
@@ -236,6 +243,7 @@ _PARTS = {
     "resume": _of_resume,
     "compare": _of_compare,
     "tokens": _of_tokens,
+    "description": _of_description,
     "documents": _of_documents,
     "matrix": _of_matrix,
     "baseline": _of_baseline,
