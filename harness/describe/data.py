@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from harness.describe.lines import Line, ModelNames, Names, Section, count, line, number, spread
 from harness.torch_objects import is_dense
-from harness.watch.events import Backward, Batch, End, Forward, LoaderMade, PassEnds
+from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
 
 MOST_ROWS = 200_000
@@ -196,7 +196,13 @@ class _Rows:
     squares: float = 0.0
     shape: str = ""
     tokens: Any = None
-    """A running digest of whole numbers that were differentiated, in their order."""
+    """A running digest of the whole numbers that came, in their order."""
+    hidden: int = 0
+    """Tokens that an attention mask hides."""
+    with_targets: int = 0
+    """What tells the rows with their targets from the same rows with others: a sum, in no order."""
+    targets: int = 0
+    """Rows whose targets are known."""
     too_many: bool = False
     updates: set[int] = field(default_factory=set)
 
@@ -223,6 +229,19 @@ class Rows(Section):
             self._measure(rows, given)
         else:
             self._evaluates(rows, digests, event.where)
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        """Rows and their targets, where one loss has as many targets as the only model had rows."""
+        waiting = [self._waiting[each.number] for each in event.forwards if each.number in self._waiting]
+        if len(waiting) != 1:
+            return
+        rows, digests, _ = waiting[0]
+        for call in event.losses:
+            if call.target.dim() and len(call.target) == len(digests):
+                targets = [key_of(each) for each in call.target.detach().float().cpu()[:, None]]
+                for pair in zip(digests, targets, strict=True):
+                    rows.with_targets = (rows.with_targets + xxhash.xxh3_64_intdigest(b"".join(pair))) % 2**64
+                rows.targets += len(digests)
 
     def on_backward(self, event: Backward) -> None:
         for forward in event.forwards:
@@ -260,16 +279,17 @@ class Rows(Section):
     def _measure(self, rows: _Rows, given: dict[str, torch.Tensor]) -> None:
         first = next(iter(given.values()))
         rows.shape = rows.shape or f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}"
-        if first.is_floating_point():
-            if rows.values < MOST_VALUES:
-                values = first.detach().double()
-                rows.values += values.numel()
-                rows.total += float(values.sum())
-                rows.squares += float(values.square().sum())
-        elif not first.is_complex():
-            if rows.tokens is None:
-                rows.tokens = xxhash.xxh3_64()
-            rows.tokens.update(first.detach().to("cpu", torch.int64).contiguous().numpy().tobytes())
+        if first.is_floating_point() and rows.values < MOST_VALUES:
+            values = first.detach().double()
+            rows.values += values.numel()
+            rows.total += float(values.sum())
+            rows.squares += float(values.square().sum())
+        whole = [each for each in given.values() if not each.is_floating_point() and not each.is_complex()]
+        for each in whole:
+            rows.tokens = rows.tokens or xxhash.xxh3_64()
+            rows.tokens.update(each.detach().to("cpu", torch.int64).contiguous().numpy().tobytes())
+        mask = given.get("attention_mask")
+        rows.hidden += 0 if mask is None else int((mask == 0).sum())
 
     def lines(self) -> Iterator[Line]:
         for rows in self._rows.values():
@@ -293,7 +313,9 @@ class Rows(Section):
             facts |= {"mean": float(f"{mean:.3g}"), "deviation": float(f"{deviation:.3g}")}
             said += f", mean {number(mean)}, deviation {number(deviation)}"
         if rows.tokens is not None:
-            facts["digest"] = rows.tokens.hexdigest()
+            facts |= {"digest": rows.tokens.hexdigest(), "hidden": rows.hidden}
+        if rows.targets:
+            facts |= {"with_targets": f"{rows.with_targets:016x}", "targets": rows.targets}
         return line("data", said, facts, rows.where, of=rows.name)
 
     def _evaluated(self, rows: _Rows) -> Line:

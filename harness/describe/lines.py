@@ -63,7 +63,7 @@ def line(section: str, text: str, facts: Mapping[str, Any], where: str | None = 
 
 def count(number: int, what: str) -> str:
     """ "1 row", "2 rows", "2 batches", "2 classes"."""
-    plural = what + ("es" if what.endswith(("s", "ch", "x")) else "s")
+    plural = f"{what[:-1]}ies" if what.endswith("ry") else what + ("es" if what.endswith(("s", "ch", "x")) else "s")
     return f"{number:,} {what if number == 1 else plural}"
 
 

@@ -40,6 +40,11 @@ class _Model:
     """Of those with gradients."""
     sums: dict[str, float] = field(default_factory=dict)
     """Of the trainable tensors that have not changed yet, what their numbers add up to."""
+    frozen_sums: dict[str, float] = field(default_factory=dict)
+    """Of the frozen tensors that have not changed."""
+    frozen_changed: list[str] = field(default_factory=list)
+    asked_active: Counter[int] = field(default_factory=Counter)
+    """As ``active``, in the other calls."""
     modes: Counter[str] = field(default_factory=Counter)
     """In which mode it was called in passes that were differentiated."""
     asked: Counter[str] = field(default_factory=Counter)
@@ -85,7 +90,7 @@ class Models(Section):
         if event.gradients:
             self._waiting[event.number] = seen, mode, active
         else:
-            self._asked(seen, mode, event.where, graph=False)
+            self._asked(seen, mode, active, event.where, graph=False)
 
     def _first(self, event: Forward) -> _Model:
         model = event.model
@@ -107,6 +112,7 @@ class Models(Section):
             patterns(trainable),
             {name: _sum(each) for name, each in trainable.items()},
             checkpoint=self._checkpoint(model),
+            frozen_sums={name: _sum(each) for name, each in named if not each.requires_grad},
             sensitive=len(self._modes.sensitive(model)),
         )
 
@@ -120,21 +126,22 @@ class Models(Section):
                 seen.modes[mode] += 1
                 seen.active[active] += 1
             else:
-                self._asked(seen, mode, forward.where, graph=True)
+                self._asked(seen, mode, active, forward.where, graph=True)
         if event.forwards:
             oldest = min(each.number for each in event.forwards)
             for number in [each for each in self._waiting if each < oldest]:
-                seen, mode, _ = self._waiting.pop(number)
-                self._asked(seen, mode, None, graph=True)
+                seen, mode, active = self._waiting.pop(number)
+                self._asked(seen, mode, active, None, graph=True)
 
     def on_end(self, event: End) -> None:
-        for seen, mode, _ in self._waiting.values():
-            self._asked(seen, mode, None, graph=True)
+        for seen, mode, active in self._waiting.values():
+            self._asked(seen, mode, active, None, graph=True)
         self._waiting.clear()
         self._look_for_changes()
 
-    def _asked(self, seen: _Model, mode: str, where: str | None, *, graph: bool) -> None:
+    def _asked(self, seen: _Model, mode: str, active: int, where: str | None, *, graph: bool) -> None:
         seen.asked[mode] += 1
+        seen.asked_active[active] += 1
         seen.with_graph += graph
         seen.without_graph += not graph
         seen.asked_where = seen.asked_where or where
@@ -149,12 +156,14 @@ class Models(Section):
 
     def _look_for_changes(self) -> None:
         for seen in self._models.values():
-            model = seen.model() if seen.sums else None
+            model = seen.model() if seen.sums or seen.frozen_sums else None
             if model is not None:
                 now = dict(model.named_parameters())
-                changed = [name for name, was in seen.sums.items() if name in now and _sum(now[name]) != was]
-                for name in changed:
-                    del seen.sums[name]
+                for sums in (seen.sums, seen.frozen_sums):
+                    changed = [name for name, was in sums.items() if name in now and _sum(now[name]) != was]
+                    for name in changed:
+                        del sums[name]
+                    seen.frozen_changed += changed if sums is seen.frozen_sums else []
 
     def lines(self) -> Iterator[Line]:
         for seen in self._models.values():
@@ -197,6 +206,10 @@ class Models(Section):
             yield line("model", said, {"unchanged": still}, seen.where, of=seen.name)
         else:
             yield line("model", "", {"unchanged": still}, seen.where, of=seen.name)
+        if seen.frozen:
+            changed = patterns(seen.frozen_changed)
+            said = f"frozen and changed all the same: {listed(changed)}" if changed else ""
+            yield line("model", said, {"frozen_changed": changed}, seen.where, of=seen.name)
         modes = " and ".join(sorted(seen.modes))
         said = f"{seen.name} trained in {modes} mode"
         facts = {"mode": sorted(seen.modes), "autocast": seen.autocast}
@@ -222,12 +235,15 @@ class Models(Section):
             "calls": calls,
             "modes": modes,
             "graph": graph,
+            "active": sorted(seen.asked_active),
             "rounds": len(seen.asked_at),
             "after_updates": seen.asked_at[:1] + seen.asked_at[-1:],
         }
         said = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
         if seen.sensitive == 0 and modes == ["train"]:
             said += " (which changes nothing in it)"
+        elif modes == ["eval"] and any(seen.asked_active):
+            said += f" with {max(seen.asked_active)} modules of dropout or batch statistics active"
         said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
         said += f", after update {listed(seen.asked_at)}" if seen.asked_at else ""
         return line("evaluation", said, facts, seen.asked_where, of=seen.name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.describe.data import Loaders, Rows
 from harness.describe.lines import Line, Section
 from harness.describe.models import Models
-from harness.describe.results import Metrics, Randomness, Saves
+from harness.describe.results import Loads, Metrics, Randomness, Saves
 from harness.describe.taught import Losses, Taught
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
@@ -34,6 +34,7 @@ SECTIONS: tuple[Callable[[Monitor], Section], ...] = (
     Optimizers,
     Metrics,
     Saves,
+    Loads,
     Randomness,
 )
 
@@ -42,6 +43,7 @@ ORDER = (
     "taught",
     "loss",
     "model",
+    "loaded",
     "optimizer",
     "schedule",
     "update",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,13 @@ from torch.optim import Optimizer
 from harness.describe.lines import FIRST, Line, ModelNames, Names, Section, count, line, listed, number
 from harness.digests import joined
 from harness.torch_objects import is_dense, is_distributed, random_state
-from harness.watch.events import MetricCall, ModelSaved, RankingCall, Save, Seeded, TokenizerSaved
+from harness.watch.events import Load, MetricCall, ModelSaved, RankingCall, Save, Seeded, TokenizerSaved
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved
 from harness.watch.facts.saved_states import StateSaved
+
+MOST_CLASSES = 20
+"""Classes of predictions that are counted one by one."""
 
 SAME = 1e-3
 """Largest difference of a logit, as a share of the largest, up to which a model answers alike."""
@@ -36,6 +40,10 @@ class _Metric:
     rows: list[int] = field(default_factory=list)
     values: list[dict[str, float]] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    predicted: dict[str, int] = field(default_factory=dict)
+    """Of the latest, how often each class was predicted."""
+    references: dict[str, int] = field(default_factory=dict)
 
 
 class Metrics(Section):
@@ -50,6 +58,10 @@ class Metrics(Section):
             seen.rows.append(len(event.references))
             seen.values.append(_numbers(event.metric, event.value))
             seen.after.append(event.at.updates_made)
+            seen.options = {
+                name: value for name, value in event.options.items() if isinstance(value, (str, int, float))
+            }
+            seen.predicted, seen.references = _counts(event.predictions), _counts(event.references)
 
     def on_ranking_call(self, event: RankingCall) -> None:
         seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
@@ -61,6 +73,7 @@ class Metrics(Section):
         for key, seen in self._metrics.items():
             facts: dict[str, Any] = {"times": len(seen.after), "after": [seen.after[0], seen.after[-1]]}
             said = f"{seen.name}, after update {listed(dict.fromkeys(seen.after))}"
+            facts |= {"options": seen.options, "predicted": seen.predicted, "references": seen.references}
             if any(seen.rows):
                 facts["rows"] = [min(seen.rows), max(seen.rows)]
                 said += f", of {count(seen.rows[-1], 'row')}"
@@ -76,6 +89,12 @@ class Metrics(Section):
             for name in seen.values[-1] if seen.values else ():
                 found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
         return found
+
+
+def _counts(values: Sequence[Any]) -> dict[str, int]:
+    """How often each class is there, of few; nothing of anything else."""
+    counts = Counter(str(int(each)) for each in values if isinstance(each, (bool, int)))
+    return dict(sorted(counts.items())) if len(counts) <= MOST_CLASSES else {}
 
 
 def _numbers(metric: str, value: Any) -> dict[str, float]:
@@ -194,6 +213,33 @@ def _what(saved: Any) -> str:
     if torch.is_tensor(saved):
         return "a tensor"
     return f"an object of {type(saved).__name__}" if not isinstance(saved, Optimizer) else "the optimizer"
+
+
+class Loads(Section):
+    """What states were loaded, into what, and when."""
+
+    def begin(self) -> None:
+        self._loads: dict[tuple[str, str | None], list[tuple[int, int, int, int]]] = {}
+
+    def on_load(self, event: Load) -> None:
+        into = type(event.into).__name__
+        missing = 0
+        if isinstance(event.into, nn.Module):
+            missing = len(event.into.state_dict().keys() - event.state.keys())
+        told = (event.at.updates_made, len(event.state), missing, len(event.unexpected))
+        self._loads.setdefault((into, event.where), []).append(told)
+
+    def lines(self) -> Iterator[Line]:
+        names = Names()
+        for (into, where), loads in self._loads.items():
+            after = list(dict.fromkeys(each[0] for each in loads))
+            _, entries, missing, unexpected = loads[-1]
+            said = f"a state of {count(entries, 'entry')} was loaded into {into}, after update {listed(after)}"
+            said += f"; {missing} of its own were not in it" if missing else ""
+            said += f"; {unexpected} in it have no place" if unexpected else ""
+            facts = {"times": len(loads), "after": [after[0], after[-1]], "entries": entries}
+            facts |= {"missing": missing, "unexpected": unexpected}
+            yield line("loaded", said, facts, where, of=names.of((into, where), into))
 
 
 class Randomness(Section):

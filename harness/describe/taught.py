@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ LOOKED_AT = 32
 NEAR = 1e-3
 """How near two shares of a mean loss must be to count as the same."""
 
+DEFAULTS = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
+
 SHOWN_OPTIONS = ("reduction", "ignore_index", "label_smoothing", "beta", "delta")
 
 
@@ -35,6 +37,8 @@ class _Loss:
     function: str = ""
     where: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    by_row: bool = False
+    """Whether it gives a loss for each row, or was written by hand: its weight is not known then."""
     shape: str = ""
     targets: str = ""
     calls: int = 0
@@ -43,6 +47,8 @@ class _Loss:
     classes: Counter[float] = field(default_factory=Counter)
     many: bool = False
     """Whether there are more values of targets than are counted."""
+    weights: list[float] = field(default_factory=list)
+    """With which weights the first calls are in what was differentiated; of those that are not in it there is none."""
 
 
 class Taught(Section):
@@ -125,7 +131,7 @@ class Losses(Section):
         self._where = self._where or event.where
         calls = [each for each in event.losses if each.value.requires_grad or each.by_hand]
         for call in calls:
-            self._keep(call)
+            self._keep(call, event.scale)
         if self._backwards <= LOOKED_AT and event.root.numel() == 1:
             value = float(event.root.detach()) / event.scale
             self.values.append(value)
@@ -139,7 +145,7 @@ class Losses(Section):
         elif event.root.numel() == 1:
             self.values[LOOKED_AT:] = [event.root.detach().reshape(()) / event.scale]  # type: ignore[list-item]
 
-    def _keep(self, call: LossCall) -> None:
+    def _keep(self, call: LossCall, scale: float) -> None:
         seen = self._losses.setdefault((call.function, call.where), _Loss())
         if not seen.calls:
             seen.function, seen.where = call.function + (" written by hand" * call.by_hand), call.where
@@ -147,8 +153,12 @@ class Losses(Section):
             seen.options |= {n: True for n in ("weight", "pos_weight") if call.options.get(n) is not None}
             classes = call.input.shape[1] if call.function in ("cross_entropy", "nll_loss") else None
             seen.shape = f"{classes} classes" if classes else "x".join(map(str, call.input.shape[1:])) or "one number"
+            seen.by_row = call.value.dim() > 0 or call.by_hand
             seen.targets = str(call.target.dtype).removeprefix("torch.")
         seen.calls += 1
+        if seen.calls <= LOOKED_AT and call.value.requires_grad and call.value.dim() == 0:
+            weigh = self.monitor.guarded(self, lambda gradient: seen.weights.append(float(gradient) / scale))
+            call.value.register_hook(weigh)  # type: ignore[no-untyped-call]
         target = call.target.detach()
         counted = torch.ones_like(target, dtype=torch.bool)
         if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
@@ -182,15 +192,21 @@ class Losses(Section):
 
     def _line(self, seen: _Loss, name: str) -> Line:
         facts: dict[str, Any] = {"calls": seen.calls, "input": seen.shape, "targets": seen.targets, **seen.options}
+        if seen.weights or (seen.calls and not seen.by_row):
+            same = bool(seen.weights) and max(seen.weights) - min(seen.weights) <= NEAR * abs(seen.weights[0])
+            facts["weight"] = float(f"{seen.weights[0]:.4g}") if same else "varies" if seen.weights else None
+            facts["differentiated"] = len(seen.weights)
         facts["counted"] = seen.counted
         facts["ignored"] = seen.ignored
         said = f"{seen.function} of {seen.shape}"
-        options = {n: value for n, value in seen.options.items() if not (n == "reduction" and value == "mean")}
-        options = {n: value for n, value in options.items() if not (n == "ignore_index" and value == -100)}
-        options = {n: value for n, value in options.items() if not (n == "label_smoothing" and value == 0)}
+        options = {name: value for name, value in seen.options.items() if DEFAULTS.get(name) != value}
         if options:
             said += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
         said += f", {count(seen.counted, 'target')}"
+        weight = facts.get("weight", 1.0)
+        if weight != 1.0:
+            words = {None: "never differentiated", "varies": "with a weight that varies"}
+            said += f", {words[weight] if weight in words else f'times {number(weight)}'}"
         if seen.ignored:
             said += f" counted and {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
         if seen.targets.startswith(("int", "uint", "bool")) and not seen.many and seen.classes:
@@ -212,3 +228,11 @@ class Losses(Section):
             return "what is differentiated is the mean over the targets", 1.0
         shown = f"1/{1 / share:.4g}" if 0 < share < 1 else f"{share:.4g} times"
         return f"what is differentiated is {shown} {'of ' if '/' in shown else ''}the mean over the targets", share
+
+
+def _same(weights: Sequence[float]) -> float | str | None:
+    """The one weight that all have, to four digits; None of none."""
+    if not weights:
+        return None
+    alike = max(weights) - min(weights) <= NEAR * abs(weights[0])
+    return float(f"{weights[0]:.4g}") if alike else "varies"

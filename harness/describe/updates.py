@@ -17,11 +17,11 @@ from harness.describe.lines import FIRST, Line, Names, Section, count, line, lis
 from harness.describe.models import names_of
 from harness.torch_objects import held_by, is_dense, share_groups
 from harness.watch.events import Backward, Clip, SchedulerStep, SkippedStep, Step, StepBegins, ZeroGrad
-from harness.watch.facts.gradient_ledger import GradientsUsed
+from harness.watch.facts.gradient_ledger import GradientsClipped, GradientsUsed
 from harness.watch.monitor import OwnUpdate
 
-SETTINGS = ("weight_decay", "betas", "momentum", "nesterov", "eps", "alpha", "amsgrad", "maximize")
-"""What a line says of a group beside its learning rate."""
+NO_SETTINGS = ("params", "lr", "initial_lr", "foreach", "fused", "capturable", "differentiable", "param_names")
+"""What is in a group and says nothing of what its updates come to, or is said otherwise."""
 
 MOST_RATES = 1_000_000
 """Updates whose learning rates are kept, in eight bytes each."""
@@ -58,6 +58,14 @@ class _Optimizer:
     clipped_where: str | None = None
     cleared_where: str | None = None
     skipped: int = 0
+    clips: set[int] = field(default_factory=set)
+    """How often gradients were clipped for an update."""
+    clipped_tensors: list[int] = field(default_factory=list)
+    """The fewest and the most of its tensors that a clipping was given."""
+    scales: Counter[str] = field(default_factory=Counter)
+    """What became of a GradScaler's factor."""
+    without_gradient: dict[int, str] = field(default_factory=dict)
+    """The names of tensors that never had a gradient, by their ids."""
     norms: list[float] = field(default_factory=list)
     steps: int = 0
     scheduler: str | None = None
@@ -74,10 +82,15 @@ class Optimizers(Section):
         self._seen: list[_Optimizer] = []
         self._names = Names()
         self._clip: Clip | None = None
+        self._clips = 0
+        """Since the latest step."""
         self._backwards = 0
+        self._clipped_scaled = False
+        """Whether anything was clipped that still had a GradScaler's factor."""
 
     def on_clip(self, event: Clip) -> None:
         self._clip = event
+        self._clips += 1
 
     def on_backward(self, event: Backward) -> None:
         self._backwards += 1
@@ -91,6 +104,7 @@ class Optimizers(Section):
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
         if rates and len(seen.rates) < MOST_RATES:
             seen.rates.append(max(rates))
+        seen.clips.add(self._clips)
         clip = self._clip
         if clip is None:
             seen.clipped["not clipped"] += 1
@@ -98,6 +112,13 @@ class Optimizers(Section):
             limit = "" if clip.limit is None else f" to {number(clip.limit)}"
             seen.clipped[f"{'values' if clip.by_value else 'norm'} clipped{limit}"] += 1
             seen.clipped_where = clip.where
+            given = {id(each) for each in clip.parameters}
+            among = sum(id(each) in given for each in held_by(event.optimizer))
+            seen.clipped_tensors = [min([among, *seen.clipped_tensors]), max([among, *seen.clipped_tensors])]
+        if seen.without_gradient and (seen.steps < FIRST or event.sampled):
+            for each in held_by(event.optimizer):
+                if id(each) in seen.without_gradient and each.grad is not None and bool(each.grad.any()):
+                    del seen.without_gradient[id(each)]
         if len(seen.norms) < FIRST:
             seen.norms.append(_norm(held_by(event.optimizer)))
 
@@ -106,6 +127,7 @@ class Optimizers(Section):
         if seen is not None:
             seen.backwards[len(fact.fresh)] += 1
             seen.stale += bool(fact.stale)
+            seen.scales[fact.scale] += 1
             seen.empty += fact.empty
             seen.cleared_where = fact.cleared_at or seen.cleared_where
 
@@ -126,7 +148,11 @@ class Optimizers(Section):
                 seen.scheduled += 1
                 seen.scheduled_where = event.where
 
+    def on_gradients_clipped(self, fact: GradientsClipped) -> None:
+        self._clipped_scaled |= fact.scaled
+
     def on_step(self, event: Step) -> None:
+        self._clips = 0
         if event.optimizer in self._optimizers:
             self._optimizers[event.optimizer].steps += 1
 
@@ -145,6 +171,7 @@ class Optimizers(Section):
             [_group(group, names) for group in optimizer.param_groups],
             patterns(free),
             event.where,
+            without_gradient={} if own else names,
         )
 
     def numbers(self) -> dict[str, list[float]]:
@@ -173,10 +200,13 @@ class Optimizers(Section):
     def _updates(self, seen: _Optimizer) -> Line:
         facts: dict[str, Any] = {"steps": seen.steps, "clipped": dict(seen.clipped), "stale": seen.stale}
         facts["empty"] = seen.empty
+        facts |= {"clipped_tensors": seen.clipped_tensors, "clips": sorted(seen.clips), "scale": sorted(seen.scales)}
+        facts["clipped_scaled"] = self._clipped_scaled
+        facts["without_gradient"] = patterns(seen.without_gradient.values())
         said = f"{count(seen.steps, 'update')} by {seen.name}"
         if seen.backwards:
             passes = [min(seen.backwards), max(seen.backwards)]
-            facts["backward_passes"] = passes
+            facts["backward_passes"] = {str(each): seen.backwards[each] for each in sorted(seen.backwards)}
             said += f", each of {spread(passes)} backward pass{'es' * (passes != [1, 1])}"
         if seen.stale:
             said += f"; {seen.stale} still had gradients of an earlier update in them"
@@ -186,6 +216,17 @@ class Optimizers(Section):
             said += f"; {seen.empty} had no gradient"
         how = [f"{what} in {times}" for what, times in seen.clipped.items()]
         said += f"; {next(iter(seen.clipped))}" if len(how) == 1 else f"; {', '.join(how)}"
+        held = sum(each.tensors for each in seen.groups)
+        if seen.clipped_tensors and seen.clipped_tensors[0] < held:
+            said += f", {spread(seen.clipped_tensors)} of its {count(held, 'tensor')}"
+        if facts["without_gradient"]:
+            said += f"; never a gradient: {listed(facts['without_gradient'])}"
+        if max(seen.clips) > 1:
+            said += f"; clipped {spread(sorted(seen.clips))} times for an update"
+        if self._clipped_scaled:
+            said += "; clipped while they had a GradScaler's factor"
+        if "carried" in seen.scales:
+            said += "; gradients still had a GradScaler's factor"
         if seen.skipped:
             facts["skipped"] = seen.skipped
             said += f"; {seen.skipped} left out by the GradScaler"
@@ -222,7 +263,11 @@ class Optimizers(Section):
 
 def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:
     held = group["params"]
-    settings = {name: group[name] for name in SETTINGS if group.get(name) is not None}
+    settings = {
+        name: value
+        for name, value in group.items()
+        if name not in NO_SETTINGS and isinstance(value, (bool, int, float, str, tuple))
+    }
     rate = group.get("initial_lr", group.get("lr"))  # a schedule has begun by the first step
     named = patterns(names[id(each)] for each in held if id(each) in names)
     elements = sum(each.numel() for each in held)

@@ -40,6 +40,13 @@ def train(
     no_grad: bool = True,
     schedule: bool = True,
     swapped: bool = False,
+    mixed: bool = False,
+    clipped: slice = slice(None),
+    clip_each: bool = False,
+    detached: bool = False,
+    thrown: bool = False,
+    restored: bool = False,
+    drifts: bool = False,
     best: bool = False,
     seed: int = 0,
     saved: Path | None = None,
@@ -49,6 +56,7 @@ def train(
     inputs = scale * torch.randn(80, 6, generator=torch.Generator().manual_seed(1))
     labels = (inputs[:, 0] > 0).long()
     labels = 1 - labels if swapped else labels
+    labels = labels.clone() if not mixed else torch.cat((labels[:20].flip(0), labels[20:]))
     loader = DataLoader(
         TensorDataset(inputs[:rows], labels[:rows]), batch_size=size, shuffle=shuffle, drop_last=drop_last
     )
@@ -61,21 +69,33 @@ def train(
     for _ in range(2):
         model.train()
         for number, (x, y) in enumerate(loader, start=1):
-            loss = functional.cross_entropy(model(x), y, reduction=reduction) / divide
+            said = model(x)
+            loss = functional.cross_entropy(said, y, reduction=reduction) / divide
+            if thrown:
+                loss = loss.detach() + said.square().mean()
             loss.backward()
+            if detached:
+                model[0].zero_grad()
             if number % accumulate:
+                if clip_each:
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 continue
             if clip:
-                nn.utils.clip_grad_norm_(model.parameters(), clip)
+                nn.utils.clip_grad_norm_(list(model.parameters())[clipped], clip)
             optimizer.step()
             if schedule:
                 scheduler.step()
+            if drifts:
+                with torch.no_grad():
+                    model[0].weight.add_(0.1)
             if clear:
                 optimizer.zero_grad()
         model.train(not eval_mode)
         with torch.set_grad_enabled(not no_grad):
             said = model(inputs[test])
             functional.cross_entropy(said, labels[test])
+    if restored:
+        model.load_state_dict(nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.1), nn.ReLU(), nn.Linear(8, 2)).state_dict())
     if saved is not None:
         torch.save(nn.Linear(6, 8).state_dict() if best else model.state_dict(), saved)
 
@@ -123,7 +143,17 @@ CHANGES: list[tuple[dict[str, Any], str, Any, Any]] = [
     ({"held_out": False}, "data.Sequential.asked.trained_on_too", 0, 20),
     ({"seed": 1}, "data.train.first_order", None, None),
     ({"swapped": True}, "loss.cross_entropy.classes", {"0": 66, "1": 54}, {"0": 54, "1": 66}),
+    ({"mixed": True}, "data.Sequential.with_targets", None, None),
+    ({"mixed": True}, "loss.cross_entropy.classes", {"0": 66, "1": 54}, {"0": 66, "1": 54}),
     ({"divide": 4.0}, "loss.share_of_the_mean", 1.0, 0.25),
+    ({"divide": 4.0}, "loss.cross_entropy.weight", 1.0, 0.25),
+    ({"thrown": True}, "loss.cross_entropy.differentiated", 16, 0),
+    ({"thrown": True}, "loss.cross_entropy.weight", 1.0, None),
+    ({"clip_each": True, "accumulate": 2}, "update.AdamW.clips", [1], [2]),
+    ({"clipped": slice(2)}, "update.AdamW.clipped_tensors", [4, 4], [2, 2]),
+    ({"detached": True}, "update.AdamW.without_gradient", [], ["0.bias", "0.weight"]),
+    ({"frozen": True, "drifts": True}, "model.Sequential.frozen_changed", None, None),
+    ({"restored": True}, "loaded.Sequential.after", None, None),
     ({"reduction": "sum"}, "loss.cross_entropy.reduction", "mean", "sum"),
     ({"frozen": True}, "model.Sequential.frozen", [], ["0.bias", "0.weight"]),
     ({"frozen": True}, "model.Sequential.trainable", 74, 18),
@@ -136,7 +166,7 @@ CHANGES: list[tuple[dict[str, Any], str, Any, Any]] = [
     ({"clip": None}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"not clipped": 16}),
     ({"clip": 5.0}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"norm clipped to 5": 16}),
     ({"clear": False}, "update.AdamW.stale", 0, 15),
-    ({"accumulate": 2}, "update.AdamW.backward_passes", [1, 1], [2, 2]),
+    ({"accumulate": 2}, "update.AdamW.backward_passes", {"1": 16}, {"2": 8}),
     ({"eval_mode": False}, "evaluation.Sequential.modes", ["eval"], ["train"]),
     ({"no_grad": False}, "evaluation.Sequential.graph", "without gradients", "with a graph"),
     ({"best": True}, "saved.1.weights_of", ["Sequential"], None),
@@ -150,7 +180,8 @@ def test_what_changes_in_the_loop_changes_its_fact(
 ) -> None:
     found = did(**change, saved=tmp_path / "model.pt").facts
     if (was, now) == (None, None):
-        assert found[key] != base.facts[key]
+        assert key in found
+        assert found[key] != base.facts.get(key)
     else:
         assert base.facts.get(key) == pytest.approx(was) if isinstance(was, float) else base.facts.get(key) == was
         assert found.get(key) == pytest.approx(now) if isinstance(now, float) else found.get(key) == now

@@ -1,0 +1,171 @@
+"""Describe each bug of the corpus and the same script without it, and write down in which sections they differ.
+
+    python -m scripts.described JOURNAL
+
+JOURNAL has a line for every pair, so that a run that was cut off goes on where it was;
+``scripts/records/described.json`` and the table of ``docs/describe.md`` are written at the end. It takes about a
+quarter of an hour of two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.baseline.trainings import section_of
+from harness.files import write_atomically
+from scripts.detection import ROOT, on_servers
+from scripts.margins import name_of
+from tests.checks.corpus import Case, all_cases
+from tests.server import CHECKPOINT, Server
+
+RECORD = ROOT / "scripts" / "records" / "described.json"
+PAGE = ROOT / "docs" / "describe.md"
+MARK = "<!-- Written by python -m scripts.described -->\n"
+
+NAMES = {
+    "gradients": {"update", "loss"},
+    "groups": {"optimizer", "schedule"},
+    "inputs": {"data", "taught"},
+    "loss": {"loss", "taught"},
+    "memory": {"update", "loss", "model"},
+    "metrics": {"metric", "evaluation"},
+    "mode": {"model", "evaluation"},
+    "model": {"model", "evaluation"},
+    "optimizer": {"optimizer", "update"},
+    "parameters": {"model", "optimizer"},
+    "ranks": {"data", "model"},
+    "rows": {"data"},
+    "saved": {"saved"},
+    "schedule": {"schedule"},
+    "update": {"update", "optimizer"},
+    "weights": {"model", "loaded", "saved", "evaluation"},
+}
+"""By family of checks, the sections of which one must differ for the page to name what the bug does. Written before
+anything was measured."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A script with a bug, and the same without it."""
+
+    name: str
+    kind: str
+    bug: Case
+    right: Case
+
+    @property
+    def family(self) -> str:
+        return (self.bug.check or "").partition("::")[0]
+
+
+def pairs() -> Iterator[Pair]:
+    """Each edit that puts a bug in, and each ``bad.py`` beside its ``good.py``."""
+    cases = [case for case in all_cases() if not case.needed and case.processes == 1]
+    as_it_is = {(case.script, case.pretrained): case for case in cases if case.kind == "as it is"}
+    examples = {case.check: case for case in cases if case.kind == "good"}
+    for case in cases:
+        if case.kind in ("bug", "unseen") and (right := as_it_is.get((case.script, case.pretrained))):
+            yield Pair(name_of(case), "seen" if case.kind == "bug" else "unseen", case, right)
+        elif case.kind == "bad" and case.check in examples:
+            yield Pair(name_of(case), "seen", case, examples[case.check])
+
+
+def facts_of(server: Server, case: Case) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The facts and the numbers of a script that is run whole; None where it cannot be described."""
+    with tempfile.TemporaryDirectory(dir=server.folder) as name:
+        folder = Path(name)
+        (folder / case.script).write_text(case.text, encoding="utf-8")
+        checkpoint = CHECKPOINT if case.pretrained else server.checkpoint
+        command = ("describe", "--full", "--json", "found.json", case.script, str(server.data), str(checkpoint))
+        server.run(folder, *command, environment=case.environment)
+        if not (folder / "found.json").exists():
+            return None
+        found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    return {k: v for line in found["lines"] for k, v in line["facts"].items()}, found["numbers"]
+
+
+RIGHT: dict[str, tuple[Any, Any]] = {}
+"""By what scripts say, what two runs of them came to: many bugs are edits of one script."""
+
+
+def twice(server: Server, case: Case) -> tuple[Any, Any]:
+    """What two runs of a script came to."""
+    key = f"{case.pretrained}{case.environment}{case.text}"
+    if key not in RIGHT:
+        RIGHT[key] = facts_of(server, case), facts_of(server, case)
+    return RIGHT[key]
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The keys in which two runs differ."""
+    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+
+
+def measured(server: Server, pair: Pair) -> dict[str, Any]:
+    """What differs between the two, and between two runs of the right one."""
+    bug, (right, again) = facts_of(server, pair.bug), twice(server, pair.right)
+    if bug is None or right is None or again is None:
+        return {"described": False}
+    keys = differing(right[0], bug[0])
+    sections = sorted({section_of(key) for key in keys})
+    return {
+        "described": True,
+        "sections": sections,
+        "keys": keys[:20],
+        "numbers": bug[1] != right[1],
+        "again": differing(right[0], again[0]),
+        "named": bool(NAMES.get(pair.family, set()).intersection(sections)),
+    }
+
+
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """By family: pairs, those that differ in behaviour, and those of which a section that names the bug does."""
+    families: dict[str, Counter[str]] = {}
+    for each in found.values():
+        counts = families.setdefault(each["family"], Counter())
+        counts["pairs"] += 1
+        counts["differ"] += bool(each.get("sections"))
+        counts["named"] += bool(each.get("named"))
+        counts["numbers"] += bool(not each.get("sections") and each.get("numbers"))
+        counts["unseen"] += each["kind"] == "unseen"
+        counts["unseen differ"] += each["kind"] == "unseen" and bool(each.get("sections"))
+    columns = ("pairs", "differ", "named", "numbers", "unseen", "unseen differ")
+    whole = sum(families.values(), Counter())
+    rows = [*sorted(families.items()), ("**all**", whole)]
+    return "\n".join(
+        [
+            "| family | pairs | behaviour differs | in a section that names it | only numbers differ "
+            "| bugs that no check sees | of these, behaviour differs |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            *(f"| {name} | {' | '.join(str(counts[each]) for each in columns)} |" for name, counts in rows),
+        ]
+    )
+
+
+def main(journal: Path) -> None:
+    written = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+    known = {pair.name: pair for pair in pairs()}
+    found = {each["name"]: each for each in map(json.loads, written) if each["name"] in known}
+    missing = [pair for name, pair in known.items() if name not in found]
+    with journal.open("a", encoding="utf-8") as out:
+        for pair, came in on_servers(measured, missing):
+            found[pair.name] = {"name": pair.name, "family": pair.family, "kind": pair.kind, **came}
+            print(json.dumps(found[pair.name]), file=out, flush=True)
+    write_atomically(
+        RECORD, json.dumps({"schema": 1, "pairs": [found[name] for name in sorted(found)]}, indent=1) + "\n"
+    )
+    page = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    write_atomically(PAGE, f"{page}{MARK}\n{table(found)}\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("expected one argument, the file of the journal: python -m scripts.described JOURNAL")
+    main(Path(sys.argv[1]))
