@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import Line, ModelNames, Names, Section, count, line, number, spread
+from harness.describe.lines import Line, ModelNames, Names, Section, count, line, listed, number, spread
 from harness.torch_objects import is_dense
-from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, LoaderMade, PassEnds
+from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
 
 MOST_ROWS = 200_000
@@ -180,6 +181,36 @@ def _length(of: Any) -> int | None:
 
 
 @dataclass(eq=False)
+class _Scale:
+    """The numbers of inputs, the first ones."""
+
+    values: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, inputs: torch.Tensor) -> None:
+        if self.values < MOST_VALUES:
+            values = inputs.detach().double()
+            self.values += values.numel()
+            self.total += float(values.sum())
+            self.squares += float(values.square().sum())
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.values
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(max(0.0, self.squares / self.values - self.mean**2))
+
+    def facts(self) -> dict[str, float]:
+        return {"mean": float(f"{self.mean:.3g}"), "deviation": float(f"{self.deviation:.3g}")}
+
+    def __str__(self) -> str:
+        return f"mean {number(self.mean)}, deviation {number(self.deviation)}"
+
+
+@dataclass(eq=False)
 class _Rows:
     """The rows that a model was given, for updates and otherwise."""
 
@@ -191,9 +222,6 @@ class _Rows:
     evaluations: int = 0
     where: str | None = None
     evaluated_where: str | None = None
-    values: int = 0
-    total: float = 0.0
-    squares: float = 0.0
     shape: str = ""
     tokens: Any = None
     """A running digest of the whole numbers that came, in their order."""
@@ -203,6 +231,11 @@ class _Rows:
     """What tells the rows with their targets from the same rows with others: a sum, in no order."""
     targets: int = 0
     """Rows whose targets are known."""
+    arguments: set[str] = field(default_factory=set)
+    asked: int = 0
+    """What tells the rows of the calls without an update: a sum, in no order."""
+    scales: dict[str, _Scale] = field(default_factory=dict)
+    """Of real inputs, those that were trained on and the others."""
     too_many: bool = False
     updates: set[int] = field(default_factory=set)
 
@@ -212,6 +245,7 @@ class Rows(Section):
 
     def begin(self) -> None:
         self._rows: dict[int, _Rows] = {}
+        self._inner: dict[str, _Rows] = {}
         self._waiting: dict[int, tuple[_Rows, list[bytes], str | None]] = {}
         """By its number, what a forward was given that may still be differentiated."""
         self._names = self.monitor.fact(ModelNames)
@@ -224,11 +258,19 @@ class Rows(Section):
         key = self.monitor.number_of(event.model)
         rows = self._rows.setdefault(key, _Rows(self._names.of(event.model)))
         digests = list(_digests(given))
+        self._measure(rows, given, "trained" if event.gradients else "asked")
         if event.gradients:
             self._waiting[event.number] = rows, digests, event.where
-            self._measure(rows, given)
         else:
             self._evaluates(rows, digests, event.where)
+
+    def on_inner_forward(self, event: InnerForward) -> None:
+        """What a model of the script's own gives the pretrained model in it."""
+        rows = self._inner.setdefault(type(event.model).__name__, _Rows(type(event.model).__name__))
+        rows.where = rows.where or event.where
+        rows.arguments |= event.tensors.keys()
+        mask = event.tensors.get("attention_mask")
+        rows.hidden += 0 if mask is None else int((mask == 0).sum())
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         """Rows and their targets, where one loss has as many targets as the only model had rows."""
@@ -267,6 +309,8 @@ class Rows(Section):
     def _evaluates(self, rows: _Rows, digests: list[bytes], where: str | None) -> None:
         rows.evaluated_where = rows.evaluated_where or where
         rows.evaluations += len(digests)
+        for each in digests:
+            rows.asked = (rows.asked + int.from_bytes(each)) % 2**64
         self._keep(rows, rows.evaluated, digests)
 
     def _keep(self, rows: _Rows, kept: dict[bytes, int], digests: list[bytes]) -> None:
@@ -276,14 +320,14 @@ class Rows(Section):
             else:
                 rows.too_many = True
 
-    def _measure(self, rows: _Rows, given: dict[str, torch.Tensor]) -> None:
+    def _measure(self, rows: _Rows, given: dict[str, torch.Tensor], when: str) -> None:
         first = next(iter(given.values()))
+        if first.is_floating_point():
+            rows.scales.setdefault(when, _Scale()).add(first)
+        if when == "asked":
+            return
         rows.shape = rows.shape or f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}"
-        if first.is_floating_point() and rows.values < MOST_VALUES:
-            values = first.detach().double()
-            rows.values += values.numel()
-            rows.total += float(values.sum())
-            rows.squares += float(values.square().sum())
+        rows.arguments |= given.keys()
         whole = [each for each in given.values() if not each.is_floating_point() and not each.is_complex()]
         for each in whole:
             rows.tokens = rows.tokens or xxhash.xxh3_64()
@@ -297,6 +341,9 @@ class Rows(Section):
                 yield self._trained(rows)
             if rows.trained and rows.evaluated:
                 yield self._evaluated(rows)
+        for name, rows in self._inner.items():
+            said = f"{name} within it is given {listed(sorted(rows.arguments), 6)}"
+            yield line("data", said, {"arguments": sorted(rows.arguments), "hidden": rows.hidden}, rows.where, of=name)
 
     def _trained(self, rows: _Rows) -> Line:
         different, times = len(rows.trained), list(rows.trained.values())
@@ -307,11 +354,10 @@ class Rows(Section):
         if max(times) > 1:
             said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
         said += f"; inputs of {rows.shape}"
-        if rows.values:
-            mean = rows.total / rows.values
-            deviation = max(0.0, rows.squares / rows.values - mean * mean) ** 0.5
-            facts |= {"mean": float(f"{mean:.3g}"), "deviation": float(f"{deviation:.3g}")}
-            said += f", mean {number(mean)}, deviation {number(deviation)}"
+        if (scale := rows.scales.get("trained")) is not None:
+            facts |= scale.facts()
+            said += f", {scale}"
+        facts["arguments"] = sorted(rows.arguments)
         if rows.tokens is not None:
             facts |= {"digest": rows.tokens.hexdigest(), "hidden": rows.hidden}
         if rows.targets:
@@ -321,7 +367,10 @@ class Rows(Section):
     def _evaluated(self, rows: _Rows) -> Line:
         shared = len(rows.trained.keys() & rows.evaluated.keys())
         different = len(rows.evaluated)
-        facts = {"not_trained_on": rows.evaluations, "different": different, "trained_on_too": shared}
+        facts: dict[str, Any] = {"rows": rows.evaluations, "different": different, "trained_on_too": shared}
+        facts["digest"] = f"{rows.asked:016x}"
+        if (scale := rows.scales.get("asked")) is not None:
+            facts |= scale.facts()
         whose = "none of them is" if not shared else "all of them are" if shared == different else f"{shared:,} are"
         row = "a row" if shared == 1 and shared != different else "rows"
         said = f"{rows.name} was asked about {count(different, 'row')} without an update: {whose} {row} it trains on"

@@ -16,13 +16,27 @@ from torch.optim import Optimizer
 from harness.describe.lines import FIRST, Line, ModelNames, Names, Section, count, line, listed, number
 from harness.digests import joined
 from harness.torch_objects import is_dense, is_distributed, random_state
-from harness.watch.events import Load, MetricCall, ModelSaved, RankingCall, Save, Seeded, TokenizerSaved
+from harness.watch.events import (
+    Load,
+    MetricCall,
+    ModelSaved,
+    Pairing,
+    RankingCall,
+    Save,
+    Scored,
+    Seeded,
+    Thresholded,
+    TokenizerSaved,
+)
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved
 from harness.watch.facts.saved_states import StateSaved
 
 MOST_CLASSES = 20
 """Classes of predictions that are counted one by one."""
+
+MOST_ROUNDS = 1000
+"""Evaluations whose scores are kept."""
 
 SAME = 1e-3
 """Largest difference of a logit, as a share of the largest, up to which a model answers alike."""
@@ -46,11 +60,28 @@ class _Metric:
     references: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
+class _ByHand:
+    """What a script computes itself of what a model says."""
+
+    where: str | None
+    shapes: Counter[str] = field(default_factory=Counter)
+    """Of what it compared or subtracted."""
+    sums: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """By the updates that had been made, the sum of what came out, and of how many numbers."""
+
+    def count(self, made: int, total: float, numbers: int) -> None:
+        if made in self.sums or len(self.sums) < MOST_ROUNDS:
+            before = self.sums.get(made, (0.0, 0))
+            self.sums[made] = before[0] + total, before[1] + numbers
+
+
 class Metrics(Section):
     """The metrics of libraries, with what they came to."""
 
     def begin(self) -> None:
         self._metrics: dict[tuple[str, str | None], _Metric] = {}
+        self._by_hand: dict[str, _ByHand] = {}
 
     def on_metric_call(self, event: MetricCall) -> None:
         if event.whole:
@@ -63,10 +94,35 @@ class Metrics(Section):
             }
             seen.predicted, seen.references = _counts(event.predictions), _counts(event.references)
 
+    def on_scored(self, event: Scored) -> None:
+        """What a script scores itself, of what a model says without a graph."""
+        if event.agrees is not None:
+            seen = self._by_hand.setdefault("compared", _ByHand(event.forward.where))
+            seen.shapes[_shape(event.agrees)] += 1
+            seen.count(event.at.updates_made, float(event.agrees.sum()), event.agrees.numel())
+        elif event.parts is not None:
+            seen = self._by_hand.setdefault("subtracted", _ByHand(event.forward.where))
+            seen.shapes[" and ".join(map(_shape, event.parts))] += 1
+        elif event.loss is not None:
+            seen = self._by_hand.setdefault(event.loss.function, _ByHand(event.loss.where))
+            seen.shapes[_shape(event.loss.input)] += 1
+            value = event.loss.value.detach().double()
+            seen.count(event.at.updates_made, float(value.sum()), value.numel())
+
+    def on_thresholded(self, event: Thresholded) -> None:
+        seen = self._by_hand.setdefault("threshold", _ByHand(event.where))
+        seen.shapes[number(event.threshold)] += 1
+
+    def on_pairing(self, event: Pairing) -> None:
+        seen = self._by_hand.setdefault("every_pair", _ByHand(event.where))
+        seen.shapes[f"{_shape(event.one)} {event.sign} {_shape(event.other)}"] += 1
+
     def on_ranking_call(self, event: RankingCall) -> None:
         seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
         seen.rows.append(len(event.references))
         seen.after.append(event.at.updates_made)
+        different = len(set(map(str, event.scores)))
+        seen.options = {"different_scores": different if different <= 2 else "many"}
 
     def lines(self) -> Iterator[Line]:
         names = Names()
@@ -82,13 +138,29 @@ class Metrics(Section):
                 said += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
                 said += " at the end" if len(seen.values) > 1 else ""
             yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
+        for name, by_hand in self._by_hand.items():
+            facts = {"of": dict(by_hand.shapes.most_common(MOST_CLASSES))}
+            said = f"by hand, {name.replace('_', ' ')}: {listed(by_hand.shapes)}"
+            if by_hand.sums:
+                total, numbers = by_hand.sums[max(by_hand.sums)]
+                said += f"; {number(total / max(1, numbers))} on average after update {max(by_hand.sums)}"
+            yield line("metric", said, facts, by_hand.where, of=f"by_hand.{name}")
 
     def numbers(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
         for seen in self._metrics.values():
             for name in seen.values[-1] if seen.values else ():
                 found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
+        for name, by_hand in self._by_hand.items():
+            if by_hand.sums:
+                found[f"metric.by_hand.{name}"] = [total / max(1, of) for total, of in by_hand.sums.values()][-FIRST:]
         return found
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    """All dimensions but for the rows, and the type."""
+    rows = "rows" if tensor.dim() else "one number"
+    return " x ".join([rows, *map(str, tensor.shape[1:])]) + f" {str(tensor.dtype).removeprefix('torch.')}"
 
 
 def _counts(values: Sequence[Any]) -> dict[str, int]:

@@ -84,6 +84,8 @@ class Optimizers(Section):
         self._clip: Clip | None = None
         self._clips = 0
         """Since the latest step."""
+        self._used_first: GradientsUsed | None = None
+        """Of an optimizer's first step, which is about to begin."""
         self._backwards = 0
         self._clipped_scaled = False
         """Whether anything was clipped that still had a GradScaler's factor."""
@@ -101,6 +103,9 @@ class Optimizers(Section):
         if seen is None:
             seen = self._optimizers[event.optimizer] = self._first(event)
             self._seen.append(seen)
+            if self._used_first is not None and self._used_first.optimizer is event.optimizer:
+                self.on_gradients_used(self._used_first)
+            self._used_first = None
         rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
         if rates and len(seen.rates) < MOST_RATES:
             seen.rates.append(max(rates))
@@ -123,8 +128,11 @@ class Optimizers(Section):
             seen.norms.append(_norm(held_by(event.optimizer)))
 
     def on_gradients_used(self, fact: GradientsUsed) -> None:
+        """It is told before the step begins."""
         seen = self._optimizers.get(fact.optimizer)
-        if seen is not None:
+        if seen is None:
+            self._used_first = fact
+        else:
             seen.backwards[len(fact.fresh)] += 1
             seen.stale += bool(fact.stale)
             seen.scales[fact.scale] += 1

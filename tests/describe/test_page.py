@@ -61,9 +61,10 @@ def train(
         TensorDataset(inputs[:rows], labels[:rows]), batch_size=size, shuffle=shuffle, drop_last=drop_last
     )
     test = slice(60, 80) if held_out else slice(0, 20)
-    model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.1), nn.ReLU(), nn.Linear(8, 2))
-    model[0].requires_grad_(not frozen)
-    held = model[0].parameters() if forgotten else model.parameters()
+    first = nn.Linear(6, 8)
+    model = nn.Sequential(first, nn.Dropout(0.1), nn.ReLU(), nn.Linear(8, 2))
+    first.requires_grad_(not frozen)
+    held = first.parameters() if forgotten else model.parameters()
     optimizer = torch.optim.AdamW(held, lr=lr, weight_decay=decay)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=2 * len(loader))
     for _ in range(2):
@@ -71,23 +72,20 @@ def train(
         for number, (x, y) in enumerate(loader, start=1):
             said = model(x)
             loss = functional.cross_entropy(said, y, reduction=reduction) / divide
-            if thrown:
-                loss = loss.detach() + said.square().mean()
-            loss.backward()
+            (loss.detach() + said.square().mean() if thrown else loss).backward()
             if detached:
-                model[0].zero_grad()
+                first.zero_grad()
             if number % accumulate:
                 if clip_each:
                     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 continue
-            if clip:
+            if clip is not None:
                 nn.utils.clip_grad_norm_(list(model.parameters())[clipped], clip)
             optimizer.step()
             if schedule:
                 scheduler.step()
             if drifts:
-                with torch.no_grad():
-                    model[0].weight.add_(0.1)
+                first.weight.data.add_(0.1)
             if clear:
                 optimizer.zero_grad()
         model.train(not eval_mode)
