@@ -9,12 +9,15 @@ quarter of an hour of two cores.
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import sys
 import tempfile
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,45 @@ def twice(server: Server, case: Case) -> tuple[Any, Any]:
     if key not in RIGHT:
         RIGHT[key] = facts_of(server, case), facts_of(server, case)
     return RIGHT[key]
+
+
+class _Renamed(ast.NodeTransformer):
+    """A variable of the script by another name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = f"{node.id}_again" if node.id == self._name else node.id
+        return node
+
+
+def harmless(text: str) -> Iterator[tuple[str, str]]:
+    """Edits that change nothing of what a script does, each with what it is."""
+    tree = ast.parse(text)
+    yield "lines before it", "\n\n# a comment\n\n" + text
+    yield "written anew", ast.unparse(tree)
+    yield "a print in each loop", re.sub(r"^( *)(for .*:\n)", r"\1\2\1    print('here')\n", text, flags=re.MULTILINE)
+    if "num_workers" not in text and "DataLoader(" in text:
+        yield "two workers", text.replace("DataLoader(", "DataLoader(num_workers=2, dataset=", 1)
+    stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    defined = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)} | {"self"}
+    for name in [name for name in dict.fromkeys(stored) if name not in defined][:1]:
+        yield "a variable renamed", ast.unparse(_Renamed(name).visit(ast.parse(text)))
+    at_the_top = any(isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.ImportFrom)) for node in tree.body)
+    if not at_the_top:
+        yield "in a function", "def main():\n" + textwrap.indent(text, "    ") + "\n\nmain()\n"
+
+
+def unchanged(server: Server, case: Case) -> dict[str, list[str]]:
+    """By harmless edit, the facts that differ all the same; of a script that runs under the edit."""
+    before = facts_of(server, case)
+    found = {}
+    for name, text in harmless(case.text):
+        after = facts_of(server, replace(case, text=text))
+        if before is not None and after is not None:
+            found[name] = differing(before[0], after[0])
+    return found
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

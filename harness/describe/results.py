@@ -35,6 +35,14 @@ from harness.watch.facts.saved_states import StateSaved
 MOST_CLASSES = 20
 """Classes of predictions that are counted one by one."""
 
+BY_HAND = {
+    "compared": "where predictions are equal",
+    "subtracted": "a difference",
+    "threshold": "what lies above",
+    "every_pair": "each number with each of the other",
+}
+"""What a script computes of what a model says, in words; else it is a loss function."""
+
 MOST_ROUNDS = 1000
 """Evaluations whose scores are kept."""
 
@@ -140,7 +148,7 @@ class Metrics(Section):
             yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
         for name, by_hand in self._by_hand.items():
             facts = {"of": dict(by_hand.shapes.most_common(MOST_CLASSES))}
-            said = f"by hand, {name.replace('_', ' ')}: {listed(by_hand.shapes)}"
+            said = f"computed by the script: {BY_HAND.get(name, name)} of {listed(by_hand.shapes)}"
             if by_hand.sums:
                 total, numbers = by_hand.sums[max(by_hand.sums)]
                 said += f"; {number(total / max(1, numbers))} on average after update {max(by_hand.sums)}"

@@ -285,3 +285,34 @@ def test_the_tokens_that_are_taught_are_counted(ignored: int, taught: int, ends:
         optimizer.step()
     assert found.facts["taught.taught"] == taught
     assert found.facts["taught.rows"] == 4
+
+
+SCORES = [
+    (lambda said, labels: said.argmax(1) == labels, "compared", "rows bool"),
+    (lambda said, labels: functional.cross_entropy(said, labels), "cross_entropy", "rows x 2 float32"),
+    (lambda said, labels: (said[:, 0] - labels).abs(), "subtracted", "rows float32 and rows int64"),
+    (lambda said, labels: (said - labels[:, None]).square(), "subtracted", "rows x 2 float32 and rows x 1 int64"),
+]
+
+
+@pytest.mark.parametrize(("score", "name", "of"), SCORES, ids=lambda value: str(value)[:20])
+def test_what_a_script_scores_itself_is_said(score: Callable[..., object], name: str, of: str) -> None:
+    model, labels = nn.Linear(4, 2), torch.tensor([0, 1, 1, 0])
+    with describing() as found:
+        train()
+        model.eval()
+        with torch.no_grad():
+            score(model(torch.randn(4, 4)), labels)
+    assert of in found.facts[f"metric.by_hand.{name}.of"]
+
+
+def test_a_metric_has_its_values_and_what_was_predicted() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    with describing() as found:
+        train()
+        metrics.f1_score([0, 1, 1, 0], [0, 1, 1, 1], average="macro")
+    facts = found.facts
+    assert facts["metric.f1_score.predicted"] == {"0": 1, "1": 3}
+    assert facts["metric.f1_score.references"] == {"0": 2, "1": 2}
+    assert facts["metric.f1_score.options"] == {"average": "macro"}
+    assert found.numbers["metric.f1_score.f1_score"] == [pytest.approx(0.7333, abs=1e-4)]
