@@ -96,10 +96,13 @@ class Loaders(Section):
             return
         if seen.first is None:
             seen.first = xxhash.xxh3_64_digest(seen.indices.tobytes())
-        seen.twice |= len(set(seen.indices)) < len(seen.indices)
+        twice = len(set(seen.indices)) < len(seen.indices)
+        seen.twice |= twice
         in_order = all(one < other for one, other in zip(seen.indices, seen.indices[1:], strict=False))
         if in_order:
             seen.orders.add("in order")
+        elif twice:
+            seen.orders.add("drawn with repetition")
         elif seen.before is None:
             seen.orders.add("shuffled")
         else:
@@ -150,14 +153,15 @@ class Loaders(Section):
             said.append(f"batches of {seen.size}")
         if order is not None:
             said.append(order)
-        if seen.size and seen.rows is not None and (rest := seen.rows % seen.size):
+        whole_batches = divmod(seen.rows, seen.size) if seen.rows is not None and seen.size else (0, 0)
+        if (rest := whole_batches[1]) and seen.planned in (whole_batches[0], whole_batches[0] + 1):
             facts["last_batch"] = "dropped" if seen.drops_last else rest
             said.append(f"the last batch of {rest}{' dropped' if seen.drops_last else ''}")
         if whole and seen.orders:
             facts["rows_each_pass"] = [min(rows), max(rows)]
             facts["twice_in_a_pass"] = seen.twice
             if seen.rows is not None and rows and (max(rows) != seen.rows or seen.twice):
-                said.append(f"{spread(rows)} rows a pass{', some of them twice' if seen.twice else ''}")
+                said.append(f"{spread(rows)} rows a pass")
         cut = len(seen.passes) - len(whole)
         left = sum(not each[2] for each in whole)
         passes = count(len(seen.passes), "pass") if len(seen.passes) > 1 else "one pass"
@@ -251,8 +255,8 @@ class Rows(Section):
         self._names = self.monitor.fact(ModelNames)
 
     def on_forward(self, event: Forward) -> None:
-        given = {name: each for name, each in event.tensors.items() if name not in (*LABELS, *NOT_CONTENT)}
-        given = {name: each for name, each in given.items() if each.dim() and not name.startswith("_")}
+        given = {name: each for name, each in event.tensors.items() if name not in LABELS and each.dim()}
+        given = {name: each for name, each in given.items() if each.dim() > 1 or name not in NOT_CONTENT}
         if not given:
             return
         key = self.monitor.number_of(event.model)
@@ -371,9 +375,8 @@ class Rows(Section):
         facts["digest"] = f"{rows.asked:016x}"
         if (scale := rows.scales.get("asked")) is not None:
             facts |= scale.facts()
-        whose = "none of them is" if not shared else "all of them are" if shared == different else f"{shared:,} are"
-        row = "a row" if shared == 1 and shared != different else "rows"
-        said = f"{rows.name} was asked about {count(different, 'row')} without an update: {whose} {row} it trains on"
+        which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")
+        said = f"{rows.name} was asked about {count(different, 'row')} without an update; it was trained on {which}"
         return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from harness.describe.lines import Line, ModelNames, Section, count, line, listed, patterns
 from harness.torch_objects import held_by, is_distributed
-from harness.watch.events import Backward, End, Forward, FromPretrained, Step
+from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.modes import Modes
 
 LOOKED_AT = 8
@@ -43,6 +43,10 @@ class _Model:
     frozen_sums: dict[str, float] = field(default_factory=dict)
     """Of the frozen tensors that have not changed."""
     frozen_changed: list[str] = field(default_factory=list)
+    after_step: dict[str, float] = field(default_factory=dict)
+    """What its tensors add up to after the latest of the first steps."""
+    changed_between: set[str] = field(default_factory=set)
+    """Tensors that something else than an optimizer changed between steps."""
     asked_active: Counter[int] = field(default_factory=Counter)
     """As ``active``, in the other calls."""
     modes: Counter[str] = field(default_factory=Counter)
@@ -70,7 +74,8 @@ class Models(Section):
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
         self._modes = self.monitor.fact(Modes)
-        self._waiting: dict[int, tuple[_Model, str, int]] = {}
+        self._waiting: dict[int, tuple[_Model, str, int, str | None]] = {}
+        """By forward: its model, its mode, how many modules were active, and where."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
         """What the loading of a checkpoint said, by the id of its model."""
         self._updates = 0
@@ -88,7 +93,7 @@ class Models(Section):
             seen.autocast = str(torch.get_autocast_dtype("cpu")).removeprefix("torch.")
         mode = "train" if event.model.training else "eval"
         if event.gradients:
-            self._waiting[event.number] = seen, mode, active
+            self._waiting[event.number] = seen, mode, active, event.where
         else:
             self._asked(seen, mode, active, event.where, graph=False)
 
@@ -121,7 +126,7 @@ class Models(Section):
             waiting = self._waiting.pop(forward.number, None)
             if waiting is None:
                 continue
-            seen, mode, active = waiting
+            seen, mode, active, _ = waiting
             if forward.number in event.reached:
                 seen.modes[mode] += 1
                 seen.active[active] += 1
@@ -130,12 +135,12 @@ class Models(Section):
         if event.forwards:
             oldest = min(each.number for each in event.forwards)
             for number in [each for each in self._waiting if each < oldest]:
-                seen, mode, active = self._waiting.pop(number)
-                self._asked(seen, mode, active, None, graph=True)
+                seen, mode, active, where = self._waiting.pop(number)
+                self._asked(seen, mode, active, where, graph=True)
 
     def on_end(self, event: End) -> None:
-        for seen, mode, active in self._waiting.values():
-            self._asked(seen, mode, active, None, graph=True)
+        for seen, mode, active, where in self._waiting.values():
+            self._asked(seen, mode, active, where, graph=True)
         self._waiting.clear()
         self._look_for_changes()
 
@@ -149,8 +154,20 @@ class Models(Section):
         if not seen.asked_at or seen.asked_at[-1] != made:
             seen.asked_at.append(made)
 
+    def on_step_begins(self, event: StepBegins) -> None:
+        """Whether anything but an optimizer has changed tensors since the latest step, in the first updates."""
+        if 0 < self._updates <= LOOKED_AT:
+            for seen in self._models.values():
+                model = seen.model() if seen.after_step else None
+                for name, parameter in model.named_parameters() if model is not None else ():
+                    if name in seen.after_step and _sum(parameter) != seen.after_step[name]:
+                        seen.changed_between.add(name)
+
     def on_step(self, event: Step) -> None:
         self._updates += 1
+        for seen in self._models.values() if self._updates <= LOOKED_AT else ():
+            model = seen.model()
+            seen.after_step = {} if model is None else {n: _sum(p) for n, p in model.named_parameters()}
         if self._updates <= LOOKED_AT or self._updates % SELDOM == 0:
             self._look_for_changes()
 
@@ -210,6 +227,9 @@ class Models(Section):
             changed = patterns(seen.frozen_changed)
             said = f"frozen and changed all the same: {listed(changed)}" if changed else ""
             yield line("model", said, {"frozen_changed": changed}, seen.where, of=seen.name)
+        between = patterns(seen.changed_between)
+        said = f"changed between updates, by something else than an optimizer: {listed(between)}" if between else ""
+        yield line("model", said, {"changed_between": between}, seen.where, of=seen.name)
         modes = " and ".join(sorted(seen.modes))
         said = f"{seen.name} trained in {modes} mode"
         facts = {"mode": sorted(seen.modes), "autocast": seen.autocast}

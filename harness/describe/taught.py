@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -94,9 +95,8 @@ class Taught(Section):
         if not self._rows:
             return
         real = self._tokens - self._padding
-        said = (
-            f"{count(self._rows, 'row')} of {count(real, 'token')}, {self._padding / self._tokens:.0%} more are padding"
-        )
+        padding = f"and {self._padding / self._tokens:.0%} padding" if self._padding else "without padding"
+        said = f"{count(self._rows, 'row')} of {count(real, 'token')} {padding}"
         said += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
         said += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
         said += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
@@ -117,7 +117,7 @@ class Losses(Section):
 
     def begin(self) -> None:
         self._losses: dict[tuple[str, str | None], _Loss] = {}
-        self._unknown = 0
+        self._unknown = self._not_finite = 0
         self._of_models: dict[str, None] = {}
         """Models that computed the loss themselves, by none of the functions that are known."""
         self._shares: list[float] = []
@@ -135,6 +135,7 @@ class Losses(Section):
         if self._backwards <= LOOKED_AT and event.root.numel() == 1:
             value = float(event.root.detach()) / event.scale
             self.values.append(value)
+            self._not_finite += not math.isfinite(value)
             self._unknown += not calls
             if not calls:
                 own = [type(each.model).__name__ for each in event.forwards if each.loss is not None]
@@ -185,7 +186,9 @@ class Losses(Section):
             yield line("loss", share[0], {"share_of_the_mean": share[1]}, self._where)
         if self.values:
             first, last = self.values[0], float(self.values[-1])
-            yield line("loss", f"{number(first)} at first, {number(last)} at the end", {}, None)
+            said = f"{number(first)} at first, {number(last)} at the end"
+            said += f"; not a finite number in {self._not_finite} of the first updates" if self._not_finite else ""
+            yield line("loss", said, {"not_finite": self._not_finite})
 
     def numbers(self) -> dict[str, list[float]]:
         return {"loss": [float(each) for each in (*self.values[:FIRST], *self.values[-1:])]} if self.values else {}

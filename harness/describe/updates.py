@@ -68,6 +68,11 @@ class _Optimizer:
     """The names of tensors that never had a gradient, by their ids."""
     norms: list[float] = field(default_factory=list)
     steps: int = 0
+    keeps_state: bool = False
+    state_lost: int = 0
+    """Steps that began without any state, though earlier ones had left some."""
+    closures: int = 0
+    """Backward passes within its steps, by the closures that they were given."""
     scheduler: str | None = None
     scheduled: int = 0
     """How often a scheduler was stepped."""
@@ -86,7 +91,8 @@ class Optimizers(Section):
         """Since the latest step."""
         self._used_first: GradientsUsed | None = None
         """Of an optimizer's first step, which is about to begin."""
-        self._backwards = 0
+        self._in_step = 0
+        """Backward passes of a closure, within the step at hand."""
         self._clipped_scaled = False
         """Whether anything was clipped that still had a GradScaler's factor."""
 
@@ -95,8 +101,8 @@ class Optimizers(Section):
         self._clips += 1
 
     def on_backward(self, event: Backward) -> None:
-        self._backwards += 1
         self._clip = None
+        self._in_step += event.inside_step
 
     def on_step_begins(self, event: StepBegins) -> None:
         seen = self._optimizers.get(event.optimizer)
@@ -110,6 +116,7 @@ class Optimizers(Section):
         if rates and len(seen.rates) < MOST_RATES:
             seen.rates.append(max(rates))
         seen.clips.add(self._clips)
+        seen.state_lost += seen.steps > 0 and seen.keeps_state and not event.optimizer.state
         clip = self._clip
         if clip is None:
             seen.clipped["not clipped"] += 1
@@ -163,6 +170,9 @@ class Optimizers(Section):
         self._clips = 0
         if event.optimizer in self._optimizers:
             self._optimizers[event.optimizer].steps += 1
+            self._optimizers[event.optimizer].keeps_state |= bool(event.optimizer.state)
+            self._optimizers[event.optimizer].closures += self._in_step
+        self._in_step = 0
 
     def _first(self, event: StepBegins) -> _Optimizer:
         optimizer, models = event.optimizer, list(self.monitor.models)
@@ -174,7 +184,7 @@ class Optimizers(Section):
         ]
         own = isinstance(optimizer, OwnUpdate)
         return _Optimizer(
-            self._names.of(id(optimizer), "the script's own" if own else type(optimizer).__name__),
+            self._names.of(len(self._seen), "the script's own" if own else type(optimizer).__name__),
             event.made,
             [_group(group, names) for group in optimizer.param_groups],
             patterns(free),
@@ -206,38 +216,30 @@ class Optimizers(Section):
         yield line("optimizer", text, {"in_none": seen.in_none}, seen.made or seen.where, of=seen.name)
 
     def _updates(self, seen: _Optimizer) -> Line:
-        facts: dict[str, Any] = {"steps": seen.steps, "clipped": dict(seen.clipped), "stale": seen.stale}
-        facts["empty"] = seen.empty
-        facts |= {"clipped_tensors": seen.clipped_tensors, "clips": sorted(seen.clips), "scale": sorted(seen.scales)}
-        facts["clipped_scaled"] = self._clipped_scaled
-        facts["without_gradient"] = patterns(seen.without_gradient.values())
-        said = f"{count(seen.steps, 'update')} by {seen.name}"
-        if seen.backwards:
-            passes = [min(seen.backwards), max(seen.backwards)]
-            facts["backward_passes"] = {str(each): seen.backwards[each] for each in sorted(seen.backwards)}
-            said += f", each of {spread(passes)} backward pass{'es' * (passes != [1, 1])}"
-        if seen.stale:
-            said += f"; {seen.stale} still had gradients of an earlier update in them"
-        elif seen.cleared_where and seen.backwards:
-            said += "; gradients cleared between them"
-        if seen.empty:
-            said += f"; {seen.empty} had no gradient"
-        how = [f"{what} in {times}" for what, times in seen.clipped.items()]
-        said += f"; {next(iter(seen.clipped))}" if len(how) == 1 else f"; {', '.join(how)}"
-        held = sum(each.tensors for each in seen.groups)
-        if seen.clipped_tensors and seen.clipped_tensors[0] < held:
-            said += f", {spread(seen.clipped_tensors)} of its {count(held, 'tensor')}"
-        if facts["without_gradient"]:
-            said += f"; never a gradient: {listed(facts['without_gradient'])}"
-        if max(seen.clips) > 1:
-            said += f"; clipped {spread(sorted(seen.clips))} times for an update"
-        if self._clipped_scaled:
-            said += "; clipped while they had a GradScaler's factor"
-        if "carried" in seen.scales:
-            said += "; gradients still had a GradScaler's factor"
-        if seen.skipped:
-            facts["skipped"] = seen.skipped
-            said += f"; {seen.skipped} left out by the GradScaler"
+        facts: dict[str, Any] = {
+            "steps": seen.steps,
+            "backward_passes": {str(each): seen.backwards[each] for each in sorted(seen.backwards)},
+            "closures": seen.closures,
+            "stale": seen.stale,
+            "empty": seen.empty,
+            "without_gradient": patterns(seen.without_gradient.values()),
+            "clipped": dict(seen.clipped),
+            "clipped_tensors": seen.clipped_tensors,
+            "clips": sorted(seen.clips),
+            "clipped_scaled": self._clipped_scaled,
+            "scale": sorted(seen.scales),
+            "skipped": seen.skipped,
+            "state_lost": seen.state_lost,
+        }
+        parts = [f"{count(seen.steps, 'update')} by {seen.name}{_passes(seen)}", *_cleared(seen), *_clipped(seen)]
+        unusual = {
+            f"never a gradient: {listed(facts['without_gradient'])}": facts["without_gradient"],
+            "clipped while they had a GradScaler's factor": self._clipped_scaled,
+            "gradients still had a GradScaler's factor": "carried" in seen.scales,
+            f"{seen.skipped} left out by the GradScaler": seen.skipped,
+            f"{seen.state_lost} began without the state of the one before": seen.state_lost,
+        }
+        said = "; ".join([*parts, *(each for each, is_so in unusual.items() if is_so)])
         return line("update", said, facts, seen.where, of=seen.name)
 
     def lines(self) -> Iterator[Line]:
@@ -267,6 +269,32 @@ class Optimizers(Section):
             rises = f", up to {number(peak)} at update {rates.index(peak) + 1}" if peak not in (first, last) else ""
             said = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
         return line("schedule", said, facts, seen.scheduled_where or seen.where, of=seen.name)
+
+
+def _passes(seen: _Optimizer) -> str:
+    if seen.closures:
+        return f", which called their closures for {count(seen.closures, 'further backward pass')}"
+    passes = sorted(seen.backwards)
+    return f", each of {spread(passes)} backward pass{'es' * (passes != [1])}" if passes else ""
+
+
+def _cleared(seen: _Optimizer) -> Iterator[str]:
+    if seen.stale:
+        yield f"{seen.stale} still had gradients of an earlier update in them"
+    elif seen.cleared_where and seen.backwards:
+        yield "gradients cleared between them"
+    if seen.empty:
+        yield f"{seen.empty} had no gradient"
+
+
+def _clipped(seen: _Optimizer) -> Iterator[str]:
+    held = sum(each.tensors for each in seen.groups)
+    few = bool(seen.clipped_tensors) and seen.clipped_tensors[0] < held
+    among = f", {spread(seen.clipped_tensors)} of its {count(held, 'tensor')}" if few else ""
+    many = len(seen.clipped) > 1
+    yield ", ".join(f"{what} in {times}" if many else what for what, times in seen.clipped.items()) + among
+    if max(seen.clips, default=0) > 1:
+        yield f"clipped {spread(sorted(seen.clips))} times for an update"
 
 
 def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:

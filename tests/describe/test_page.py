@@ -47,6 +47,7 @@ def train(
     thrown: bool = False,
     restored: bool = False,
     drifts: bool = False,
+    emptied: bool = False,
     best: bool = False,
     seed: int = 0,
     saved: Path | None = None,
@@ -82,12 +83,14 @@ def train(
             if clip is not None:
                 nn.utils.clip_grad_norm_(list(model.parameters())[clipped], clip)
             optimizer.step()
-            if schedule:
-                scheduler.step()
-            if drifts:
-                first.weight.data.add_(0.1)
-            if clear:
-                optimizer.zero_grad()
+            after = {
+                scheduler.step: schedule,
+                optimizer.state.clear: emptied,
+                partial(first.weight.data.add_, 0.1): drifts,
+                optimizer.zero_grad: clear,
+            }
+            for what in (each for each, is_done in after.items() if is_done):
+                what()
         model.train(not eval_mode)
         with torch.set_grad_enabled(not no_grad):
             said = model(inputs[test])
@@ -114,7 +117,7 @@ def test_the_page_says_what_the_loop_does(base: Description) -> None:
     for part in (
         "train: 60 rows, batches of 8, shuffled anew each time, the last batch of 4, 2 passes",
         "Sequential was trained on 60 different rows, each 2 times; inputs of 6 float32",
-        "Sequential was asked about 20 rows without an update: none of them is rows it trains on",
+        "Sequential was asked about 20 rows without an update; it was trained on none of them",
         "cross_entropy of 2 classes, 120 targets: 66 of class 0, 54 of class 1",
         "what is differentiated is the mean over the targets",
         "Sequential: 74 parameters (float32, cpu), all of them trainable",
@@ -151,6 +154,9 @@ CHANGES: list[tuple[dict[str, Any], str, Any, Any]] = [
     ({"clipped": slice(2)}, "update.AdamW.clipped_tensors", [4, 4], [2, 2]),
     ({"detached": True}, "update.AdamW.without_gradient", [], ["0.bias", "0.weight"]),
     ({"frozen": True, "drifts": True}, "model.Sequential.frozen_changed", None, None),
+    ({"drifts": True}, "model.Sequential.changed_between", [], ["0.weight"]),
+    ({"emptied": True}, "update.AdamW.state_lost", 0, 15),
+    ({"lr": 1e30}, "loss.not_finite", None, None),
     ({"restored": True}, "loaded.Sequential.after", None, None),
     ({"reduction": "sum"}, "loss.cross_entropy.reduction", "mean", "sum"),
     ({"frozen": True}, "model.Sequential.frozen", [], ["0.bias", "0.weight"]),
