@@ -206,8 +206,8 @@ def sentence(found: Mapping[str, Mapping[str, Any]], edited: Mapping[str, Mappin
     same = sum(not each for each in rights.values())
     edits = [differ for each in edited.values() for differ in each.values()]
     return (
-        f"Run again with another hash of strings and another number of threads, {same} of {len(rights)} scripts without "
-        f"a bug have the same facts; so do {sum(not each for each in edits)} of {len(edits)} harmless edits (lines, "
+        f"Run again with another hash of strings and another number of threads, {same} of {len(rights)} scripts "
+        f"without a bug have the same facts; so do {sum(not each for each in edits)} of {len(edits)} harmless edits (lines, "
         f"prints, names, a function, workers) of {len(edited)} scripts."
     )
 

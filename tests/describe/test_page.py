@@ -83,7 +83,7 @@ def train(
             if clip is not None:
                 nn.utils.clip_grad_norm_(list(model.parameters())[clipped], clip)
             optimizer.step()
-            after = {
+            after: dict[Callable[[], object], bool] = {
                 scheduler.step: schedule,
                 optimizer.state.clear: emptied,
                 partial(first.weight.data.add_, 0.1): drifts,
