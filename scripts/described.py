@@ -205,10 +205,11 @@ def sentence(found: Mapping[str, Mapping[str, Any]], edited: Mapping[str, Mappin
     rights = {each["right"]: each["again"] for each in found.values() if each.get("described")}
     same = sum(not each for each in rights.values())
     edits = [differ for each in edited.values() for differ in each.values()]
+    counted = f"{sum(not each for each in edits)} of {len(edits)}"
     return (
         f"Run again with another hash of strings and another number of threads, {same} of {len(rights)} scripts "
-        f"without a bug have the same facts; so do {sum(not each for each in edits)} of {len(edits)} harmless edits (lines, "
-        f"prints, names, a function, workers) of {len(edited)} scripts."
+        f"without a bug have the same facts; so do {counted} harmless edits (lines, prints, names, a function, "
+        f"workers) of {len(edited)} scripts."
     )
 
 
