@@ -13,7 +13,7 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import Line, ModelNames, Names, Section, count, line, listed, number, spread
+from harness.describe.lines import Line, ModelNames, Names, Section, Waiting, count, line, listed, number, spread
 from harness.torch_objects import is_dense
 from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
@@ -37,6 +37,8 @@ class _Loader:
     planned: int | None
     drops_last: bool = False
     made: str | None = None
+    of: int = 0
+    """Its dataset: Accelerate makes another loader of the same one."""
     where: str | None = None
     """Where its first batch was taken."""
     trains: bool = False
@@ -115,15 +117,16 @@ class Loaders(Section):
             rows = _length(getattr(loader, "dataset", None))
             size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
             self._of[loader] = _Loader(rows, size, _length(loader), drops)
+            self._of[loader].of = id(getattr(loader, "dataset", None))
             self._loaders[len(self._loaders)] = self._of[loader]
         return self._of[loader]
 
     def lines(self) -> Iterator[Line]:
-        names = Names()
+        names, known = Names(), list(self._loaders.values())
         for key, seen in enumerate(self._merged()):
             if seen.passes:
                 yield self._line(seen, names.of(key, seen.role))
-            elif not any(each.made == seen.made and each.passes for each in self._loaders.values()):
+            elif not any(each.passes and (each.made == seen.made or each.of == seen.of) for each in known):
                 yield line("data", "a DataLoader was made and never read", {"rows": seen.rows}, seen.made, of="unread")
 
     def _merged(self) -> list[_Loader]:
@@ -250,8 +253,8 @@ class Rows(Section):
     def begin(self) -> None:
         self._rows: dict[int, _Rows] = {}
         self._inner: dict[str, _Rows] = {}
-        self._waiting: dict[int, tuple[_Rows, list[bytes], str | None]] = {}
-        """By its number, what a forward was given that may still be differentiated."""
+        self._waiting = Waiting[tuple[_Rows, list[bytes], str | None]]()
+        """By forward: its model's rows, what they were, and where."""
         self._names = self.monitor.fact(ModelNames)
 
     def on_forward(self, event: Forward) -> None:
@@ -290,25 +293,17 @@ class Rows(Section):
                 rows.targets += len(digests)
 
     def on_backward(self, event: Backward) -> None:
-        for forward in event.forwards:
-            waiting = self._waiting.pop(forward.number, None)
-            if waiting is None:
-                continue
-            rows, digests, where = waiting
-            if forward.number not in event.reached:
-                self._evaluates(rows, digests, where)
-                continue
+        for rows, digests, where in self._waiting.reached(event.reached):
             rows.where = rows.where or where
             rows.given += len(digests)
             rows.updates.add(event.at.update)
             self._keep(rows, rows.trained, digests)
-        oldest = min((each.number for each in event.forwards), default=0)
-        for forgotten in [each for each in self._waiting if each < oldest]:
-            self._evaluates(*self._waiting.pop(forgotten))
+        for each in self._waiting.given_up():
+            self._evaluates(*each)
 
     def on_end(self, event: End) -> None:
-        for waiting in list(self._waiting):
-            self._evaluates(*self._waiting.pop(waiting))
+        for each in self._waiting.given_up(0):
+            self._evaluates(*each)
 
     def _evaluates(self, rows: _Rows, digests: list[bytes], where: str | None) -> None:
         rows.evaluated_where = rows.evaluated_where or where

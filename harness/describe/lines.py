@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
 from harness.watch.bus import Listener, Recogniser
 from harness.watch.monitor import Monitor
 
+Told = TypeVar("Told")
+
 FIRST = 8
 """Updates whose loss and gradients are kept as numbers."""
+
+MOST_WAITING = 64
+"""Forwards that may still be differentiated: more than any window of micro-batches has, or any loss has terms."""
 
 MOST_NAMES = 6
 """Names of tensors that are kept as they are."""
@@ -91,6 +96,21 @@ def patterns(names: Iterable[str]) -> list[str]:
     if len(names) <= MOST_NAMES:
         return names
     return sorted({re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name) for name in names})
+
+
+class Waiting(dict[int, Told]):
+    """What was told of forwards that can be differentiated, by their number, until it is known whether they are.
+
+    What a generator has made is differentiated after the backward pass of the discriminator that was given it, too.
+    """
+
+    def reached(self, numbers: Iterable[int]) -> Iterator[Told]:
+        """Of the forwards that a backward pass went through for the first time."""
+        yield from (self.pop(number) for number in sorted(numbers) if number in self)
+
+    def given_up(self, most: int = MOST_WAITING) -> Iterator[Told]:
+        """Of the forwards before the latest ones: nothing goes through them any more."""
+        yield from (self.pop(number) for number in sorted(self)[: max(0, len(self) - most)])
 
 
 class ModelNames(Recogniser):

@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import Line, ModelNames, Section, count, line, listed, patterns
+from harness.describe.lines import Line, ModelNames, Section, Waiting, count, line, listed, patterns
 from harness.torch_objects import held_by, is_distributed
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.modes import Modes
@@ -53,7 +53,7 @@ class _Model:
     """In which mode it was called in passes that were differentiated."""
     asked: Counter[str] = field(default_factory=Counter)
     """And otherwise."""
-    asked_at: list[int] = field(default_factory=list)
+    asked_at: dict[int, None] = field(default_factory=dict)
     """After how many updates it was called without being differentiated, each once."""
     asked_where: str | None = None
     autocast: str | None = None
@@ -74,8 +74,8 @@ class Models(Section):
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
         self._modes = self.monitor.fact(Modes)
-        self._waiting: dict[int, tuple[_Model, str, int, str | None]] = {}
-        """By forward: its model, its mode, how many modules were active, and where."""
+        self._waiting = Waiting[tuple[_Model, str, int, str | None, int]]()
+        """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
         """What the loading of a checkpoint said, by the id of its model."""
         self._updates = 0
@@ -93,9 +93,9 @@ class Models(Section):
             seen.autocast = str(torch.get_autocast_dtype("cpu")).removeprefix("torch.")
         mode = "train" if event.model.training else "eval"
         if event.gradients:
-            self._waiting[event.number] = seen, mode, active, event.where
+            self._waiting[event.number] = seen, mode, active, event.where, event.at.updates_made
         else:
-            self._asked(seen, mode, active, event.where, graph=False)
+            self._asked(seen, mode, active, event.where, event.at.updates_made, graph=False)
 
     def _first(self, event: Forward) -> _Model:
         model = event.model
@@ -122,37 +122,24 @@ class Models(Section):
         )
 
     def on_backward(self, event: Backward) -> None:
-        for forward in event.forwards:
-            waiting = self._waiting.pop(forward.number, None)
-            if waiting is None:
-                continue
-            seen, mode, active, _ = waiting
-            if forward.number in event.reached:
-                seen.modes[mode] += 1
-                seen.active[active] += 1
-            else:
-                self._asked(seen, mode, active, forward.where, graph=True)
-        if event.forwards:
-            oldest = min(each.number for each in event.forwards)
-            for number in [each for each in self._waiting if each < oldest]:
-                seen, mode, active, where = self._waiting.pop(number)
-                self._asked(seen, mode, active, where, graph=True)
+        for seen, mode, active, _, _ in self._waiting.reached(event.reached):
+            seen.modes[mode] += 1
+            seen.active[active] += 1
+        for each in self._waiting.given_up():
+            self._asked(*each, graph=True)
 
     def on_end(self, event: End) -> None:
-        for seen, mode, active, where in self._waiting.values():
-            self._asked(seen, mode, active, where, graph=True)
-        self._waiting.clear()
+        for each in self._waiting.given_up(0):
+            self._asked(*each, graph=True)
         self._look_for_changes()
 
-    def _asked(self, seen: _Model, mode: str, active: int, where: str | None, *, graph: bool) -> None:
+    def _asked(self, seen: _Model, mode: str, active: int, where: str | None, made: int, *, graph: bool) -> None:
         seen.asked[mode] += 1
         seen.asked_active[active] += 1
         seen.with_graph += graph
         seen.without_graph += not graph
         seen.asked_where = seen.asked_where or where
-        made = self.monitor.updates_made
-        if not seen.asked_at or seen.asked_at[-1] != made:
-            seen.asked_at.append(made)
+        seen.asked_at.setdefault(made)
 
     def on_step_begins(self, event: StepBegins) -> None:
         """Whether anything but an optimizer has changed tensors since the latest step, in the first updates."""
@@ -257,7 +244,7 @@ class Models(Section):
             "graph": graph,
             "active": sorted(seen.asked_active),
             "rounds": len(seen.asked_at),
-            "after_updates": seen.asked_at[:1] + seen.asked_at[-1:],
+            "after_updates": [min(seen.asked_at), max(seen.asked_at)],
         }
         said = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
         if seen.sensitive == 0 and modes == ["train"]:
@@ -265,7 +252,7 @@ class Models(Section):
         elif modes == ["eval"] and any(seen.asked_active):
             said += f" with {max(seen.asked_active)} modules of dropout or batch statistics active"
         said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
-        said += f", after update {listed(seen.asked_at)}" if seen.asked_at else ""
+        said += f", after update {listed(sorted(seen.asked_at))}" if seen.asked_at else ""
         return line("evaluation", said, facts, seen.asked_where, of=seen.name)
 
 

@@ -302,6 +302,8 @@ class Loads(Section):
         self._loads: dict[tuple[str, str | None], list[tuple[int, int, int, int]]] = {}
 
     def on_load(self, event: Load) -> None:
+        if isinstance(event.into, Optimizer) and not event.state.get("state"):
+            return  # Accelerate takes an optimizer's settings to another device so
         into = type(event.into).__name__
         missing = 0
         if isinstance(event.into, nn.Module):

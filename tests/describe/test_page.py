@@ -231,6 +231,26 @@ def test_two_models_and_two_optimizers_have_lines_of_their_own() -> None:
     assert facts["loss.mse_loss.counted"] == 32
 
 
+def test_what_a_generator_makes_is_differentiated_after_what_judges_it() -> None:
+    maker, judge = nn.Linear(2, 3), nn.Bilinear(3, 3, 1)
+    with describing() as found:
+        optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in (maker, judge)]
+        for _ in range(3):
+            made = maker(torch.randn(5, 2))
+            judge(made.detach(), made.detach()).mean().backward()
+            optimizers[1].step()
+            judge(made, made).mean().backward()
+            optimizers[0].step()
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            judge(torch.randn(4, 3), torch.randn(4, 3))  # nobody differentiates it
+    assert found.facts["model.Linear.training.mode"] == ["train"]
+    assert "evaluation.Linear.calls" not in found.facts
+    assert found.facts["data.Linear.given"] == 15
+    assert found.facts["evaluation.Bilinear.calls"] == 3
+    assert found.facts["evaluation.Bilinear.after_updates"] == [2, 6]
+
+
 def test_what_a_loop_draws_from_unseeded_is_said() -> None:
     with describing() as found:
         train()
