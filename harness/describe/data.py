@@ -238,6 +238,8 @@ class _Rows:
     """What tells the rows with their targets from the same rows with others: a sum, in no order."""
     targets: int = 0
     """Rows whose targets are known."""
+    widths: list[int] = field(default_factory=list)
+    """Of two-dimensional inputs: the smallest and the largest."""
     arguments: set[str] = field(default_factory=set)
     asked: int = 0
     """What tells the rows of the calls without an update: a sum, in no order."""
@@ -326,6 +328,9 @@ class Rows(Section):
         if when == "asked":
             return
         rows.shape = rows.shape or f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}"
+        if first.dim() == 2:
+            widths = first.shape[1], *rows.widths
+            rows.widths = [min(widths), max(widths)]
         rows.arguments |= given.keys()
         whole = [each for each in given.values() if not each.is_floating_point() and not each.is_complex()]
         for each in whole:
@@ -347,12 +352,15 @@ class Rows(Section):
     def _trained(self, rows: _Rows) -> Line:
         different, times = len(rows.trained), list(rows.trained.values())
         facts: dict[str, Any] = {"given": rows.given, "different": different, "times_each": [min(times), max(times)]}
-        facts["first"] = rows.shape
+        facts |= {"first": rows.shape, "widths": rows.widths}
+        shape = rows.shape
+        if len(set(rows.widths)) > 1:
+            shape = f"{spread(rows.widths)} {rows.shape.rpartition(' ')[2]}"
         said = f"{rows.name} was trained on {count(different, 'different row')}"
         said += " or more" if rows.too_many else ""
         if max(times) > 1:
             said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
-        said += f"; inputs of {rows.shape}"
+        said += f"; inputs of {shape}"
         if (scale := rows.scales.get("trained")) is not None:
             facts |= scale.facts()
             said += f", {scale}"
