@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -133,10 +133,11 @@ class Loaders(Section):
         """Loaders that are made anew for each pass over the same rows, as one."""
         merged: dict[tuple[object, ...], _Loader] = {}
         for key, seen in self._loaders.items():
-            alike = (seen.role, seen.rows, seen.size, seen.where, _order(seen.orders))
-            first = merged.setdefault(alike if seen.passes else (key,), seen)
-            if first is not seen:
-                first.passes += seen.passes
+            alike: tuple[object, ...] = (key,)
+            if seen.passes:
+                alike = seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
+            before = merged.get(alike)
+            merged[alike] = seen if before is None else replace(before, passes=before.passes + seen.passes)
         return list(merged.values())
 
     def _line(self, seen: _Loader, name: str) -> Line:
