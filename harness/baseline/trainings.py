@@ -177,7 +177,7 @@ def record(training: Training, folder: Path) -> tuple[Stored, Description]:
         key: _apart(values, [run.numbers.get(key, []) for run in runs[1:]]) for key, values in runs[0].numbers.items()
     }
     command = shlex.join(training.command)
-    stored = Stored(command, commit_of(folder), fingerprint(), facts, _says(runs[0]), dict(runs[0].numbers), noise)
+    stored = Stored(command, commit_of(folder), fingerprint(), facts, says_of(runs[0]), dict(runs[0].numbers), noise)
     return stored, runs[0]
 
 
@@ -210,7 +210,7 @@ def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, A
         if of_it := [each for each in changed if each.section == section]:
             found.changed[section] = of_it
             was = [stored.says[each.key] for each in of_it if each.key in stored.says]
-            says = _says(now)
+            says = says_of(now)
             is_now = [says[each.key] for each in of_it if each.key in says]
             found.says[section] = "; ".join(dict.fromkeys(was)), "; ".join(dict.fromkeys(is_now))
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
@@ -233,7 +233,7 @@ def said(finding: Finding) -> str:
     return f"{finding.check} at {finding.where}: {finding.observed}"
 
 
-def _says(run: Description) -> dict[str, str]:
+def says_of(run: Description) -> dict[str, str]:
     """By fact, the line of the page that says it."""
     return {key: line.text for line in run.lines if line.text for key in line.facts}
 
@@ -415,7 +415,7 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
         stored.facts = facts | {
             key: VARIES if key in varying else value for key, value in now.facts.items() if section_of(key) == section
         }
-        stored.says |= _says(now)
+        stored.says |= says_of(now)
     stored.commit = commit_of(folder)
     stored.accepted.append(f"{section} at {stored.commit or 'no commit'}: {' '.join(why.split())}")
     write(path, stored, training.name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness import launch
 from harness.cli.options import CRASHED, json_option, quiet_option, script_arguments
 from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
 
@@ -43,7 +44,8 @@ def describe(
     Exit status: 0 described, 2 could not run, 3 the script itself crashed.
     """
     output = Output(json_file, quiet, False, "text")
-    output.check()
+    if launch.is_main_process():
+        output.check()
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr()
     from harness.describe import page
@@ -55,6 +57,8 @@ def describe(
     if report.crashed is not None:
         say(report.crashed, err=True)
     with working_in(folder):
+        if not launch.is_main_process():
+            sys.exit(0)
         if not (quiet and json_file):
             echo(report.text(), err=json_file == STDOUT)
         output.write_json(json.dumps(report.as_dict(), indent=1))

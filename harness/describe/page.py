@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness import launch
 from harness.describe.data import Loaders, Rows
 from harness.describe.lines import Line, Section
 from harness.describe.models import Models
@@ -163,6 +164,8 @@ def _fill(found: Description, threads: Session) -> None:
     found.updates, found.lines = threads.updates_made, list(lines_of(threads))
     found.numbers = {k: v for each in threads.monitors for s in sections_of(each) for k, v in s.numbers().items()}
     failed = [type(each).__name__ for m in threads.monitors for each in m.sections if m.bus.has_left_out(each)]
+    if (ranks := launch.world_size() or 1) > 1:
+        found.notes.append(f"this is what the first of {ranks} processes did")
     found.notes += [f"what the section {each} tells is not known: it failed itself" for each in failed]
 
 

@@ -15,8 +15,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from harness.baseline.trainings import Stored, says_of, verdict
 from harness.describe.page import Description, describing
 from harness.errors import CannotTry
+from harness.report.trainings import verdict_lines
 
 
 def train(
@@ -342,3 +344,31 @@ def test_a_metric_has_its_values_and_what_was_predicted() -> None:
     assert facts["metric.f1_score.references"] == {"0": 2, "1": 2}
     assert facts["metric.f1_score.options"] == {"average": "macro"}
     assert found.numbers["metric.f1_score.f1_score"] == [pytest.approx(0.7333, abs=1e-4)]
+
+
+def test_rows_that_the_preprocessing_drops_are_the_first_thing_that_differs() -> None:
+    """As trl#6421: prompts that are too long were dropped, and a test of numbers could not say why its loss moved."""
+    lengths = torch.arange(60) % 12
+
+    def prepared(longest: int) -> Description:
+        keep = lengths <= longest
+        with describing() as found:
+            torch.manual_seed(0)
+            rows, labels = torch.randn(60, 4)[keep], torch.randint(2, (60,))[keep]
+            model = nn.Linear(4, 2)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+            for x, y in DataLoader(TensorDataset(rows, labels), batch_size=8, shuffle=True):
+                optimizer.zero_grad()
+                functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+        return found
+
+    before, after = prepared(12), prepared(9)
+    machine = {"device": "cpu"}
+    stored = Stored("train.py", None, machine, before.facts, says_of(before), before.numbers, {})
+    found = verdict("sft", stored, after, machine)
+    first, *behind = found.changed
+    assert (first, "numbers" in behind) == ("data", False)
+    said = "\n".join(verdict_lines(found))
+    assert "data.train.rows: 60 -> 50" in said
+    assert "numbers were not compared" in said

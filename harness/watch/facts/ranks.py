@@ -81,13 +81,16 @@ class Ranks(Recogniser):
         self._divided: dict[str, Any] | None = None
         """Of the first loader that was trained on and divides its rows."""
         self._rows: set[str] = set()
-        """Hashes of the rows that were trained on in the first pass of a loader."""
+        """Hashes of the rows that were trained on in the first pass that trains."""
+        self._is_over = False
+        """Whether that pass is: in another epoch a rank is given rows that another had before."""
         self._where: str | None = None
         self._candidate: Candidate | None = None
         self._weights: dict[str, tuple[int, str | None]] = {}
         """By the number of the update, their checksum and where it was made."""
 
     def on_pass_ends(self, event: PassEnds) -> None:
+        self._is_over |= event.of.trains and bool(self._rows)
         ranks = shares(event.of.loader) if self._divided is None and event.of.trains else 1
         if ranks > 1 and launch.in_process_group():
             hashes = row_hashes(event.of.dataset)
@@ -96,7 +99,8 @@ class Ranks(Recogniser):
 
     def on_batch(self, event: Batch) -> None:
         known = isinstance(event.indices, (list, tuple))
-        if known and event.of.number == 1 and len(self._rows) < MOST_ROWS and launch.in_process_group():
+        first = event.of.number == 1 and not self._is_over
+        if known and first and len(self._rows) < MOST_ROWS and launch.in_process_group():
             rows = {row.hex() for row in rows_in(event.data, len(event.indices))}
             self._candidate = Candidate(event.number, rows, event.where)
 
