@@ -98,7 +98,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
             yield Case(cast("Kind", kind), file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")
-        yield Case("good", file.name, file.name, check, text, on=needs_of(text))
+        yield Case("good", file.name, file.name, check, text, **{"on": needs_of(text), **own.get(file.stem, {})})
     for kind, entries in table.items():
         for entry in entries:
             about = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
