@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
+from harness.describe.lines import BITS
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
@@ -198,12 +199,14 @@ def compare(training: Training, folder: Path, stored: Stored) -> Verdict:
 
 def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, Any] | None = None) -> Verdict:
     """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
-    facts = now.facts
+    machine = machine or fingerprint()
+    facts, same = now.facts, is_same_machine(stored, machine)
     found = Verdict(name, findings=_errors(now), facts=len(facts))
     changed = [
         Changed(key, stored.facts.get(key), facts.get(key))
         for key in {**stored.facts, **facts}
         if stored.facts.get(key) != VARIES
+        and (same or not key.endswith(BITS))
         and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
     ]
     for section in sections():
@@ -218,7 +221,7 @@ def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, A
     if found.changed:
         found.lane = "numbers were not compared: the behaviour is another"
         return found
-    numbers, found.lane = _numbers(stored, now, machine or fingerprint())
+    numbers, found.lane = _numbers(stored, now, machine)
     if numbers:
         found.changed[NUMBERS] = numbers
     return found
@@ -267,9 +270,14 @@ def _distance(one: float, other: float, scale: float) -> float:
     return abs(one - other) / scale if math.isfinite(one - other) else math.inf
 
 
+def is_same_machine(stored: Stored, machine: Mapping[str, Any]) -> bool:
+    """Whether a machine computes the bits of the one that a baseline was recorded on."""
+    return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
+
+
 def _numbers(stored: Stored, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
     """The numbers that are too far away, and how they were compared."""
-    same = all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
+    same = is_same_machine(stored, machine)
     if stored.fingerprint.get("device") != machine.get("device"):
         was, is_now = stored.fingerprint.get("device"), machine.get("device")
         return [], f"numbers were not compared: they were recorded on {was}, and this is {is_now}"

@@ -13,7 +13,7 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import Line, ModelNames, Names, Section, Waiting, count, line, listed, number, spread
+from harness.describe.lines import BITS, Line, ModelNames, Names, Section, Waiting, count, line, listed, number, spread
 from harness.torch_objects import is_dense
 from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
@@ -371,14 +371,15 @@ class Rows(Section):
         if rows.tokens is not None:
             facts |= {"digest": rows.tokens.hexdigest(), "hidden": rows.hidden}
         if rows.targets:
-            facts |= {"with_targets": f"{rows.with_targets:016x}", "targets": rows.targets}
+            bits = BITS if rows.scales else ""
+            facts |= {f"with_targets{bits}": f"{rows.with_targets:016x}", "targets": rows.targets}
         return line("data", said, facts, rows.where, of=rows.name)
 
     def _evaluated(self, rows: _Rows) -> Line:
         shared = len(rows.trained.keys() & rows.evaluated.keys())
         different = len(rows.evaluated)
         facts: dict[str, Any] = {"rows": rows.evaluations, "different": different, "trained_on_too": shared}
-        facts["digest"] = f"{rows.asked:016x}"
+        facts[f"digest{BITS if rows.scales else ''}"] = f"{rows.asked:016x}"
         if (scale := rows.scales.get("asked")) is not None:
             facts |= scale.facts()
         which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")

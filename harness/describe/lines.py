@@ -15,6 +15,9 @@ from harness.watch.monitor import Monitor
 
 Told = TypeVar("Told")
 
+BITS = "_bits"
+"""How the key of a fact ends that is the same on the same kind of machine alone: it comes from bits of real numbers."""
+
 FIRST = 8
 """Updates whose loss and gradients are kept as numbers."""
 

@@ -137,7 +137,7 @@ class Metrics(Section):
         for key, seen in self._metrics.items():
             facts: dict[str, Any] = {"times": len(seen.after), "after": [seen.after[0], seen.after[-1]]}
             said = f"{seen.name}, after update {listed(dict.fromkeys(seen.after))}"
-            facts |= {"options": seen.options, "predicted": seen.predicted, "references": seen.references}
+            facts |= {"options": seen.options, "references": seen.references}
             if any(seen.rows):
                 facts["rows"] = [min(seen.rows), max(seen.rows)]
                 said += f", of {count(seen.rows[-1], 'row')}"
@@ -159,6 +159,8 @@ class Metrics(Section):
         for seen in self._metrics.values():
             for name in seen.values[-1] if seen.values else ():
                 found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
+            if seen.predicted:
+                found[f"metric.{seen.name}.predicted"] = list(map(float, seen.predicted.values()))
         for name, by_hand in self._by_hand.items():
             if by_hand.sums:
                 found[f"metric.by_hand.{name}"] = [total / max(1, of) for total, of in by_hand.sums.values()][-FIRST:]

@@ -143,6 +143,15 @@ def test_a_fact_that_varies_is_not_compared() -> None:
     assert not verdict("small", stored(facts=facts), changed(0, order="in order"), MACHINE).failed
 
 
+def test_bits_of_real_numbers_are_compared_on_the_same_kind_of_machine_alone() -> None:
+    facts = {**stored().facts, "data.train.digest_bits": "00ff"}
+    now = changed(0, digest_bits="00aa")
+    assert [each.key for each in verdict("small", stored(facts=facts), now, MACHINE).changed["data"]] == [
+        "data.train.digest_bits"
+    ]
+    assert not verdict("small", stored(facts=facts), now, {**MACHINE, "cpu": "another"}).failed
+
+
 NOISY = {"loss": [0.01, 0.005], "metric.f1.f1": [0.0, 0.0]}
 
 

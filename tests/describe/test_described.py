@@ -50,11 +50,11 @@ def test_harmless_edits_are_programs_that_do_the_same() -> None:
 
 
 def test_the_table_counts_by_family() -> None:
-    each: dict[str, Any] = {"family": "rows", "kind": "seen", "sections": ["data"], "named": True, "numbers": True}
+    each: dict[str, Any] = {"family": "rows", "kind": "seen", "sections": ["data"], "numbers": True}
     found = {
         "a": each,
-        "b": each | {"sections": [], "named": False},
-        "c": each | {"kind": "unseen", "named": False},
+        "b": each | {"sections": []},
+        "c": each | {"kind": "unseen", "sections": ["loss"]},
     }
     assert "| rows | 3 | 2 | 1 | 1 | 1 | 1 |" in table(found)
     assert "| **all** | 3 | 2 | 1 | 1 | 1 | 1 |" in table(found)
