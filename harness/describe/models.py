@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from harness.describe.lines import Line, ModelNames, Section, Waiting, count, line, listed, patterns
-from harness.torch_objects import held_by, is_distributed
+from harness.torch_objects import held_by, is_distributed, share_parameters
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.modes import Modes
 
@@ -40,6 +40,8 @@ class _Model:
     """Of those with gradients."""
     sums: dict[str, float] = field(default_factory=dict)
     """Of the trainable tensors that have not changed yet, what their numbers add up to."""
+    shared_with: str | None = None
+    """A model that was called before and has some of its parameters."""
     frozen_sums: dict[str, float] = field(default_factory=dict)
     """Of the frozen tensors that have not changed."""
     frozen_changed: list[str] = field(default_factory=list)
@@ -117,9 +119,14 @@ class Models(Section):
             patterns(trainable),
             {name: _sum(each) for name, each in trainable.items()},
             checkpoint=self._checkpoint(model),
+            shared_with=self._sharing(model),
             frozen_sums={name: _sum(each) for name, each in named if not each.requires_grad},
             sensitive=len(self._modes.sensitive(model)),
         )
+
+    def _sharing(self, model: nn.Module) -> str | None:
+        known = ((seen.name, seen.model()) for seen in self._models.values())
+        return next((name for name, other in known if other is not None and share_parameters(other, model)), None)
 
     def on_backward(self, event: Backward) -> None:
         for seen, mode, active, _, _ in self._waiting.reached(event.reached):
@@ -176,7 +183,9 @@ class Models(Section):
                 if seen.asked:
                     yield self._evaluated(seen)
             elif seen.asked:
-                said = f"{seen.name} was called and never trained: {count(seen.parameters, 'parameter')}"
+                how = f"is called alone, with parameters of {seen.shared_with}"
+                how = how if seen.shared_with else "was called and never trained"
+                said = f"{seen.name} {how}: {count(seen.parameters, 'parameter')}"
                 facts = {"parameters": seen.parameters, "modes": sorted(seen.asked)}
                 yield line(
                     "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name

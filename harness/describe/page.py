@@ -171,7 +171,7 @@ def _fill(found: Description, threads: Session) -> None:
 
 def lines_of(threads: Session) -> Iterator[Line]:
     """What the loops of a session did, in causal order; the loops of several threads one after the other."""
-    for number, monitor in enumerate([each for each in threads.monitors if each.models or each.passes], start=1):
+    for number, monitor in enumerate([each for each in threads.monitors if each.models or each.updates_made], start=1):
         found = [each for section in sections_of(monitor) for each in section.lines()]
         for each in sorted(found, key=lambda line: ORDER.index(line.section)):
             facts = each.facts if number == 1 else {f"loop{number}.{key}": value for key, value in each.facts.items()}

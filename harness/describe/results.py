@@ -122,6 +122,8 @@ class Metrics(Section):
         seen.shapes[number(event.threshold)] += 1
 
     def on_pairing(self, event: Pairing) -> None:
+        if event.column is None:
+            return  # libraries compare all places with each other
         seen = self._by_hand.setdefault("every_pair", _ByHand(event.where))
         seen.shapes[f"{_shape(event.one)} {event.sign} {_shape(event.other)}"] += 1
 

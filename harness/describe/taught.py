@@ -25,6 +25,8 @@ LOOKED_AT = 32
 NEAR = 1e-3
 """How near two shares of a mean loss must be to count as the same."""
 
+LOOKED_AT_ONLY = ", in the updates that were looked at"
+
 DEFAULTS = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
 
 SHOWN_OPTIONS = ("reduction", "ignore_index", "label_smoothing", "beta", "delta")
@@ -38,6 +40,7 @@ class _Loss:
     function: str = ""
     where: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    by_hand: bool = False
     by_row: bool = False
     """Whether it gives a loss for each row, or was written by hand: its weight is not known then."""
     shape: str = ""
@@ -60,6 +63,8 @@ class Taught(Section):
         """Numbers of the forwards since the latest backward pass that were counted."""
         self._rows = self._tokens = self._padding = self._taught = 0
         self._without = self._ends = self._begins = 0
+        self._all = True
+        """Whether every backward pass was looked at."""
         self._where: str | None = None
 
     def on_labelled(self, fact: Labelled) -> None:
@@ -73,6 +78,7 @@ class Taught(Section):
 
     def on_backward(self, event: Backward) -> None:
         self._forwards.clear()
+        self._all &= event.at.sampled
 
     def _count(self, forward: int, where: str | None, counted: torch.Tensor, real: torch.Tensor) -> None:
         if forward in self._forwards:
@@ -100,6 +106,7 @@ class Taught(Section):
         said += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
         said += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
         said += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
+        said += "" if self._all else LOOKED_AT_ONLY
         facts = {
             "rows": self._rows,
             "tokens": real,
@@ -118,6 +125,8 @@ class Losses(Section):
     def begin(self) -> None:
         self._losses: dict[tuple[str, str | None], _Loss] = {}
         self._unknown = self._not_finite = 0
+        self._all = True
+        """Whether every backward pass was looked at: losses that are written by hand are read in those alone."""
         self._of_models: dict[str, None] = {}
         """Models that computed the loss themselves, by none of the functions that are known."""
         self._shares: list[float] = []
@@ -128,6 +137,7 @@ class Losses(Section):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._backwards += 1
+        self._all &= event.at.sampled
         self._where = self._where or event.where
         calls = [each for each in event.losses if each.value.requires_grad or each.by_hand]
         for call in calls:
@@ -154,6 +164,7 @@ class Losses(Section):
             seen.options |= {n: True for n in ("weight", "pos_weight") if call.options.get(n) is not None}
             classes = call.input.shape[1] if call.function in ("cross_entropy", "nll_loss") else None
             seen.shape = f"{classes} classes" if classes else "x".join(map(str, call.input.shape[1:])) or "one number"
+            seen.by_hand = call.by_hand
             seen.by_row = call.value.dim() > 0 or call.by_hand
             seen.targets = str(call.target.dtype).removeprefix("torch.")
         seen.calls += 1
@@ -206,6 +217,7 @@ class Losses(Section):
         if options:
             said += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
         said += f", {count(seen.counted, 'target')}"
+        said += LOOKED_AT_ONLY if seen.by_hand and not self._all else ""
         weight = facts.get("weight", 1.0)
         if weight != 1.0:
             words = {None: "never differentiated", "varies": "with a weight that varies"}

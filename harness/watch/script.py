@@ -138,7 +138,7 @@ def watch_script(
     chosen = settings.wanted(path, select, ignore)
     options = Options(
         checks_of(chosen.selected),
-        every=10 if full else 1,
+        every=10 if full and not sections else 1,
         updates=updates,
         shortening=None if full else Shortening(),
         reload=settings.reload(path, reload),

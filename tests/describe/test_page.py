@@ -253,6 +253,20 @@ def test_what_a_generator_makes_is_differentiated_after_what_judges_it() -> None
     assert found.facts["evaluation.Bilinear.after_updates"] == [2, 6]
 
 
+def test_a_part_of_a_model_that_is_called_alone_is_no_other_model() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    other = nn.Linear(2, 3)
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model(torch.randn(4, 2)).mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            model[0](torch.randn(4, 2)), other(torch.randn(4, 2))
+    page = " ".join(str(found).split())
+    assert "Linear is called alone, with parameters of Sequential" in page
+    assert "Linear#2 was called and never trained" in page
+
+
 def test_what_a_loop_draws_from_unseeded_is_said() -> None:
     with describing() as found:
         train()
@@ -372,3 +386,19 @@ def test_rows_that_the_preprocessing_drops_are_the_first_thing_that_differs() ->
     said = "\n".join(verdict_lines(found))
     assert "data.train.rows: 60 -> 50" in said
     assert "numbers were not compared" in said
+
+
+@pytest.mark.parametrize(("updates", "partly"), [(3, False), (260, True)])
+def test_a_loop_without_a_module_or_an_optimizer_is_described_too(updates: int, partly: bool) -> None:
+    weight = torch.zeros(2, 2, requires_grad=True)
+    rows, labels = torch.randn(8, 2), torch.randint(2, (8,))
+    with describing() as found:
+        for _ in range(updates):
+            loss = -(rows @ weight).log_softmax(1).gather(1, labels[:, None]).mean()
+            (gradient,) = torch.autograd.grad(loss, [weight])
+            with torch.no_grad():
+                weight -= 0.1 * gradient
+    assert found.updates == updates
+    page = " ".join(str(found).split())
+    assert "nll_loss written by hand of 2 classes" in page
+    assert ("in the updates that were looked at" in page) == partly
