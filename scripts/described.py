@@ -232,8 +232,9 @@ def main(journal: Path) -> None:
             print(json.dumps({"name": name_of(case), "edits": edits}), file=out, flush=True)
     for each in OTHERS.values():
         each.close()
-    record = {"schema": 1, "pairs": [found[name] for name in sorted(found)], "harmless": edited}
-    write_atomically(RECORD, json.dumps(record, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(found[name])}" for name in sorted(found))
+    harmless_edits = json.dumps(edited, indent=1)
+    write_atomically(RECORD, f'{{"schema": 1, "pairs": [\n{lines}\n ],\n "harmless": {harmless_edits}}}\n')
     page = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
     write_atomically(PAGE, f"{page}{MARK}\n{table(found)}\n\n{sentence(found, edited)}\n")
 

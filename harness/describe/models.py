@@ -40,6 +40,8 @@ class _Model:
     """Of those with gradients."""
     sums: dict[str, float] = field(default_factory=dict)
     """Of the trainable tensors that have not changed yet, what their numbers add up to."""
+    adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """PEFT's, by name: what it was asked for."""
     shared_with: str | None = None
     """A model that was called before and has some of its parameters."""
     frozen_sums: dict[str, float] = field(default_factory=dict)
@@ -91,8 +93,9 @@ class Models(Section):
             self._models[number] = self._first(event)
         seen = self._models[number]
         active = sum(module.training for module in self._modes.sensitive(event.model))
-        if seen.autocast is None and event.gradients and torch.is_autocast_enabled("cpu"):
-            seen.autocast = str(torch.get_autocast_dtype("cpu")).removeprefix("torch.")
+        device = seen.devices[0] if seen.devices else "cpu"
+        if seen.autocast is None and event.gradients and torch.is_autocast_enabled(device):
+            seen.autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
         mode = "train" if event.model.training else "eval"
         if event.gradients:
             self._waiting[event.number] = seen, mode, active, event.where, event.at.updates_made
@@ -119,6 +122,7 @@ class Models(Section):
             patterns(trainable),
             {name: _sum(each) for name, each in trainable.items()},
             checkpoint=self._checkpoint(model),
+            adapters=_adapters(model),
             shared_with=self._sharing(model),
             frozen_sums={name: _sum(each) for name, each in named if not each.requires_grad},
             sensitive=len(self._modes.sensitive(model)),
@@ -212,6 +216,9 @@ class Models(Section):
             said = "weights from a checkpoint" + (f", but for {listed(seen.checkpoint)}" if seen.checkpoint else "")
             facts = {"from_checkpoint": True, "not_in_it": seen.checkpoint}
             yield line("model", said, facts, seen.where, of=seen.name)
+        for name, asked in seen.adapters.items():
+            said = f"adapter {name}: {asked['kind']} of rank {asked['rank']} on {listed(asked['targets'], 8)}"
+            yield line("model", said, asked, seen.where, of=f"{seen.name}.adapter.{name}")
         still = patterns(seen.sums)
         if still and self._updates:
             of_all = f"{len(seen.sums)} of its trainable tensors" if len(seen.sums) > 1 else "one trainable tensor"
@@ -263,6 +270,22 @@ class Models(Section):
         said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
         said += f", after update {listed(sorted(seen.asked_at))}" if seen.asked_at else ""
         return line("evaluation", said, facts, seen.asked_where, of=seen.name)
+
+
+def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:
+    """The adapters of a model of PEFT, by name: kind, rank, alpha, and the modules that they were asked for."""
+    found = (getattr(module, "peft_config", None) for module in model.modules())
+    configured = next((each for each in found if isinstance(each, Mapping)), {})
+    adapters = {}
+    for name, config in configured.items():
+        targets = getattr(config, "target_modules", None) or ()
+        adapters[str(name)] = {
+            "kind": type(config).__name__.removesuffix("Config"),
+            "rank": getattr(config, "r", None),
+            "alpha": getattr(config, "lora_alpha", None),
+            "targets": [targets] if isinstance(targets, str) else sorted(targets),
+        }
+    return adapters
 
 
 def _sum(tensor: torch.Tensor) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -56,6 +57,9 @@ ORDER = (
 )
 """The sections of a page: what comes first is the cause of what comes after it."""
 
+FEWEST_ALIKE = 3
+"""Lines that are alike but for the numbers of what they are about, from which on they are one."""
+
 WIDTH, INDENT = 120, 12
 """Characters of a line on a terminal, and those before what a section says."""
 
@@ -86,7 +90,7 @@ class Description(Report):
         """The page as a terminal shows it: each section by its name, the user's own line behind what it did."""
         for section, lines in groupby((each for each in self.lines if each.text), key=lambda line: line.section):
             name, before = section, None
-            for each in lines:
+            for each in _put_together(lines):
                 place = f" ({self._place(each.where)})" if each.where and each.where != before else ""
                 before = each.where
                 yield from textwrap.wrap(
@@ -119,6 +123,16 @@ class Description(Report):
     def facts(self) -> dict[str, Any]:
         """What the run did, by key."""
         return {key: value for each in self.lines for key, value in each.facts.items()}
+
+
+def _put_together(lines: Iterable[Line]) -> Iterator[Line]:
+    """Lines that differ in the numbers of what they are about alone, as those of folds do, as one."""
+    alike: dict[tuple[str, str | None], list[Line]] = {}
+    for each in lines:
+        alike.setdefault((re.sub(r"#\d+", "", each.text), each.where), []).append(each)
+    for (text, where), of_it in alike.items():
+        few = len(of_it) < FEWEST_ALIKE
+        yield from of_it if few else [Line(of_it[0].section, f"{text} ({len(of_it)} alike)", {}, where)]
 
 
 def _strict(value: Any) -> Any:

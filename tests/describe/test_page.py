@@ -267,6 +267,33 @@ def test_a_part_of_a_model_that_is_called_alone_is_no_other_model() -> None:
     assert "Linear#2 was called and never trained" in page
 
 
+def test_folds_that_go_alike_are_one_line() -> None:
+    with describing() as found:
+        for _ in range(4):
+            train()
+    page = " ".join(str(found).split())
+    assert "Sequential trained in train mode, 1 of 1 module with dropout or batch statistics active (4 alike)" in page
+    assert found.facts["model.Sequential#4.training.mode"] == ["train"]
+    assert len(str(found).splitlines()) < 60
+
+
+class LoraConfig:
+    """As PEFT's says itself."""
+
+    r, lora_alpha, target_modules = 8, 16, {"v_proj", "q_proj"}
+
+
+def test_an_adapter_is_said_with_what_it_was_asked_for() -> None:
+    model = nn.Linear(2, 2)
+    model.peft_config = {"default": LoraConfig()}  # type: ignore[assignment]
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model(torch.randn(4, 2)).mean().backward()
+        optimizer.step()
+    assert "adapter default: Lora of rank 8 on q_proj, v_proj" in str(found)
+    assert found.facts["model.Linear.adapter.default.alpha"] == 16
+
+
 def test_what_a_loop_draws_from_unseeded_is_said() -> None:
     with describing() as found:
         train()
