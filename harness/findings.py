@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 import os
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from harness.errors import CannotTry
 
@@ -173,6 +174,21 @@ class CheckResult(CheckOutcome):
 
 SCHEMA = 2
 """Of reports, as ``--json`` has them. Keys may be added without another number."""
+
+
+Value = TypeVar("Value")
+
+
+def strict(value: Value) -> Value:
+    """A value of which JSON can be made, with "NaN", "Infinity" and "-Infinity" for numbers that JSON has not."""
+    found: Any = value
+    if isinstance(value, dict):
+        found = {key: strict(each) for key, each in value.items()}
+    elif isinstance(value, (list, tuple)):
+        found = [strict(each) for each in value]
+    elif isinstance(value, float) and not math.isfinite(value):
+        found = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return cast("Value", found)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from harness.describe.lines import BITS
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.findings import Finding, Report
+from harness.findings import Finding, Report, strict
 from harness.fingerprint import fingerprint
 from harness.processes import afterwards, started
 from harness.settings import Training
@@ -109,6 +109,9 @@ class TrainingsReport(Report):
     trainings: list[Verdict] = field(default_factory=list)
     left_over: list[str] = field(default_factory=list)
     """Baselines of trainings that pyproject.toml no longer names."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return strict(super().as_dict())
 
     @property
     def failed(self) -> bool:
@@ -209,11 +212,11 @@ def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, A
         and (same or not key.endswith(BITS))
         and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
     ]
+    says = says_of(now)
     for section in sections():
         if of_it := [each for each in changed if each.section == section]:
             found.changed[section] = of_it
             was = [stored.says[each.key] for each in of_it if each.key in stored.says]
-            says = says_of(now)
             is_now = [says[each.key] for each in of_it if each.key in says]
             found.says[section] = "; ".join(dict.fromkeys(was)), "; ".join(dict.fromkeys(is_now))
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
@@ -290,7 +293,7 @@ def _numbers(stored: Stored, now: Description, machine: Mapping[str, Any]) -> tu
             continue
         largest, mean = (MARGIN * max(each, LEAST_NOISE) for each in stored.noise.get(key, [0.0, 0.0]))
         apart = _apart(values, [given])
-        if (given != values) if exact else (apart[0] > largest or apart[1] > mean):
+        if apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
             changed.append(Changed(f"{NUMBERS}.{key}", values, given))
     lane = "bit for bit, on the machine of the recording" if exact else "within the noise of the recordings"
     return changed, f"numbers were compared {lane}"
@@ -301,7 +304,7 @@ def first_update(changed: Changed) -> int | None:
     if not isinstance(changed.was, list) or not isinstance(changed.now, list):
         return None
     pairs = enumerate(zip(changed.was, changed.now, strict=False), start=1)
-    return next((place for place, (one, other) in pairs if one != other), None)
+    return next((place for place, (one, other) in pairs if _distance(one, other, 1.0) > 0), None)
 
 
 # The file
@@ -423,7 +426,8 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
         stored.facts = facts | {
             key: VARIES if key in varying else value for key, value in now.facts.items() if section_of(key) == section
         }
-        stored.says |= says_of(now)
+        said_now = {key: text for key, text in says_of(now).items() if section_of(key) == section}
+        stored.says = {key: text for key, text in stored.says.items() if section_of(key) != section} | said_now
     stored.commit = commit_of(folder)
     stored.accepted.append(f"{section} at {stored.commit or 'no commit'}: {' '.join(why.split())}")
     write(path, stored, training.name)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from harness import launch
-from harness.cli.options import CRASHED, json_option, quiet_option, script_arguments
+from harness.cli.options import CANNOT_TRY, CRASHED, json_option, quiet_option, script_arguments
 from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
+from harness.errors import CannotTry
 
 
 @click.command(
@@ -52,14 +54,24 @@ def describe(
     from harness.files import working_in
 
     folder = Path.cwd()
-    report = page.describe(script, arguments, module=module, updates=updates, full=full, reload=not no_reload)
-    restore()
-    if report.crashed is not None:
-        say(report.crashed, err=True)
-    with working_in(folder):
-        if not launch.is_main_process():
-            sys.exit(0)
-        if not (quiet and json_file):
-            echo(report.text(), err=json_file == STDOUT)
-        output.write_json(json.dumps(report.as_dict(), indent=1))
-    sys.exit(CRASHED if report.crashed is not None else 0)
+
+    def told(report: page.Description) -> int:
+        restore()
+        if report.crashed is not None:
+            say(report.crashed, err=True)
+        if launch.is_main_process():
+            with working_in(folder):  # the script may have gone to another
+                if not (quiet and json_file):
+                    echo(report.text(), err=json_file == STDOUT)
+                output.write_json(json.dumps(report.as_dict(), indent=1))
+        return 0 if report.crashed is None else CRASHED
+
+    def leaving(outcome: Callable[[], page.Description]) -> int:
+        try:
+            return told(outcome())
+        except CannotTry as error:
+            say(f"harness: {error}", err=True)
+            return CANNOT_TRY
+
+    options = {"module": module, "updates": updates, "full": full, "reload": not no_reload}
+    sys.exit(told(page.describe(script, arguments, leaving=leaving, **options)))

@@ -359,7 +359,7 @@ class Rows(Section):
         shape = rows.shape
         if len(set(rows.widths)) > 1:
             shape = f"{spread(rows.widths)} {rows.shape.rpartition(' ')[2]}"
-        said = f"{rows.name} was trained on {count(different, 'different row')}"
+        said = f"{rows.name} was trained on {count(different, 'different row' if different > 1 else 'row')}"
         said += " or more" if rows.too_many else ""
         if max(times) > 1:
             said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"

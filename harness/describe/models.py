@@ -94,7 +94,8 @@ class Models(Section):
         seen = self._models[number]
         active = sum(module.training for module in self._modes.sensitive(event.model))
         device = seen.devices[0] if seen.devices else "cpu"
-        if seen.autocast is None and event.gradients and torch.is_autocast_enabled(device):
+        known = seen.autocast is not None or not torch.amp.is_autocast_available(device)
+        if event.gradients and not known and torch.is_autocast_enabled(device):
             seen.autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
         mode = "train" if event.model.training else "eval"
         if event.gradients:

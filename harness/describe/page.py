@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,10 +20,11 @@ from harness.describe.results import Loads, Metrics, Randomness, Saves
 from harness.describe.taught import Losses, Taught
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
-from harness.findings import Finding, Report
+from harness.findings import Finding, Report, strict
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
+    from harness.watch.script import CheckReport
     from harness.watch.session import Session
 
 SECTIONS: tuple[Callable[[Monitor], Section], ...] = (
@@ -115,9 +115,7 @@ class Description(Report):
         return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) == os.path.abspath(self.script) else where
 
     def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``, where numbers that are not finite are strings: JSON has none."""
-        found: dict[str, Any] = _strict(super().as_dict())
-        return found
+        return strict(super().as_dict())
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -133,16 +131,6 @@ def _put_together(lines: Iterable[Line]) -> Iterator[Line]:
     for (text, where), of_it in alike.items():
         few = len(of_it) < FEWEST_ALIKE
         yield from of_it if few else [Line(of_it[0].section, f"{text} ({len(of_it)} alike)", {}, where)]
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _strict(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 @contextmanager
@@ -201,16 +189,11 @@ def describe(
     script: str,
     arguments: Sequence[str] = (),
     *,
-    module: bool = False,
-    updates: int | None = None,
-    full: bool = False,
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
-    reload: bool = True,
+    leaving: Callable[[Callable[[], Description]], int] | None = None,
+    **options: Any,
 ) -> Description:
-    """Run ``script`` with ``arguments``, watched, and say what it did.
-
-    Unless ``full``, long passes over a DataLoader are shortened, as :func:`harness.watch.script.check_script` does.
+    """Run ``script`` with ``arguments``, watched, and say what it did; ``options`` as for
+    :func:`harness.watch.script.watch_script`.
 
     Raises:
         CannotTry: there is no such script, it is not Python, or it calls no model in this process.
@@ -218,21 +201,15 @@ def describe(
     from harness.watch.script import watch_script
 
     begun = time.perf_counter()
-    report, threads = watch_script(
-        script,
-        arguments,
-        module=module,
-        updates=updates,
-        full=full,
-        select=select,
-        ignore=ignore,
-        reload=reload,
-        sections=SECTIONS,
-    )
-    found = Description(script, notes=list(report.notes))
-    _fill(found, threads)
-    found.findings, found.held, found.shortened = report.findings, report.held, report.shortened
-    found.crashed, found.seconds = report.crashed, time.perf_counter() - begun
-    if not found.lines and found.crashed is None:
-        raise CannotTry(f"{script} called no model in this process, so there is nothing to describe")
-    return found
+
+    def described(report: CheckReport, threads: Session) -> Description:
+        found = Description(script, notes=list(report.notes))
+        _fill(found, threads)
+        found.findings, found.held, found.shortened = report.findings, report.held, report.shortened
+        found.crashed, found.seconds = report.crashed, time.perf_counter() - begun
+        if not found.lines and found.crashed is None:
+            raise CannotTry(f"{script} called no model in this process, so there is nothing to describe")
+        return found
+
+    with_page = None if leaving is None else lambda outcome: leaving(lambda: described(*outcome()))
+    return described(*watch_script(script, arguments, leaving=with_page, sections=SECTIONS, **options))

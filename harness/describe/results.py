@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from harness.describe.lines import FIRST, Line, ModelNames, Names, Section, count, line, listed, number
-from harness.digests import joined
-from harness.torch_objects import is_dense, is_distributed, random_state
+from harness.digests import digest, joined
+from harness.torch_objects import is_dense, is_distributed
 from harness.watch.events import (
     Load,
     MetricCall,
@@ -336,11 +338,13 @@ class Randomness(Section):
         self._began = self._states()
 
     def _states(self) -> dict[str, str]:
-        state = random_state()
+        """Those of the CPU: to ask for a GPU's would begin to use it, and a script may fork before it does."""
+        numpy = np.random.get_state(legacy=False)
+        assert isinstance(numpy, dict)
         return {
-            "torch": joined([state["torch"].tolist()]),
-            "NumPy": joined([state["numpy"]]),
-            "Python": joined([state["python"]]),
+            "torch": digest(torch.get_rng_state()),
+            "NumPy": joined([numpy, numpy["state"]["key"].tolist()]),
+            "Python": joined([random.getstate()]),
         }
 
     def on_seeded(self, event: Seeded) -> None:

@@ -10,8 +10,7 @@ from harness.baseline.trainings import NUMBERS, first_update, said
 from harness.findings import shortened
 
 if TYPE_CHECKING:
-    from harness.findings import shortened
-from harness.baseline.trainings import Changed, Verdict
+    from harness.baseline.trainings import Changed, Verdict
 
 MOST_FACTS = 8
 """Facts of a section that are shown."""

@@ -94,7 +94,8 @@ def check_script(
     **options: Any,
 ) -> CheckReport:
     """Run ``script`` with ``arguments``, watched, and say what was found; ``options`` as for :func:`watch_script`."""
-    return watch_script(script, arguments, leaving=leaving, **options)[0]
+    with_report = None if leaving is None else lambda outcome: leaving(lambda: outcome()[0])
+    return watch_script(script, arguments, leaving=with_report, **options)[0]
 
 
 def watch_script(
@@ -107,13 +108,13 @@ def watch_script(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
     reload: bool = True,
-    leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
+    leaving: Callable[[Callable[[], tuple[CheckReport, Session]]], int] | None = None,
     sections: tuple[Callable[[Monitor], Listener], ...] = (),
 ) -> tuple[CheckReport, Session]:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
     Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
-    leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what makes the report, and
+    leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what gives the result, and
     returns the process's exit status. Without ``reload`` nothing that the script saved is loaded again.
     ``sections`` are told of it beside the checks.
 
@@ -148,9 +149,9 @@ def watch_script(
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
         threads.first.note(skipped)
 
-    def outcome(crashed: str | None) -> CheckReport:
+    def outcome(crashed: str | None) -> tuple[CheckReport, Session]:
         with working_in(folder):  # the script may have gone to another
-            return _outcome(script, threads, crashed, chosen.ignored, begun)
+            return _outcome(script, threads, crashed, chosen.ignored, begun), threads
 
     def left(status: int) -> int:
         ended = f"{script} ended itself with os._exit({status})" if status else None
@@ -161,7 +162,7 @@ def watch_script(
         end = run_as_main(script, path, threads.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
-    return outcome(end.crashed), threads
+    return outcome(end.crashed)
 
 
 def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.baseline import trainings
-from harness.baseline.trainings import VARIES, Stored, read, text_of, verdict
+from harness.baseline.trainings import VARIES, Stored, TrainingsReport, first_update, read, text_of, verdict
 from harness.describe.lines import Line
 from harness.describe.page import Description
 from harness.errors import CannotTry
@@ -179,6 +180,16 @@ def test_numbers_are_compared_as_far_as_the_machine_allows(
     assert lane in found.lane
 
 
+def test_a_loss_that_was_no_number_and_is_none_again_is_the_same(tmp_path: Path) -> None:
+    nan = {"loss": [0.7, float("nan"), float("inf")], "metric.f1.f1": [0.8]}
+    trainings.write(tmp_path / "small.txt", stored(numbers=nan), "small")
+    before = read(tmp_path / "small.txt", "small")
+    assert not verdict("small", before, run(numbers=nan), MACHINE).failed
+    found = verdict("small", before, run(numbers={**nan, "loss": [0.7, float("nan"), 0.5]}), MACHINE)
+    assert first_update(found.changed["numbers"][0]) == 3
+    assert json.loads(json.dumps(TrainingsReport([found]).as_dict(), allow_nan=False))
+
+
 def test_the_first_number_that_differs_is_named() -> None:
     found = verdict("small", stored(), run(numbers={"loss": [0.7, 0.65, 0.5], "metric.f1.f1": [0.8]}), MACHINE)
     said = "\n".join(verdict_lines(found))
@@ -256,6 +267,7 @@ def test_one_section_is_accepted_with_its_reason_and_the_others_stay(runs: Runs,
     found = read(checkout / "small.txt", "small")
     assert found.facts["data.train.rows"] == 52
     assert found.facts["update.SGD.steps"] == 8
+    assert found.says["update.SGD.steps"] == "8 updates"  # and not what the run says of another section now
     commit = trainings.commit_of(checkout)
     assert found.accepted == [f"data at {commit}: fewer rows are meant"]
     assert found.commit == commit

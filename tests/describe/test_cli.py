@@ -51,6 +51,17 @@ def test_a_script_is_described_and_its_output_is_left_alone(tmp_path: Path, pyte
     assert "done" in done.stderr  # as harness tokens does: stdout is the page
 
 
+@pytest.mark.parametrize(("status", "exits"), [(0, 0), (5, 3)])
+def test_a_script_that_leaves_its_process_is_described_before(
+    status: int, exits: int, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    (tmp_path / "train.py").write_text(f"{TRAINS}import os\nos._exit({status})\n")
+    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py")
+    assert done.status == exits
+    assert "update      3 updates by SGD" in done.stdout
+    assert json.loads((tmp_path / "found.json").read_text())["updates"] == 3
+
+
 @pytest.mark.parametrize(
     ("source", "status", "said"),
     [

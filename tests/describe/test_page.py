@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness.baseline.trainings import Stored, says_of, verdict
 from harness.describe.page import Description, describing
+from harness.describe.results import Randomness
 from harness.errors import CannotTry
 from harness.report.trainings import verdict_lines
 
@@ -303,6 +304,17 @@ def test_what_a_loop_draws_from_unseeded_is_said() -> None:
     assert found.facts["randomness.Python.seeds"] == []
     assert found.facts["randomness.NumPy.seeds"] == [3]
     assert "Python never seeded, and drawn from" in str(found)
+
+
+def test_no_gpu_is_begun_to_be_used_by_asking_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that forks after that could not use it."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: pytest.fail("it was asked"))
+    section = Randomness(cast("Any", None))
+    facts = {key: value for line in section.lines() for key, value in line.facts.items()}
+    assert facts["randomness.torch.drawn"] is False
+    torch.rand(1)
+    assert {key: value for line in section.lines() for key, value in line.facts.items()}["randomness.torch.drawn"]
 
 
 def test_a_loader_that_is_never_read_is_said() -> None:
