@@ -55,23 +55,25 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.processor() or platform.machine()
 
 
+def git(folder: Path, *arguments: str) -> str | None:
+    """What git says in a folder; None where it says no, is not there, or has no checkout there."""
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603, no shell
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
 def provenance() -> dict[str, Any]:
     """The commit of the checkout that the harness runs from, whether it has changes, and the command."""
     here, called = Path(__file__).parent, Path(sys.argv[0])
     called_as = called.parent.name if called.name == "__main__.py" else called.name  # python -m pytest
 
-    def git(*arguments: str) -> str | None:
-        try:
-            command = ["git", "-C", str(here), *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603, no shell
-        except (OSError, subprocess.CalledProcessError):
-            return None
-        return done.stdout.strip()
-
-    tracked = git("ls-files", "--error-unmatch", __file__) is not None  # and not merely below somebody else's checkout
-    changes = git("status", "--porcelain", "--untracked-files=no") if tracked else None
+    tracked = git(here, "ls-files", "--error-unmatch", __file__) is not None  # and not merely below somebody's checkout
+    changes = git(here, "status", "--porcelain", "--untracked-files=no") if tracked else None
     return {
-        "commit": git("rev-parse", "HEAD") if tracked else None,
+        "commit": git(here, "rev-parse", "HEAD") if tracked else None,
         "dirty": bool(changes) if tracked else None,
         "command": shlex.join([called_as, *sys.argv[1:]]),
     }

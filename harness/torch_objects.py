@@ -106,7 +106,7 @@ def in_half_precision(model: nn.Module) -> bool:
 
 def checksum(parameters: Iterable[torch.Tensor]) -> int:
     """The sum of the bits of all parameters, as whole numbers: equal for equal ones, and cheap on any device."""
-    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     return sum(int(p.detach().view(whole[p.element_size()]).sum(dtype=torch.int64)) for p in parameters)
 
 

@@ -6,12 +6,9 @@ import json
 import math
 import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
@@ -21,9 +18,9 @@ from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Finding, Report, strict
-from harness.fingerprint import fingerprint
-from harness.processes import afterwards, started
+from harness.fingerprint import fingerprint, git
 from harness.settings import Training
+from harness.watch.scripts import run_apart
 
 NUMBERS, NOISE = "numbers", "noise"
 """The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
@@ -138,23 +135,12 @@ def described(training: Training, folder: Path, env: Mapping[str, str] | None = 
     Raises:
         CannotTry: it could not be run, crashed, or made no update.
     """
-    with TemporaryDirectory(prefix="harness-training-") as name, afterwards(Path(name)) as left_behind:
-        scratch = Path(name)
-        file, printed = scratch / "description.json", scratch / "stderr.txt"
-        command = [sys.executable, "-P", "-m", "harness", "describe", "--full", "--quiet", "--json", str(file)]
-        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "cwd": folder}
-        quiet["env"] = {**os.environ, **(env or {})}
-        command += training.command
-        with printed.open("wb") as stderr, started(command, left_behind, stderr=stderr, **quiet) as process:
-            process.wait()
-        lines = printed.read_text(encoding="utf-8", errors="replace").splitlines()
-        *_, last = [f"exit status {process.returncode}", *filter(str.strip, lines)]
-        last = last.removeprefix("harness: ")
-        if not file.exists():
-            raise CannotTry(f"training {training.name} could not be run: {last}")
-        found = TypeAdapter(Description).validate_json(file.read_bytes())
+    ran = run_apart(["describe", "--full", "--quiet"], training.command, cwd=folder, env={**os.environ, **(env or {})})
+    if ran.written is None:
+        raise CannotTry(f"training {training.name} could not be run: {ran.last_words}")
+    found = TypeAdapter(Description).validate_json(ran.written)
     if found.crashed is not None:
-        raise CannotTry(f"training {training.name} crashed after {found.updates} updates: {last}")
+        raise CannotTry(f"training {training.name} crashed after {found.updates} updates: {ran.last_words}")
     if not found.updates or not found.numbers:
         raise CannotTry(f"training {training.name} made no update in its process, so there is nothing to compare")
     return found
@@ -434,24 +420,15 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
     return stored
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        command = ["git", "-C", str(folder), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603, no shell
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
-
-
 def commit_of(folder: Path) -> str | None:
     """The commit of the checkout that a folder is in; None outside of one."""
-    return _git(folder, "rev-parse", "--short=12", "HEAD")
+    return git(folder, "rev-parse", "--short=12", "HEAD")
 
 
 def uncommitted(folder: Path, training: Training) -> str | None:
     """The script of a training, where git says that it is not as it was committed."""
     script = next((word for word in training.command if word.endswith((".py", ".ipynb"))), None)
-    changes = _git(folder, "status", "--porcelain", "--", *([script] if script else ["."]))
+    changes = git(folder, "status", "--porcelain", "--", *([script] if script else ["."]))
     return (script or "the working tree") if changes else None
 
 

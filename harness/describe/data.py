@@ -14,9 +14,9 @@ import xxhash
 from torch.utils.data import DataLoader
 
 from harness.describe.lines import BITS, Line, ModelNames, Names, Section, Waiting, count, line, listed, number, spread
-from harness.torch_objects import is_dense
 from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
-from harness.watch.facts.batches import LABELS, NOT_CONTENT, key_of
+from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
+from harness.watch.facts.datasets import length
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
@@ -114,9 +114,9 @@ class Loaders(Section):
 
     def _seen(self, loader: DataLoader[Any]) -> _Loader:
         if loader not in self._of:
-            rows = _length(getattr(loader, "dataset", None))
+            rows = length(getattr(loader, "dataset", None))
             size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
-            self._of[loader] = _Loader(rows, size, _length(loader), drops)
+            self._of[loader] = _Loader(rows, size, length(loader), drops)
             self._of[loader].of = id(getattr(loader, "dataset", None))
             self._loaders[len(self._loaders)] = self._of[loader]
         return self._of[loader]
@@ -181,13 +181,6 @@ def _order(orders: set[str]) -> str | None:
     return None if not orders else next(iter(orders)) if len(orders) == 1 else "in several orders"
 
 
-def _length(of: Any) -> int | None:
-    try:
-        return len(of)
-    except (TypeError, NotImplementedError, AttributeError):
-        return None
-
-
 @dataclass(eq=False)
 class _Scale:
     """The numbers of inputs, the first ones."""
@@ -247,7 +240,6 @@ class _Rows:
     scales: dict[str, _Scale] = field(default_factory=dict)
     """Of real inputs, those that were trained on and the others."""
     too_many: bool = False
-    updates: set[int] = field(default_factory=set)
 
 
 class Rows(Section):
@@ -292,8 +284,7 @@ class Rows(Section):
             whole = not call.target.is_floating_point() or bool((call.target == call.target.round()).all())
             # What another model computes is rounded otherwise on another machine.
             if whole and call.target.dim() and len(call.target) == len(digests):
-                targets = [key_of(each) for each in call.target.detach().float().cpu()[:, None]]
-                for pair in zip(digests, targets, strict=True):
+                for pair in zip(digests, row_digests([call.target.float()]), strict=True):
                     rows.with_targets = (rows.with_targets + xxhash.xxh3_64_intdigest(b"".join(pair))) % 2**64
                 rows.targets += len(digests)
 
@@ -301,7 +292,6 @@ class Rows(Section):
         for rows, digests, where in self._waiting.reached(event.reached):
             rows.where = rows.where or where
             rows.given += len(digests)
-            rows.updates.add(event.at.update)
             self._keep(rows, rows.trained, digests)
         for each in self._waiting.given_up():
             self._evaluates(*each)
@@ -393,15 +383,10 @@ def _type(tensor: torch.Tensor) -> str:
 
 def _digests(given: dict[str, torch.Tensor]) -> Iterator[bytes]:
     """A digest of each row of what a model was given; of tokens without what the attention mask hides."""
-    first = next(iter(given.values()))
-    mask = given.get("attention_mask")
-    beside = [each for name, each in given.items() if name != "attention_mask" and len(each) == len(first)]
-    arrays = []
-    for each in beside:
-        if mask is not None and each.shape == mask.shape and not each.is_floating_point():
-            each = each.masked_fill(mask == 0, 0)
-        if is_dense(each) and not each.is_complex():
-            arrays.append(each.detach().float() if each.is_floating_point() else each.detach())
-    arrays = [each.cpu() for each in arrays]
-    for row in range(len(first)):
-        yield xxhash.xxh3_64_digest(b"\1".join(key_of(each[row]) for each in arrays))
+    rows, mask = len(next(iter(given.values()))), given.get("attention_mask")
+    beside = [each for name, each in given.items() if name != "attention_mask" and len(each) == rows]
+    hidden = [
+        each if mask is None or each.shape != mask.shape or each.is_floating_point() else each.masked_fill(mask == 0, 0)
+        for each in beside
+    ]
+    return row_digests(each for each in hidden if not each.is_complex())

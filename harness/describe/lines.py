@@ -45,7 +45,7 @@ class Line:
 
 
 class Section(Listener):
-    """Gathers what a run did of one kind. It keeps no tensor, and nothing that grows with each update for ever."""
+    """Gathers what a run did of one kind. It keeps no tensor of the script's, and of an update numbers at most."""
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from harness.describe.lines import Line, ModelNames, Section, Waiting, count, line, listed, patterns
-from harness.torch_objects import held_by, is_distributed, share_parameters
+from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.modes import Modes
 
@@ -31,24 +31,23 @@ class _Model:
     where: str | None
     parameters: int
     trainable: int
-    buffers: int
     types: dict[str, int]
     devices: list[str]
     frozen: list[str]
     """Patterns of the names of tensors without gradients."""
     trained: list[str]
     """Of those with gradients."""
-    sums: dict[str, float] = field(default_factory=dict)
-    """Of the trainable tensors that have not changed yet, what their numbers add up to."""
+    sums: dict[str, int] = field(default_factory=dict)
+    """Of the trainable tensors that have not changed yet, what their bits add up to."""
     adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
     """PEFT's, by name: what it was asked for."""
     shared_with: str | None = None
     """A model that was called before and has some of its parameters."""
-    frozen_sums: dict[str, float] = field(default_factory=dict)
+    frozen_sums: dict[str, int] = field(default_factory=dict)
     """Of the frozen tensors that have not changed."""
     frozen_changed: list[str] = field(default_factory=list)
-    after_step: dict[str, float] = field(default_factory=dict)
-    """What its tensors add up to after the latest of the first steps."""
+    after_step: dict[str, int] = field(default_factory=dict)
+    """What the bits of its tensors add up to after the latest of the first steps."""
     changed_between: set[str] = field(default_factory=set)
     """Tensors that something else than an optimizer changed between steps."""
     asked_active: Counter[int] = field(default_factory=Counter)
@@ -116,16 +115,15 @@ class Models(Section):
             event.where,
             sum(each.numel() for _, each in named),
             sum(each.numel() for each in trainable.values()),
-            sum(each.numel() for each in model.buffers()),
             dict(types),
             sorted({str(each.device.type) for _, each in named}),
             patterns(name for name, each in named if not each.requires_grad),
             patterns(trainable),
-            {name: _sum(each) for name, each in trainable.items()},
+            {name: _bits(each) for name, each in trainable.items()},
             checkpoint=self._checkpoint(model),
             adapters=_adapters(model),
             shared_with=self._sharing(model),
-            frozen_sums={name: _sum(each) for name, each in named if not each.requires_grad},
+            frozen_sums={name: _bits(each) for name, each in named if not each.requires_grad},
             sensitive=len(self._modes.sensitive(model)),
         )
 
@@ -155,31 +153,30 @@ class Models(Section):
 
     def on_step_begins(self, event: StepBegins) -> None:
         """Whether anything but an optimizer has changed tensors since the latest step, in the first updates."""
-        if 0 < self._updates <= LOOKED_AT:
-            for seen in self._models.values():
-                model = seen.model() if seen.after_step else None
-                for name, parameter in model.named_parameters() if model is not None else ():
-                    if name in seen.after_step and _sum(parameter) != seen.after_step[name]:
-                        seen.changed_between.add(name)
+        for seen in self._models.values():
+            model = seen.model() if seen.after_step else None
+            now = {} if model is None else {name: _bits(p) for name, p in model.named_parameters()}
+            seen.changed_between |= {name for name, bits in now.items() if seen.after_step.get(name, bits) != bits}
+            seen.after_step = {}
 
     def on_step(self, event: Step) -> None:
         self._updates += 1
-        for seen in self._models.values() if self._updates <= LOOKED_AT else ():
-            model = seen.model()
-            seen.after_step = {} if model is None else {n: _sum(p) for n, p in model.named_parameters()}
         if self._updates <= LOOKED_AT or self._updates % SELDOM == 0:
             self._look_for_changes()
 
     def _look_for_changes(self) -> None:
+        """In the first updates at all tensors, and later at those that have not changed yet."""
+        first = self._updates <= LOOKED_AT
         for seen in self._models.values():
-            model = seen.model() if seen.sums or seen.frozen_sums else None
-            if model is not None:
-                now = dict(model.named_parameters())
-                for sums in (seen.sums, seen.frozen_sums):
-                    changed = [name for name, was in sums.items() if name in now and _sum(now[name]) != was]
-                    for name in changed:
-                        del sums[name]
-                    seen.frozen_changed += changed if sums is seen.frozen_sums else []
+            model = seen.model() if first or seen.sums or seen.frozen_sums else None
+            named = () if model is None else model.named_parameters()
+            now = {n: _bits(p) for n, p in named if first or n in seen.sums or n in seen.frozen_sums}
+            for sums in (seen.sums, seen.frozen_sums):
+                changed = [name for name, was in sums.items() if now.get(name, was) != was]
+                for name in changed:
+                    del sums[name]
+                seen.frozen_changed += changed if sums is seen.frozen_sums else []
+            seen.after_step = now if first else {}
 
     def lines(self) -> Iterator[Line]:
         for seen in self._models.values():
@@ -289,11 +286,9 @@ def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:
     return adapters
 
 
-def _sum(tensor: torch.Tensor) -> float:
-    if is_distributed(tensor):
-        return 0.0
-    with torch.no_grad():
-        return float(tensor.detach().double().sum()) if not tensor.is_complex() else float(tensor.abs().double().sum())
+def _bits(tensor: torch.Tensor) -> int:
+    """By which a tensor is told to have changed; of one that is spread over processes nothing is asked."""
+    return 0 if is_distributed(tensor) else checksum([real(tensor)])
 
 
 def names_of(optimizer: Any, models: list[nn.Module]) -> dict[int, str]:

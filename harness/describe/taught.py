@@ -130,8 +130,10 @@ class Losses(Section):
         self._of_models: dict[str, None] = {}
         """Models that computed the loss themselves, by none of the functions that are known."""
         self._shares: list[float] = []
-        self.values: list[float] = []
-        """The first ones and, last, the latest."""
+        self._values: list[float] = []
+        """The first ones."""
+        self._latest: torch.Tensor | None = None
+        """The latest, of which the number is asked at the end alone."""
         self._backwards = 0
         self._where: str | None = None
 
@@ -144,7 +146,7 @@ class Losses(Section):
             self._keep(call, event.scale)
         if self._backwards <= LOOKED_AT and event.root.numel() == 1:
             value = float(event.root.detach()) / event.scale
-            self.values.append(value)
+            self._values.append(value)
             self._not_finite += not math.isfinite(value)
             self._unknown += not calls
             if not calls:
@@ -154,7 +156,7 @@ class Losses(Section):
             if mean:
                 self._shares.append(value / mean)
         elif event.root.numel() == 1:
-            self.values[LOOKED_AT:] = [event.root.detach().reshape(()) / event.scale]  # type: ignore[list-item]
+            self._latest = event.root.detach() / event.scale
 
     def _keep(self, call: LossCall, scale: float) -> None:
         seen = self._losses.setdefault((call.function, call.where), _Loss())
@@ -195,14 +197,17 @@ class Losses(Section):
                 yield line("loss", text, {"unknown": True}, self._where)
         if share := self._share():
             yield line("loss", share[0], {"share_of_the_mean": share[1]}, self._where)
-        if self.values:
-            first, last = self.values[0], float(self.values[-1])
+        if self._values:
+            first, last = self._values[0], self._last()
             said = f"{number(first)} at first, {number(last)} at the end"
             said += f"; not a finite number in {self._not_finite} of the first updates" if self._not_finite else ""
             yield line("loss", said, {"not_finite": self._not_finite})
 
     def numbers(self) -> dict[str, list[float]]:
-        return {"loss": [float(each) for each in (*self.values[:FIRST], *self.values[-1:])]} if self.values else {}
+        return {"loss": [*self._values[:FIRST], self._last()]} if self._values else {}
+
+    def _last(self) -> float:
+        return self._values[-1] if self._latest is None else float(self._latest)
 
     def _line(self, seen: _Loss, name: str) -> Line:
         facts: dict[str, Any] = {"calls": seen.calls, "input": seen.shape, "targets": seen.targets, **seen.options}

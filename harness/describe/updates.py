@@ -55,8 +55,8 @@ class _Optimizer:
     empty: int = 0
     clipped: Counter[str] = field(default_factory=Counter)
     """How updates were clipped between their last backward pass and the step."""
-    clipped_where: str | None = None
-    cleared_where: str | None = None
+    cleared: bool = False
+    """Whether any call has cleared its gradients."""
     skipped: int = 0
     clips: set[int] = field(default_factory=set)
     """How often gradients were clipped for an update."""
@@ -123,7 +123,6 @@ class Optimizers(Section):
         else:
             limit = "" if clip.limit is None else f" to {number(clip.limit)}"
             seen.clipped[f"{'values' if clip.by_value else 'norm'} clipped{limit}"] += 1
-            seen.clipped_where = clip.where
             given = {id(each) for each in clip.parameters}
             among = sum(id(each) in given for each in held_by(event.optimizer))
             seen.clipped_tensors = [min([among, *seen.clipped_tensors]), max([among, *seen.clipped_tensors])]
@@ -144,12 +143,12 @@ class Optimizers(Section):
             seen.stale += bool(fact.stale)
             seen.scales[fact.scale] += 1
             seen.empty += fact.empty
-            seen.cleared_where = fact.cleared_at or seen.cleared_where
+            seen.cleared |= fact.cleared_at is not None
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         seen = self._optimizers.get(event.of) if isinstance(event.of, Optimizer) else None
         if seen is not None:
-            seen.cleared_where = event.where
+            seen.cleared = True
 
     def on_skipped_step(self, event: SkippedStep) -> None:
         seen = self._optimizers.get(event.optimizer)
@@ -281,7 +280,7 @@ def _passes(seen: _Optimizer) -> str:
 def _cleared(seen: _Optimizer) -> Iterator[str]:
     if seen.stale:
         yield f"{seen.stale} still had gradients of an earlier update in them"
-    elif seen.cleared_where and seen.backwards:
+    elif seen.cleared and seen.backwards:
         yield "gradients cleared between them"
     if seen.empty:
         yield f"{seen.empty} had no gradient"

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.findings import SCHEMA, Finding, shortened
-from harness.processes import Afterwards, afterwards, started
+from harness.processes import afterwards, started
 from harness.spread import On, spread
 from harness.watch.script import CheckReport
 
@@ -72,20 +72,37 @@ def check_scripts(commands: Sequence[Sequence[str]], options: Sequence[str], on:
 
 
 def _checked(options: Sequence[str], command: Sequence[str]) -> ScriptReport:
-    with TemporaryDirectory(prefix="harness-check-") as name, afterwards(Path(name)) as left_behind:
-        return _run(command, options, Path(name), left_behind)
+    ran, script = run_apart(["check", *options], command), shlex.join(command)
+    if ran.written is not None and ran.status in (0, 1, 2, 3):
+        return ScriptReport(script, ran.status, TypeAdapter(CheckReport).validate_json(ran.written))
+    return ScriptReport(script, CANNOT_TRY, error=ran.last_words)
 
 
-def _run(command: Sequence[str], options: Sequence[str], scratch: Path, left_behind: Afterwards) -> ScriptReport:
-    file, printed = scratch / "found.json", scratch / "stderr.txt"
-    ours = [sys.executable, "-P", "-m", "harness", "check", *options, "--json", str(file)]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    with printed.open("wb") as stderr, started([*ours, *command], left_behind, stderr=stderr, **quiet) as process:
-        process.wait()
-    script, code = shlex.join(command), process.returncode
-    if file.exists() and code in (0, 1, 2, 3):
-        return ScriptReport(script, code, TypeAdapter(CheckReport).validate_json(file.read_bytes()))
-    return ScriptReport(script, CANNOT_TRY, error=_why(code, printed.read_text(encoding="utf-8", errors="replace")))
+@dataclass(frozen=True)
+class Ran:
+    """How a command of the harness ended."""
+
+    status: int
+    written: bytes | None
+    """What it wrote with ``--json``; None where it wrote nothing."""
+    last_words: str
+    """The sentence that it ended with, or else how its process ended."""
+
+
+def run_apart(ours: Sequence[str], command: Sequence[str], **options: Any) -> Ran:
+    """Run a command of the harness on a script, in a process of its own that ends with this one. Nothing is shown.
+
+    ``options`` are those of :class:`subprocess.Popen`.
+    """
+    with TemporaryDirectory(prefix="harness-apart-") as name, afterwards(Path(name)) as left_behind:
+        file, printed = Path(name) / "found.json", Path(name) / "stderr.txt"
+        words = [sys.executable, "-P", "-m", "harness", *ours, "--json", str(file), *command]
+        options |= {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        with printed.open("wb") as stderr, started(words, left_behind, stderr=stderr, **options) as process:
+            process.wait()
+        written = file.read_bytes() if file.exists() else None
+        said = printed.read_text(encoding="utf-8", errors="replace")
+    return Ran(process.returncode, written, _why(process.returncode, said))
 
 
 def _why(code: int, printed: str) -> str:

@@ -337,7 +337,7 @@ def test_a_block_without_a_model_cannot_be_described(block: Callable[[], object]
 
 def test_a_section_that_fails_is_said_and_the_others_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HARNESS_DEBUG", raising=False)
-    monkeypatch.setattr("harness.describe.models._sum", lambda tensor: 1 / 0)
+    monkeypatch.setattr("harness.describe.models._bits", lambda tensor: 1 / 0)
     found = did()
     assert found.notes == ["what the section Models tells is not known: it failed itself"]
     assert not any(key.startswith("model.") for key in found.facts)

@@ -64,8 +64,12 @@ def rows_in(data: Any, drawn: int) -> Iterator[bytes]:
         return  # not one row of each tensor for each row of the dataset
     if len({len(tensor) for _, tensor in named}) > 1:
         return
-    columns = [_array(tensor) for _, tensor in named]
-    for row in zip(*columns, strict=True):
+    yield from row_digests(tensor for _, tensor in named)
+
+
+def row_digests(tensors: Iterable[torch.Tensor]) -> Iterator[bytes]:
+    """A hash of each row, over tensors that have as many, each row of tokens without trailing zeros."""
+    for row in zip(*map(_array, tensors), strict=True):
         keys = [_key(value) for value in row]
         yield xxhash.xxh3_64_digest(b"".join([*(len(key).to_bytes(8) for key in keys), *keys]))
 
