@@ -144,6 +144,12 @@ def shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+def few(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def first_line(error: BaseException) -> str:
     """An error in one line of bounded length: libraries quote whole files."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")

@@ -15,6 +15,7 @@ from harness.compare.differences import CompareReport, Difference
 from harness.compare.names import Names, matched, renamed, renamed_kept
 from harness.errors import CannotTry
 from harness.files import check_size
+from harness.findings import few
 from harness.starts.journal import Journal
 from harness.starts.orders import Keep
 from harness.starts.workdir import Command, Scratch, Start, no_progress, scratch
@@ -110,8 +111,7 @@ def compare_scripts(
 
 def _names_that_differ(names: Names) -> list[str]:
     others = [f"{named} is {name}" for name, named in names.items() if name != named]
-    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    return [f"the same tensors have other names in B: {', '.join(others[:SHOWN])}{more}"] if others else []
+    return [f"the same tensors have other names in B: {few(others, SHOWN)}"] if others else []
 
 
 def _more(made: int, updates: int) -> str:

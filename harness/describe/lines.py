@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from harness.findings import few
 from harness.watch.bus import Listener, Recogniser
 from harness.watch.monitor import Monitor
 
@@ -82,9 +83,7 @@ def number(value: float) -> str:
 
 def listed(values: Iterable[Any], most: int = MOST_SHOWN) -> str:
     """The first values with commas between them, and how many more there are."""
-    shown = [str(each) for each in values]
-    more = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+    return few([str(each) for each in values], most)
 
 
 def spread(values: Sequence[int]) -> str:

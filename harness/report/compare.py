@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.compare.differences import CompareReport, Difference
+from harness.findings import few
 
 NAMED = 4
 """Tensors that are named."""
@@ -20,8 +21,7 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
         yield f"{'first' if number == 0 else 'also'}, update {each.update}: {each.cause}"
         yield f"    {_sentence(each)}"
         if each.tensors:
-            more = f" and {len(each.tensors) - NAMED} more" if len(each.tensors) > NAMED else ""
-            yield f"    in {', '.join(each.tensors[:NAMED])}{more}"
+            yield f"    in {few(each.tensors, NAMED)}"
     for line in report.equal:
         yield f"equal: {line}"
     if report.beside:

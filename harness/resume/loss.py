@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.catalogue import LOSSES, Fault
+from harness.findings import few
 from harness.resume.attempt import Attempt
 
 
@@ -35,4 +36,4 @@ class Loss(Fault, package=LOSSES, family="resume"):
 
 def several(names: list[str]) -> str:
     """Some names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return few(names, 3)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from harness.findings import few
 from harness.torch_objects import held_by, held_by_any, leaves
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
@@ -556,8 +557,7 @@ def _is_of_single_tokens(forward: Forward) -> bool:
 
 def names(known: Sequence[str]) -> str:
     """A few names, and how many more there are."""
-    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-    return ", ".join(known[:SHOWN]) + more
+    return few(known, SHOWN)
 
 
 def before_inputs(forwards: Sequence[Forward]) -> set[int]:
