@@ -17,6 +17,7 @@ from harness.describe.lines import BITS, Line, ModelNames, Names, Section, Waiti
 from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
 from harness.watch.facts.datasets import length
+from harness.watch.facts.loaders import LoaderUnread
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
@@ -37,8 +38,6 @@ class _Loader:
     planned: int | None
     drops_last: bool = False
     made: str | None = None
-    of: int = 0
-    """Its dataset: Accelerate makes another loader of the same one."""
     where: str | None = None
     """Where its first batch was taken."""
     trains: bool = False
@@ -71,11 +70,15 @@ class Loaders(Section):
     """What DataLoaders gave: which rows, in which order, how often."""
 
     def begin(self) -> None:
-        self._loaders: dict[int, _Loader] = {}
+        self._loaders: list[_Loader] = []
         self._of: WeakKeyDictionary[Any, _Loader] = WeakKeyDictionary()
+        self._unread: list[LoaderUnread] = []
 
     def on_loader_made(self, event: LoaderMade) -> None:
         self._seen(event.loader).made = event.where
+
+    def on_loader_unread(self, fact: LoaderUnread) -> None:
+        self._unread.append(fact)
 
     def on_batch(self, event: Batch) -> None:
         seen = self._seen(event.of.loader)
@@ -117,25 +120,22 @@ class Loaders(Section):
             rows = length(getattr(loader, "dataset", None))
             size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
             self._of[loader] = _Loader(rows, size, length(loader), drops)
-            self._of[loader].of = id(getattr(loader, "dataset", None))
-            self._loaders[len(self._loaders)] = self._of[loader]
+            self._loaders.append(self._of[loader])
         return self._of[loader]
 
     def lines(self) -> Iterator[Line]:
-        names, known = Names(), list(self._loaders.values())
+        names = Names()
         for key, seen in enumerate(self._merged()):
-            if seen.passes:
-                yield self._line(seen, names.of(key, seen.role))
-            elif not any(each.passes and (each.made == seen.made or each.of == seen.of) for each in known):
-                yield line("data", "a DataLoader was made and never read", {"rows": seen.rows}, seen.made, of="unread")
+            yield self._line(seen, names.of(key, seen.role))
+        for place, fact in enumerate(self._unread):
+            said, of = "a DataLoader was made and never read", names.of(("unread", place), "unread")
+            yield line("data", said, {"rows": fact.rows}, fact.where, of=of)
 
     def _merged(self) -> list[_Loader]:
         """Loaders that are made anew for each pass over the same rows, as one."""
         merged: dict[tuple[object, ...], _Loader] = {}
-        for key, seen in self._loaders.items():
-            alike: tuple[object, ...] = (key,)
-            if seen.passes:
-                alike = seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
+        for seen in (each for each in self._loaders if each.passes):
+            alike = seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
             before = merged.get(alike)
             merged[alike] = seen if before is None else replace(before, passes=before.passes + seen.passes)
         return list(merged.values())

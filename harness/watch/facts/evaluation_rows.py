@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from torch.utils.data import RandomSampler, SequentialSampler, Subset
 
 from harness.watch.asking import leaves_after_one
 from harness.watch.bus import Recogniser
-from harness.watch.events import Batch, End, Fact, LoaderMade, Pass, PassBegins, PassEnds
+from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import sample_digest
 from harness.watch.facts.datasets import base, length, plain, row_hashes
+from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
 from harness.watch.facts.scored_passes import ScoredPasses
@@ -85,17 +86,12 @@ class RowsOfEvaluations(Recogniser):
     def begin(self) -> None:
         self._passes, self._scored = self.fact(Passes), self.fact(ScoredPasses)
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
-        self._made: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        """Loaders, with the lines that made them."""
-        self._read: WeakSet[Any] = WeakSet()
-        """Those that a pass was begun over."""
 
-    def on_loader_made(self, event: LoaderMade) -> None:
-        if event.where is not None:
-            self._made[event.loader] = event.where
+    def on_loader_unread(self, fact: LoaderUnread) -> None:
+        if fact.kept:
+            self.monitor.note(f"nothing was read from the DataLoader that was made at {fact.where}")
 
     def on_pass_begins(self, event: PassBegins) -> None:
-        self._read.add(event.of.loader)
         self._look_at_used()
 
     def on_pass_ends(self, event: PassEnds) -> None:
@@ -110,15 +106,6 @@ class RowsOfEvaluations(Recogniser):
             self._tell_of_those_left()
         if self.wants(RowsEvaluated):
             self._tell_of_rows()
-        if event.at.complete and self._read:
-            self._note_unread()
-
-    def _note_unread(self) -> None:
-        """Of loaders that were never read, unless another one gave the same rows, as a prepared one does."""
-        read = {id(each.dataset) for each in self._read}
-        for loader, made in self._made.items():
-            if loader not in self._read and id(loader.dataset) not in read:
-                self.monitor.note(f"nothing was read from the DataLoader that was made at {made}")
 
     def _look_at_used(self) -> None:
         used = self._passes.used

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Batch, Fact, LossCall, Pass
+from harness.watch.events import Batch, End, Fact, LoaderMade, LossCall, Pass, PassBegins
 from harness.watch.facts.batches import tensors_in
+from harness.watch.facts.datasets import length
 
 LATEST = 4
 """Batches that are remembered, of as many loaders: more than a training step takes. Neither half nor double of it
@@ -27,6 +29,42 @@ class LossOfTwoLoaders(Fact):
     """The places of the first rows of the inputs in their dataset."""
     targets: str = ""
     """Those of the targets in theirs."""
+
+
+class LoaderUnread(Fact):
+    """A run is over in which a DataLoader was made and never read, though others were. ``where`` it was made.
+
+    One whose rows another gave, as a prepared one does, is not told of.
+    """
+
+    needs = "DataLoader that is never read"
+    of_run = True
+    rows: int | None = None
+    kept: bool = True
+    """Whether the script still has it."""
+
+
+class UnreadLoaders(Recogniser):
+    makes = (LoaderUnread,)
+
+    def begin(self) -> None:
+        self._made: dict[tuple[int, str], tuple[int | None, ref[Any]]] = {}
+        """By dataset and line, how many rows it has, and the loader."""
+        self._read: set[int] = set()
+        """Datasets of which rows were read."""
+
+    def on_loader_made(self, event: LoaderMade) -> None:
+        dataset = event.loader.dataset
+        if event.where is not None:
+            self._made[id(dataset), event.where] = length(dataset), ref(event.loader)
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        self._read.add(id(event.of.loader.dataset))
+
+    def on_end(self, event: End) -> None:
+        for (dataset, where), (rows, loader) in self._made.items() if event.at.complete and self._read else ():
+            if dataset not in self._read:
+                self.tell(LoaderUnread(rows=rows, kept=loader() is not None, where=where))
 
 
 @dataclass(frozen=True)
