@@ -222,18 +222,32 @@ def test_the_fixture_compares_one_training(project: Path, pytester: pytest.Pytes
     pytests(pytester).assert_outcomes(failed=2)
 
 
-@pytest.mark.slow
-def test_a_real_script_is_recorded_and_what_it_does_otherwise_is_seen(tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> tuple[Path, Training]:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     (tmp_path / "train.py").write_text(TRAINS.replace("import torch\n", "import torch\ntorch.manual_seed(0)\n"))
     folder, (training,) = named(tmp_path)
+    return folder, training
+
+
+@pytest.mark.slow
+def test_a_real_script_is_run_in_a_process_of_its_own(small: tuple[Path, Training]) -> None:
+    folder, training = small
+    found = trainings.described(training, folder)
+    assert (found.updates, found.facts["update.SGD.steps"], found.script) == (3, 3, "train.py")
+
+
+@pytest.mark.nightly
+def test_a_real_script_is_recorded_and_what_it_does_otherwise_is_seen(small: tuple[Path, Training]) -> None:
+    folder, training = small
     stored, found = trainings.record(training, folder)
     assert found.updates == 3
     assert stored.facts["update.SGD.steps"] == 3
     assert trainings.VARIES not in stored.facts.values()
-    (tmp_path / "train.py").write_text((tmp_path / "train.py").read_text().replace("lr=0.1", "lr=0.2"))
+    script = folder / "train.py"
+    script.write_text(script.read_text().replace("lr=0.1", "lr=0.2"))
     changed = trainings.compare(training, folder, stored).changed
     assert next(iter(changed)) == "optimizer"
-    (tmp_path / "train.py").write_text("print(1)\n")
+    script.write_text("print(1)\n")
     with pytest.raises(CannotTry, match="training small could not be run"):
         trainings.described(training, folder)

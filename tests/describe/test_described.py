@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 from typing import Any
 
-from scripts.described import NAMES, differing, harmless, pairs, table
+from scripts.described import NAMES, PAGE, RECORD, differing, harmless, pairs, sentence, table
 from tests.checks.corpus import FOLDER
 
 SCRIPT = """
@@ -47,6 +48,14 @@ def test_harmless_edits_are_programs_that_do_the_same() -> None:
         ast.parse(text)
     assert "rows_again" in edits["a variable renamed"]
     assert "num_workers=2" in edits["two workers"]
+
+
+def test_the_page_has_the_table_of_the_record() -> None:
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    found = {each["name"]: each for each in record["pairs"]}
+    page = PAGE.read_text(encoding="utf-8")
+    assert table(found) in page
+    assert sentence(found, record["harmless"]) in page
 
 
 def test_the_table_counts_by_family() -> None:

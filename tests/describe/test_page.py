@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -17,9 +18,13 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness.baseline.trainings import Stored, says_of, verdict
 from harness.describe.page import Description, describing
-from harness.describe.results import Randomness
+from harness.describe.results import Randomness, Saves
 from harness.errors import CannotTry
 from harness.report.trainings import verdict_lines
+from harness.watch.events import ModelSaved, Save, TokenizerSaved
+from harness.watch.facts.model_reloads import ModelReloaded
+from harness.watch.facts.saved_models import EvaluatedSaved
+from harness.watch.facts.saved_states import StateSaved
 
 
 def train(
@@ -441,3 +446,112 @@ def test_a_loop_without_a_module_or_an_optimizer_is_described_too(updates: int, 
     page = " ".join(str(found).split())
     assert "nll_loss written by hand of 2 classes" in page
     assert ("in the updates that were looked at" in page) == partly
+
+
+def test_closures_are_counted_apart_from_the_backward_pass_of_an_update() -> None:
+    model = nn.Linear(3, 1)
+    with describing() as found:
+        optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = functional.mse_loss(model(torch.ones(4, 3)), torch.zeros(4, 1))
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    assert found.facts["update.LBFGS.closures"] >= 1
+    assert "which called their closures for" in str(found)
+
+
+@pytest.mark.parametrize(("by_value", "said"), [(True, "values clipped to 0.5"), (False, "norm clipped to 0.5")])
+def test_how_gradients_are_clipped_is_said(by_value: bool, said: str) -> None:
+    model = nn.Linear(3, 1)
+    with describing() as found:
+        clip = nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model(torch.ones(4, 3)).mean().backward()
+        clip(model.parameters(), 0.5)
+        optimizer.step()
+    assert found.facts["update.SGD.clipped"] == {said: 1}
+
+
+def test_what_runs_under_autocast_is_said() -> None:
+    model = nn.Linear(3, 1)
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(torch.ones(4, 3)).float().mean()
+        loss.backward()
+        optimizer.step()
+    assert found.facts["model.Linear.training.autocast"] == "bfloat16"
+
+
+def test_what_lies_above_a_threshold_and_what_pairs_is_said() -> None:
+    model, labels = nn.Linear(4, 1), torch.tensor([0.0, 1.0, 1.0, 0.0])
+    with describing() as found:
+        train()
+        model.eval()
+        with torch.no_grad():
+            said = model(torch.randn(4, 4))
+            (said > 0.25), (said - labels)
+    assert found.facts["metric.by_hand.threshold.of"] == {"0.25": 1}
+    assert found.facts["metric.by_hand.every_pair.of"] == {"rows x 1 float32 - rows float32": 1}
+
+
+def _saves(state: object, **more: object) -> dict[str, Any]:
+    """What the section of saves says of facts that are made by hand."""
+    section = Saves(cast("Any", SimpleNamespace(fact=lambda kind: None, models=())))
+    section.on_save(Save(state, "train.py:9", "/tmp/a/model.pt"))
+    for name, fact in more.items():
+        getattr(section, name)(fact)
+    return {key: value for line in section.lines() for key, value in line.facts.items()}
+
+
+def test_what_is_known_of_a_save_is_said() -> None:
+    saved = SimpleNamespace(current=False, untouched=True)
+    facts = _saves(
+        {"weight": torch.zeros(1)},
+        on_state_saved=StateSaved(saved=cast("Any", saved), where="train.py:9"),
+        on_evaluated_saved=EvaluatedSaved(other=True, where="train.py:9"),
+        on_model_reloaded=ModelReloaded(path="model", apart=0.2, where="train.py:9"),
+    )
+    assert (facts["saved.1.current"], facts["saved.1.untouched"]) == (False, True)
+    assert facts["saved.other_than_evaluated"] is True
+    assert facts["saved.1.again"] == "gives other answers"
+    assert _saves(torch.zeros(1))["saved.1.what"] == ["a tensor"]
+    assert _saves({"epoch": 3})["saved.1.what"] == ["a mapping of epoch"]
+
+
+def test_a_model_and_its_tokenizer_in_one_folder_are_one_save() -> None:
+    model = nn.Linear(2, 2)
+    facts = _saves(
+        model,
+        on_model_saved=ModelSaved(model, "/tmp/a/out", "train.py:9"),
+        on_tokenizer_saved=TokenizerSaved(None, "/tmp/a/out", "train.py:9"),
+    )
+    assert facts["saved.1.what"] == ["Linear by save_pretrained", "the tokenizer"]
+
+
+class Masked(nn.Module):
+    """A model of tokens that is told which of them are padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of = nn.Embedding(10, 2)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        return (self.of(input_ids) * attention_mask[..., None]).sum(1)
+
+
+def test_rows_that_differ_in_their_padding_alone_are_the_same_row() -> None:
+    model = Masked()
+    with describing() as found:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for tokens in ([[1, 2, 9, 9]], [[1, 2, 7]], [[1, 3, 9]]):
+            ids = torch.tensor(tokens)
+            mask = (torch.arange(ids.shape[1]) < 2).long()[None]
+            model(ids, mask).mean().backward()
+            optimizer.step()
+    assert found.facts["data.Masked.different"] == 2
+    assert found.facts["data.Masked.hidden"] == 4
