@@ -144,6 +144,12 @@ def shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+def count(number: int, what: str) -> str:
+    """ "1 row", "2 rows", "2 batches", "2 classes"."""
+    plural = f"{what[:-1]}ies" if what.endswith("ry") else what + ("es" if what.endswith(("s", "ch", "x")) else "s")
+    return f"{number:,} {what if number == 1 else plural}"
+
+
 def few(names: Sequence[str], most: int) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -178,7 +184,7 @@ class CheckResult(CheckOutcome):
         return any(finding.severity == "error" for finding in self.findings)
 
 
-SCHEMA = 2
+SCHEMA = 3
 """Of reports, as ``--json`` has them. Keys may be added without another number."""
 
 

@@ -117,7 +117,13 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
 
 
 def _keys_of_ids(name: str) -> Sequence[str]:
-    of = {"CheckReport": ("held", "ignored"), "Finding": ("check",), "NotLookedAt": ("check",), "Explained": ("id",)}
+    of = {
+        "CheckReport": ("held", "ignored"),
+        "Finding": ("check",),
+        "NotLookedAt": ("check",),
+        "NotThere": ("checks",),
+        "Explained": ("id",),
+    }
     of["Difference"] = ("cause",)
     return of.get(name, ())
 

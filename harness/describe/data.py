@@ -13,9 +13,11 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import BITS, Line, ModelNames, Names, Section, Waiting, count, line, listed, number, spread
+from harness.describe.lines import BITS, Line, Section, line, listed, number, spread
+from harness.findings import count
 from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
+from harness.watch.facts.called_models import ModelNames, Names, Waiting
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from torch import nn
+from typing import Any
 
 from harness.findings import few
-from harness.watch.bus import Listener, Recogniser
+from harness.watch.bus import Listener
 from harness.watch.monitor import Monitor
-
-Told = TypeVar("Told")
 
 BITS = "_bits"
 """How the key of a fact ends that is the same on the same kind of machine alone: it comes from bits of real numbers."""
 
 FIRST = 8
 """Updates whose loss and gradients are kept as numbers."""
-
-MOST_WAITING = 64
-"""Forwards that may still be differentiated: more than any window of micro-batches has, or any loss has terms."""
 
 MOST_NAMES = 6
 """Names of tensors that are kept as they are."""
@@ -70,12 +62,6 @@ def line(section: str, text: str, facts: Mapping[str, Any], where: str | None = 
     return Line(section, text, {f"{start}.{key}": value for key, value in facts.items()}, where)
 
 
-def count(number: int, what: str) -> str:
-    """ "1 row", "2 rows", "2 batches", "2 classes"."""
-    plural = f"{what[:-1]}ies" if what.endswith("ry") else what + ("es" if what.endswith(("s", "ch", "x")) else "s")
-    return f"{number:,} {what if number == 1 else plural}"
-
-
 def number(value: float) -> str:
     """Four significant digits, as they are read most easily."""
     return f"{value:.4g}"
@@ -98,43 +84,3 @@ def patterns(names: Iterable[str]) -> list[str]:
     if len(names) <= MOST_NAMES:
         return names
     return sorted({re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name) for name in names})
-
-
-class Waiting(dict[int, Told]):
-    """What was told of forwards that can be differentiated, by their number, until it is known whether they are.
-
-    What a generator has made is differentiated after the backward pass of the discriminator that was given it, too.
-    """
-
-    def reached(self, numbers: Iterable[int]) -> Iterator[Told]:
-        """Of the forwards that a backward pass went through for the first time."""
-        yield from (self.pop(number) for number in sorted(numbers) if number in self)
-
-    def given_up(self, most: int = MOST_WAITING) -> Iterator[Told]:
-        """Of the forwards before the latest ones: nothing goes through them any more."""
-        yield from (self.pop(number) for number in sorted(self)[: max(0, len(self) - most)])
-
-
-class ModelNames(Recogniser):
-    """What models are called on the page: by their class, the second of one class with a number."""
-
-    def begin(self) -> None:
-        self._names = Names()
-
-    def of(self, model: nn.Module) -> str:
-        return self._names.of(self.monitor.number_of(model), type(model).__name__)
-
-
-class Names:
-    """Names of things by what they are called: the second of one name gets a number."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._names: dict[Any, str] = {}
-
-    def of(self, key: Any, name: str) -> str:
-        """The name of the thing that ``key`` tells from others."""
-        if key not in self._names:
-            self._counts[name] += 1
-            self._names[key] = name if self._counts[name] == 1 else f"{name}#{self._counts[name]}"
-        return self._names[key]

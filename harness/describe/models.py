@@ -11,9 +11,11 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import Line, ModelNames, Section, Waiting, count, line, listed, patterns
+from harness.describe.lines import Line, Section, line, listed, patterns
+from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
+from harness.watch.facts.called_models import ModelNames, Waiting
 from harness.watch.facts.modes import Modes
 
 LOOKED_AT = 8

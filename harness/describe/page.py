@@ -212,4 +212,6 @@ def describe(
         return found
 
     with_page = None if leaving is None else lambda outcome: leaving(lambda: described(*outcome()))
-    return described(*watch_script(script, arguments, leaving=with_page, sections=SECTIONS, **options))
+    return described(
+        *watch_script(script, arguments, leaving=with_page, sections=SECTIONS, every_update=True, **options)
+    )

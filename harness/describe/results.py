@@ -15,8 +15,9 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.describe.lines import FIRST, Line, ModelNames, Names, Section, count, line, listed, number
+from harness.describe.lines import FIRST, Line, Section, line, listed, number
 from harness.digests import digest, joined
+from harness.findings import count
 from harness.torch_objects import is_dense, is_distributed
 from harness.watch.events import (
     Load,
@@ -30,6 +31,7 @@ from harness.watch.events import (
     Thresholded,
     TokenizerSaved,
 )
+from harness.watch.facts.called_models import ModelNames, Names
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved
 from harness.watch.facts.saved_states import StateSaved

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
-from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number
+from harness.describe.lines import FIRST, Line, Section, line, listed, number
+from harness.findings import count
 from harness.watch.events import Backward, BackwardBegins, LossCall
+from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
 from harness.watch.facts.next_tokens import TokensTaught

@@ -13,10 +13,12 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
-from harness.describe.lines import FIRST, Line, Names, Section, count, line, listed, number, patterns, spread
+from harness.describe.lines import FIRST, Line, Section, line, listed, number, patterns, spread
 from harness.describe.models import names_of
+from harness.findings import count
 from harness.torch_objects import held_by, is_dense, share_groups
 from harness.watch.events import Backward, Clip, SchedulerStep, SkippedStep, Step, StepBegins, ZeroGrad
+from harness.watch.facts.called_models import Names
 from harness.watch.facts.gradient_ledger import GradientsClipped, GradientsUsed
 from harness.watch.monitor import OwnUpdate
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from harness.findings import count
 from harness.watch import by_reason
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptReport
@@ -14,6 +14,9 @@ from harness.watch.scripts import ScriptReport
 REASONS = 3
 """Reasons for which checks had nothing to look at that are shown, the commonest first."""
 
+
+WIDEST = 10
+"""Characters before what a line of the outline says."""
 
 ENDED = re.compile(r"(ended itself with \S+|was interrupted)$")
 """How a script ended that did not crash."""
@@ -33,9 +36,10 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  note: {note}"
     if report.updates or report.crashed is None:
         yield f"  {_looked_at(report)}"
+        yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
     if verbose:
         yield from (f"    held: {check}" for check in report.held)
-        yield from (f"    nothing to look at: {each.check}: {each.why}" for each in report.nothing_to_look_at)
+        yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
     yield summary_line(report)
 
 
@@ -43,12 +47,12 @@ def summary_line(report: CheckReport) -> str:
     """What it came to, in one line."""
     errors = sum(finding.severity == "error" for finding in report.findings)
     warnings = len(report.findings) - errors
-    counted = [_number(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
+    counted = [count(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
-        counted.append(f"{_number(len(report.not_looked_at), 'check')} could not look")
+        counted.append(f"{count(len(report.not_looked_at), 'check')} could not look")
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
-    found, made = ", ".join(counted) or "nothing found", f"{_number(report.updates, 'update')}{passes}"
+    found, made = ", ".join(counted) or "nothing found", f"{count(report.updates, 'update')}{passes}"
     says = f"{found} in {made}"
     if report.crashed is not None:
         ended = ENDED.search(report.crashed)
@@ -79,21 +83,17 @@ def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
             yield f"  {'repaired' if written else 'patch'}: {patch.check} in {patch.file}"
     done = len(report.findings) - len(report.left)
     says = "repaired" if written else "can be repaired"
-    yield f"{report.script}: {done} of {_number(len(report.findings), 'finding')} {says}"
+    yield f"{report.script}: {done} of {count(len(report.findings), 'finding')} {says}"
 
 
 def _looked_at(report: CheckReport) -> str:
     """How many checks held, and why others had nothing to look at."""
-    held = f"{_number(len(report.held), 'check')} held"
-    if not report.nothing_to_look_at:
+    held = f"{count(len(report.held), 'check')} held"
+    if not report.did_not_apply:
         return held
-    reasons = Counter(each.why for each in report.nothing_to_look_at).most_common()
-    shown = [f"{why}: {count}" for why, count in reasons[:REASONS]]
-    others = sum(count for _, count in reasons[REASONS:])
+    reasons = sorted(((len(each.checks), each.why) for each in report.did_not_apply), key=lambda each: -each[0])
+    shown = [f"{why}: {number}" for number, why in reasons[:REASONS]]
+    others = sum(number for number, _ in reasons[REASONS:])
     if others:
         shown.append(f"other reasons: {others}")
-    return f"{held}; {len(report.nothing_to_look_at)} had nothing to look at ({', '.join(shown)})"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{held}; {sum(number for number, _ in reasons)} had nothing to look at ({', '.join(shown)})"

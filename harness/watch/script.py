@@ -32,6 +32,14 @@ class NotLookedAt:
 
 
 @dataclass(frozen=True)
+class NotThere:
+    """Checks for which what they judge was not there, and why: "no learning rate scheduler"."""
+
+    why: str
+    checks: list[str]
+
+
+@dataclass(frozen=True)
 class Patch:
     """What repairs a finding, shown by running the script again with it; or why there is none."""
 
@@ -55,8 +63,8 @@ class CheckReport(Report):
     """Checks that found something and were not wanted."""
     held: list[str] = field(default_factory=list)
     """Checks that looked and found nothing."""
-    nothing_to_look_at: list[NotLookedAt] = field(default_factory=list)
-    """Checks for which what they judge was not there."""
+    did_not_apply: list[NotThere] = field(default_factory=list)
+    """Checks for which what they judge was not there, those of one reason together."""
     not_looked_at: list[NotLookedAt] = field(default_factory=list)
     """Checks that failed themselves, or all the others where the watch did."""
     notes: list[str] = field(default_factory=list)
@@ -67,6 +75,8 @@ class CheckReport(Report):
     """The script's own traceback, or how it ended itself."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Until the first batch or backward pass, and in all."""
+    did: dict[str, str] = field(default_factory=dict)
+    """What ran, in three lines: data, what was trained, what was scored and saved."""
     patches: list[Patch] = field(default_factory=list)
     """For each finding, where they were asked for."""
 
@@ -94,8 +104,15 @@ def check_script(
     **options: Any,
 ) -> CheckReport:
     """Run ``script`` with ``arguments``, watched, and say what was found; ``options`` as for :func:`watch_script`."""
-    with_report = None if leaving is None else lambda outcome: leaving(lambda: outcome()[0])
-    return watch_script(script, arguments, leaving=with_report, **options)[0]
+    from harness.watch.facts.outline import Outline
+
+    def outlined(report: CheckReport, threads: Session) -> CheckReport:
+        known = ((m.bus, each) for m in threads.monitors for each in m.sections if isinstance(each, Outline))
+        report.did = next(filter(None, (each.outline() for bus, each in known if not bus.has_left_out(each))), {})
+        return report
+
+    with_report = None if leaving is None else lambda outcome: leaving(lambda: outlined(*outcome()))
+    return outlined(*watch_script(script, arguments, leaving=with_report, sections=(Outline,), **options))
 
 
 def watch_script(
@@ -110,13 +127,14 @@ def watch_script(
     reload: bool = True,
     leaving: Callable[[Callable[[], tuple[CheckReport, Session]]], int] | None = None,
     sections: tuple[Callable[[Monitor], Listener], ...] = (),
+    every_update: bool = False,
 ) -> tuple[CheckReport, Session]:
     """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
 
     Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
     leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what gives the result, and
     returns the process's exit status. Without ``reload`` nothing that the script saved is loaded again.
-    ``sections`` are told of it beside the checks.
+    ``sections`` are told of it beside the checks; with ``every_update`` the tensors of all updates are looked at.
 
     Returns:
         What was found, and the session, which is over.
@@ -139,7 +157,7 @@ def watch_script(
     chosen = settings.wanted(path, select, ignore)
     options = Options(
         checks_of(chosen.selected),
-        every=10 if full and not sections else 1,
+        every=10 if full and not every_update else 1,
         updates=updates,
         shortening=None if full else Shortening(),
         reload=settings.reload(path, reload),
@@ -183,6 +201,9 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
     meant = {finding.check for finding in findings if not is_ignored_by_comment(finding)}
     ignored = {*ignored, *(spoken - meant)}
     silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*spoken, *found.crashed}]
+    without: dict[str, list[str]] = {}
+    for check in (each for each in silent if each not in found.looked):
+        without.setdefault(found.lacking[check], []).append(check)
     first = min((monitor.loaded for monitor in threads.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
     report = CheckReport(
@@ -191,7 +212,7 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         findings=reported(findings, ignored),
         ignored=sorted(spoken & ignored),
         held=[check for check in silent if check in found.looked],
-        nothing_to_look_at=[NotLookedAt(check, found.lacking[check]) for check in silent if check not in found.looked],
+        did_not_apply=[NotThere(why, checks) for why, checks in without.items()],
         not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
         notes=found.notes,
         shortened=any(monitor.passes_shortened for monitor in threads.monitors),

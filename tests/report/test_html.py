@@ -414,7 +414,7 @@ def test_where_it_is_written(tmp_path: Path, invoke: Invoke) -> None:
         ("[1]", "is nothing that a report shows; expected run.json"),
         ('{"schema": 1}', "is nothing that a report shows"),
         ('{"schema": 1, "recipe": {}, "curves": {}}', "run record given.json: "),
-        ('{"schema": 3, "kind": "check", "script": "a"}', "schema is 3, expected 2 (of a newer harness?)"),
+        ('{"schema": 4, "kind": "check", "script": "a"}', "schema is 4, expected 3 (of a newer harness?)"),
         ('{"schema": 2, "kind": "scripts", "scripts": []}', "is nothing that a report shows"),
         ('{"schema": 2, "kind": "check", "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 1, "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),

@@ -91,7 +91,7 @@ def test_a_right_loop(check: Check) -> None:
     checked = check(TRAINS)
     assert checked.status == 0, checked.stderr
     assert "train.py: nothing found in 32 updates" in checked.stderr
-    assert (checked.found["schema"], checked.found["kind"]) == (2, "check")
+    assert (checked.found["schema"], checked.found["kind"]) == (3, "check")
     assert checked.found["updates"] == 32
     assert checked.found["findings"] == []
 
@@ -384,20 +384,47 @@ def test_a_script_that_uses_a_signal_as_its_budget(check: Check) -> None:
         assert checked.found["not_looked_at"] == []
 
 
+OUTLINED = (
+    TRAINS
+    + """
+model.bias.requires_grad_(False)
+unseen = DataLoader(TensorDataset(torch.ones(6, features), torch.arange(6) % 2), batch_size=4)
+with torch.no_grad():
+    print(sum(int((model(inputs).argmax(1) == labels).sum()) for inputs, labels in unseen) / 6)
+torch.save(model.state_dict(), "model.pt")
+torch.save(optimizer.state_dict(), "optimizer.pt")
+"""
+)
+
+
+def test_what_ran_is_said_in_three_lines(check: Check) -> None:
+    checked = check(OUTLINED)
+    did = {
+        "data": "trains on 64 rows (train.py:13), scores 6 rows (train.py:23)",
+        "trained": "Linear: 10 parameters; 32 steps of AdamW",
+        "scored": "Linear: 6 rows, after update 32; saved: model.pt after update 32, optimizer.pt after update 32",
+    }
+    assert checked.found["did"] == did
+    assert [line for line in checked.stderr.splitlines() if line[2:10].strip() in did] == [
+        f"  {what:<10}{said}" for what, said in did.items()
+    ]
+
+
 def test_what_was_looked_at(check: Check) -> None:
     """Every check held, or had nothing to look at, and why; or it found something."""
     right, silent = check(TRAINS), check(SILENT)
     for checked in (right, silent):
         found = checked.found
-        lacking = {each["check"]: each["why"] for each in found["nothing_to_look_at"]}
+        lacking = {check: each["why"] for each in found["did_not_apply"] for check in each["checks"]}
         assert sorted([*found["held"], *lacking, *checked.checks]) == sorted(catalogue.checks())
         assert f"  {len(found['held'])} checks held; {len(lacking)} had nothing to look at (" in checked.stderr
         assert lacking["schedule::wrong-length"] == "no learning rate scheduler"
         assert lacking["mode::training-in-eval-mode"] == "no dropout or normalisation"
     assert "gradients::not-cleared" in right.found["held"]
     assert "rows::labels-of-other-rows" in right.found["held"]
-    workers = check(TRAINS.replace("shuffle=True", "shuffle=True, num_workers=1")).found["nothing_to_look_at"]
-    assert {"check": "rows::labels-of-other-rows", "why": "samples are made in workers"} in workers
+    workers = check(TRAINS.replace("shuffle=True", "shuffle=True, num_workers=1")).found["did_not_apply"]
+    (unseen,) = [each["checks"] for each in workers if each["why"] == "samples are made in workers"]
+    assert "rows::labels-of-other-rows" in unseen
     selected = check(TRAINS, "--select", "loss::not-finite,ranks::rows-shared,ranks::weights-differ")
     assert selected.found["held"] == ["loss::not-finite"]
     assert "1 check held; 2 had nothing to look at (no second process: 2)" in selected.stderr

@@ -20,7 +20,7 @@ from harness.findings import SCHEMA
 from harness.matrix import DOCUMENTS_FILE
 from harness.record import FILE_NAME
 
-SCHEMAS = (1, SCHEMA)
+SCHEMAS = (1, 2, SCHEMA)
 """Of reports: those that are read."""
 
 AGAIN = "make it again with this version"
@@ -130,6 +130,10 @@ def _read(path: Path) -> Any:
         raise CannotTry(
             f"{path}: schema is {content.get('schema')!r}, expected {SCHEMA} (of a newer harness?); {AGAIN}"
         )
+    if "nothing_to_look_at" in content:  # until schema 2, each check with its reason
+        content["did_not_apply"] = [
+            {"why": each["why"], "checks": [each["check"]]} for each in content["nothing_to_look_at"]
+        ]
     try:
         return TypeAdapter(model).validate_python(content)
     except ValidationError as error:

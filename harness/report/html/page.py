@@ -22,7 +22,7 @@ from harness.baseline.stored import Baseline
 from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.findings import shortened
+from harness.findings import count, shortened
 from harness.matrix import BESIDES, KINDS, merged
 from harness.record import RunRecord
 from harness.report import tokens
@@ -165,8 +165,8 @@ def _of_check(given: Input) -> Part:
     warns = report.findings or report.not_looked_at
     status: Status = "fails" if report.failed or report.crashed else "warns" if warns else "holds"
     counts = Counter(each.finding.severity for each in shown)
-    found = ", ".join(_number(count, what) for what, count in counts.items()) or "nothing found"
-    says = f"{found} in {_number(report.updates, 'update')}, {_number(len(report.held), 'check')} held"
+    found = ", ".join(count(number, what) for what, number in counts.items()) or "nothing found"
+    says = f"{found} in {count(report.updates, 'update')}, {count(len(report.held), 'check')} held"
     content = {"report": report, "findings": shown}
     return Part("check.html", f"harness check {report.script}", status, says, content, given.path)
 
@@ -174,7 +174,7 @@ def _of_check(given: Input) -> Part:
 def _of_resume(given: Input) -> Part:
     report = given.content
     survived = sum(not kill.lost for kill in report.kills)
-    says = f"{survived} of {_number(len(report.kills), 'kill')} survived bit for bit"
+    says = f"{survived} of {count(len(report.kills), 'kill')} survived bit for bit"
     content = {"report": report, "findings": findings.of_script(report.findings, given.path)}
     status: Status = "fails" if report.failed else "holds"
     return Part("resume.html", f"harness resume {report.script}", status, says, content, given.path)
@@ -183,21 +183,21 @@ def _of_resume(given: Input) -> Part:
 def _of_tokens(given: Input) -> Part:
     report = given.content
     real = report.tokens - report.padding
-    says = f"{_number(report.taught, 'token')} of {real} carry a loss in {_number(report.rows_seen, 'row')}"
+    says = f"{count(report.taught, 'token')} of {real} carry a loss in {count(report.rows_seen, 'row')}"
     status: Status = "fails" if report.crashed else "warns" if report.without_label else "recorded"
     return Part("tokens.html", f"harness tokens {report.script}", status, says, report, given.path)
 
 
 def _of_description(given: Input) -> Part:
     report = given.content
-    says = f"what {_number(report.updates, 'update')} did, in {_number(len(report.facts), 'fact')}"
+    says = f"what {count(report.updates, 'update')} did, in {count(len(report.facts), 'fact')}"
     status: Status = "fails" if report.crashed else "warns" if report.findings else "recorded"
     return Part("description.html", f"harness describe {report.script}", status, says, report, given.path)
 
 
 def _of_compare(given: Input) -> Part:
     report = given.content
-    says = f"the same, bit for bit, in {_number(report.updates, 'update')}"
+    says = f"the same, bit for bit, in {count(report.updates, 'update')}"
     if report.differ:
         first = report.differences[0]
         says = f"first difference at update {first.update}: {first.cause}"
@@ -228,13 +228,13 @@ def _of_matrix(given: Input) -> Part:
 
 def _of_baseline(given: Input) -> Part:
     baseline: Baseline = given.content
-    says = f"{_number(len(baseline.runs), 'seed')}, {baseline.reason or 'a candidate'}"
+    says = f"{count(len(baseline.runs), 'seed')}, {baseline.reason or 'a candidate'}"
     return Part("baseline.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
 def _of_throughput(given: Input) -> Part:
     baseline: Throughput = given.content
-    says = f"{_number(len(baseline.runs), 'run')}, {baseline.reason or 'a candidate'}"
+    says = f"{count(len(baseline.runs), 'run')}, {baseline.reason or 'a candidate'}"
     return Part("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
@@ -266,7 +266,7 @@ def _environment() -> Environment:
         "figure": _figure,
         "shortened": partial(shortened, limit=160),
         "paragraphs": _paragraphs,
-        "number": _number,
+        "number": count,
         "shown": _shown,
     }
     environment.globals |= {
@@ -292,10 +292,6 @@ def _hash(text: str) -> str:
 
 def _figure(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else f"{value}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _shown(value: Any) -> str:

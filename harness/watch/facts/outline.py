@@ -1,0 +1,132 @@
+"""The outline: what a run read, what it trained, and what it scored and saved, in three lines under every verdict.
+
+It looks at no tensor, so it costs a check nothing; the whole page is :mod:`harness.describe.page`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from harness.findings import count, few
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Save, Step
+from harness.watch.facts.called_models import ModelNames, Waiting
+from harness.watch.facts.datasets import length
+
+MOST_SHOWN = 4
+"""Names, updates or loaders that a line shows."""
+
+
+@dataclass(eq=False)
+class _Model:
+    """A model, as it was when it was first called, and the rows that it was given."""
+
+    name: str
+    parameters: int
+    frozen: int
+    trained: int = 0
+    """Rows of the calls that were differentiated."""
+    asked: int = 0
+    """Rows of the others."""
+    after: dict[int, None] = field(default_factory=dict)
+    """After how many updates the others were, each once."""
+
+
+class Outline(Recogniser):
+    """What models were given and by whom they were trained, and what was saved, by name and number."""
+
+    def begin(self) -> None:
+        self._sources: dict[tuple[str, int | None, str | None], None] = {}
+        self._models: dict[int, _Model] = {}
+        self._names = self.monitor.fact(ModelNames)
+        self._waiting = Waiting[tuple[_Model, int, int]]()
+        """By forward: its model, its rows, and after how many updates."""
+        self._steps: Counter[str] = Counter()
+        self._saved: dict[bool, dict[str, int]] = {True: {}, False: {}}
+        """By whether it is a model of transformers or PEFT: after how many updates each name was saved last."""
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        of = event.of
+        role = "trains on" if of.trains else "scores" if of.forwards else "reads"
+        self._sources.setdefault((role, length(of.dataset), of.where))
+
+    def on_forward(self, event: Forward) -> None:
+        key = self.monitor.number_of(event.model)
+        seen = self._models.get(key) or self._models.setdefault(key, self._first(event.model))
+        rows = next((len(each) for each in event.tensors.values() if each.dim()), 0)
+        if event.gradients:
+            self._waiting[event.number] = seen, rows, event.at.updates_made
+        else:
+            self._asked(seen, rows, event.at.updates_made)
+
+    def _first(self, model: nn.Module) -> _Model:
+        sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
+        frozen = sum(size for size, trainable in sizes if not trainable)
+        return _Model(self._names.of(model), sum(size for size, _ in sizes), frozen)
+
+    def _asked(self, seen: _Model, rows: int, made: int) -> None:
+        seen.asked += rows
+        seen.after.setdefault(made)
+
+    def on_backward(self, event: Backward) -> None:
+        for seen, rows, _ in self._waiting.reached(event.reached):
+            seen.trained += rows
+        for each in self._waiting.given_up():
+            self._asked(*each)
+
+    def on_end(self, event: End) -> None:
+        for each in self._waiting.given_up(0):
+            self._asked(*each)
+
+    def on_step(self, event: Step) -> None:
+        self._steps[type(event.optimizer).__name__] += 1
+
+    def on_save(self, event: Save) -> None:
+        self._keep(event.path, event.at.updates_made, whole=False)
+
+    def on_model_saved(self, event: ModelSaved) -> None:
+        self._keep(event.folder, event.at.updates_made, whole=True)
+
+    def _keep(self, path: Any, made: int, *, whole: bool) -> None:
+        if path is not None:
+            self._saved[whole][os.path.basename(str(path).rstrip(os.sep))] = made
+
+    def outline(self) -> dict[str, str]:
+        """By what it is about, each line; nothing where no model was called."""
+        if not self._models:
+            return {}
+        trained = [each for each in self._models.values() if each.trained]
+        asked = [each for each in self._models.values() if each.after]
+        return {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
+
+    def _data(self, trained: list[_Model]) -> str:
+        said = [
+            f"{role} {'rows of unknown number' if rows is None else count(rows, 'row')}"
+            + (f" ({os.path.basename(where)})" if where else "")
+            for role, rows, where in self._sources
+        ]
+        given = sum(each.trained for each in trained)
+        return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {count(given, 'row')} went into updates"
+
+    def _trained(self, trained: list[_Model]) -> str:
+        models = [
+            f"{each.name}: {count(each.parameters, 'parameter')}"
+            + (f" ({each.frozen:,} frozen)" if each.frozen else "")
+            for each in trained
+        ]
+        steps = [f"{count(number, 'step')} of {name}" for name, number in self._steps.items()]
+        by = few(steps, MOST_SHOWN) if steps else "no step of an optimizer of torch"
+        return f"{few(models, MOST_SHOWN) or 'no model that was called'}; {by}"
+
+    def _scored(self, asked: list[_Model]) -> str:
+        scored = [
+            f"{each.name}: {count(each.asked, 'row')}, after update {few(list(map(str, each.after)), MOST_SHOWN)}"
+            for each in asked
+        ]
+        saved = [f"{name} after update {made}" for names in self._saved.values() for name, made in names.items()]
+        return f"{few(scored, MOST_SHOWN) or 'nothing'}; saved: {few(saved, MOST_SHOWN) or 'nothing'}"
