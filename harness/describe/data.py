@@ -15,7 +15,17 @@ from torch.utils.data import DataLoader
 
 from harness.describe.lines import BITS, Line, Section, line, listed, number, spread
 from harness.findings import count
-from harness.watch.events import Backward, BackwardBegins, Batch, End, Forward, InnerForward, LoaderMade, PassEnds
+from harness.watch.events import (
+    Backward,
+    BackwardBegins,
+    Batch,
+    End,
+    Forward,
+    InnerForward,
+    LoaderMade,
+    PassEnds,
+    RowsPrepared,
+)
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
 from harness.watch.facts.called_models import ModelNames, Names, Waiting
 from harness.watch.facts.datasets import length
@@ -23,6 +33,9 @@ from harness.watch.facts.loaders import LoaderUnread
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
+
+MOST_PREPARED = 64
+"""Calls that changed the number of rows that are said: more than a script prepares datasets."""
 
 MOST_INDICES = 1_000_000
 """Indices of a pass that are remembered, to compare the next pass with it."""
@@ -75,12 +88,17 @@ class Loaders(Section):
         self._loaders: list[_Loader] = []
         self._of: WeakKeyDictionary[Any, _Loader] = WeakKeyDictionary()
         self._unread: list[LoaderUnread] = []
+        self._prepared: list[RowsPrepared] = []
 
     def on_loader_made(self, event: LoaderMade) -> None:
         self._seen(event.loader).made = event.where
 
     def on_loader_unread(self, fact: LoaderUnread) -> None:
         self._unread.append(fact)
+
+    def on_rows_prepared(self, event: RowsPrepared) -> None:
+        if len(self._prepared) < MOST_PREPARED:
+            self._prepared.append(event)
 
     def on_batch(self, event: Batch) -> None:
         seen = self._seen(event.of.loader)
@@ -127,6 +145,11 @@ class Loaders(Section):
 
     def lines(self) -> Iterator[Line]:
         names = Names()
+        for place, each in enumerate(self._prepared):
+            what = "kept" if each.by == "filter" else "made"
+            said = f"{each.by} {what} {each.made:,} of {count(each.rows, 'row')}"
+            name = names.of(("prepared", place), f"preparing.{each.by}")
+            yield line("data", said, {"rows": each.rows, what: each.made}, each.where, of=name)
         for key, seen in enumerate(self._merged()):
             yield self._line(seen, names.of(key, seen.role))
         for place, fact in enumerate(self._unread):

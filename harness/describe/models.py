@@ -15,6 +15,7 @@ from harness.describe.lines import Line, Section, line, listed, patterns
 from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
+from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
 from harness.watch.facts.called_models import ModelNames, Waiting
 from harness.watch.facts.modes import Modes
 
@@ -83,10 +84,16 @@ class Models(Section):
         """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
         """What the loading of a checkpoint said, by the id of its model."""
+        self._absent: dict[str, list[str]] = {}
+        """Of each adapter, the targets that no module of the model has as its name."""
         self._updates = 0
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
         self._loaded[id(event.model)] = event.info
+
+    def on_adapter_targets(self, fact: AdapterTargets) -> None:
+        if fact.option == "target_modules":
+            self._absent[fact.adapter] = list(fact.absent)
 
     def on_forward(self, event: Forward) -> None:
         number = self.monitor.number_of(event.model)
@@ -218,7 +225,10 @@ class Models(Section):
             yield line("model", said, facts, seen.where, of=seen.name)
         for name, asked in seen.adapters.items():
             said = f"adapter {name}: {asked['kind']} of rank {asked['rank']} on {listed(asked['targets'], 8)}"
-            yield line("model", said, asked, seen.where, of=f"{seen.name}.adapter.{name}")
+            said += f", in {count(asked['modules'], 'module')}"
+            absent = self._absent.get(name)
+            said += f"; nothing in the model is called {listed(absent)}" if absent else ""
+            yield line("model", said, asked | {"absent": absent}, seen.where, of=f"{seen.name}.adapter.{name}")
         still = patterns(seen.sums)
         if still and self._updates:
             of_all = f"{len(seen.sums)} of its trainable tensors" if len(seen.sums) > 1 else "one trainable tensor"
@@ -273,17 +283,17 @@ class Models(Section):
 
 
 def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:
-    """The adapters of a model of PEFT, by name: kind, rank, alpha, and the modules that they were asked for."""
-    found = (getattr(module, "peft_config", None) for module in model.modules())
-    configured = next((each for each in found if isinstance(each, Mapping)), {})
+    """The adapters of a model of PEFT, by name: kind, rank, alpha, targets, and the number of modules that got one."""
+    layers = adapted_layers(model).values()
     adapters = {}
-    for name, config in configured.items():
+    for name, config in adapters_of(model).items():
         targets = getattr(config, "target_modules", None) or ()
         adapters[str(name)] = {
             "kind": type(config).__name__.removesuffix("Config"),
             "rank": getattr(config, "r", None),
             "alpha": getattr(config, "lora_alpha", None),
             "targets": [targets] if isinstance(targets, str) else sorted(targets),
+            "modules": sum(any(True for _ in tensors_of(layer, name)) for layer in layers),
         }
     return adapters
 

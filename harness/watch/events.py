@@ -612,6 +612,18 @@ class DatasetMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class RowsPrepared(Event):
+    """``filter`` or ``map`` of the library datasets made another number of rows of those of a dataset."""
+
+    of_run = True
+    by: str
+    rows: int
+    """Before."""
+    made: int
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class TrainerMade(Event):
     of_run = True
     trainer: Any

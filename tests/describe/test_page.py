@@ -283,21 +283,17 @@ def test_folds_that_go_alike_are_one_line() -> None:
     assert len(str(found).splitlines()) < 60
 
 
-class LoraConfig:
-    """As PEFT's says itself."""
-
-    r, lora_alpha, target_modules = 8, 16, {"v_proj", "q_proj"}
-
-
 def test_an_adapter_is_said_with_what_it_was_asked_for() -> None:
-    model = nn.Linear(2, 2)
-    model.peft_config = {"default": LoraConfig()}  # type: ignore[assignment]
+    peft = pytest.importorskip("peft", reason="needs peft")
+    config = peft.LoraConfig(r=8, lora_alpha=16, target_modules=["0", "v_proj"])
+    model = peft.get_peft_model(nn.Sequential(nn.Linear(2, 2)), config)
     with describing() as found:
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         model(torch.randn(4, 2)).mean().backward()
         optimizer.step()
-    assert "adapter default: Lora of rank 8 on q_proj, v_proj" in str(found)
-    assert found.facts["model.Linear.adapter.default.alpha"] == 16
+    said = "adapter default: Lora of rank 8 on 0, v_proj, in 1 module; nothing in the model is called v_proj"
+    assert said in " ".join(str(found).split())
+    assert found.facts["model.PeftModel.adapter.default.alpha"] == 16
 
 
 def test_what_a_loop_draws_from_unseeded_is_said() -> None:
@@ -430,6 +426,22 @@ def test_rows_that_the_preprocessing_drops_are_the_first_thing_that_differs() ->
     said = "\n".join(verdict_lines(found))
     assert "data.train.rows: 60 -> 50" in said
     assert "numbers were not compared" in said
+
+
+def test_rows_of_the_source_stand_beside_those_that_were_left_of_them() -> None:
+    datasets = pytest.importorskip("datasets")
+    source = datasets.Dataset.from_dict({"x": list(range(30))})
+    with describing() as found:
+        source.filter(lambda row: row["x"] % 3 > 0)
+        source.map(lambda rows: {"y": [1, 2]}, batched=True, batch_size=10, remove_columns=["x"])
+        source.map(lambda row: {"y": 2 * row["x"]})
+        train()
+    page = str(found)
+    assert "filter kept 20 of 30 rows (" in page
+    assert "map made 6 of 30 rows (" in page
+    facts = found.facts
+    assert (facts["data.preparing.filter.rows"], facts["data.preparing.filter.kept"]) == (30, 20)
+    assert [key for key in facts if key.startswith("data.preparing.map#2")] == []
 
 
 @pytest.mark.parametrize(("updates", "partly"), [(3, False), (260, True)])
