@@ -45,6 +45,39 @@ def test_scores_of_few_rows(rows: int) -> None:
     assert ("metrics::broadcast" in watched.looked) == (rows == 8)
 
 
+class Changed(Dataset[Any]):
+    """Images that are other ones each time: cropped elsewhere, or drawn anew."""
+
+    def __init__(self, rows: int, how: str) -> None:
+        self.images, self.labels, self.how = torch.randn(rows, 10, 10), torch.arange(rows) % 2, how
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        at = int(torch.randint(1, 3, ())) if self.how == "cropped" else 0
+        image = torch.randn(10, 10) if self.how == "drawn" else self.images[index]
+        return image[at : at + 8, at : at + 8].flatten(), int(self.labels[index])
+
+
+@pytest.mark.parametrize("how", ["cropped", "drawn", "kept"])
+def test_images_of_a_test_set_of_its_own(how: str) -> None:
+    """Crops have the values of the image; rows that are drawn anew are the task's own."""
+    torch.manual_seed(2)
+    train, unseen = DataLoader(Changed(32, how), 8, shuffle=True), DataLoader(Changed(16, how), 8)
+    model = nn.Linear(64, 2)
+    optimizer = sgd(model)
+    with watch(raise_errors=False) as watched:
+        for _ in range(3):
+            for batch in train:
+                step(model, optimizer, *batch)
+            with torch.no_grad():
+                for rows, labels in unseen:
+                    (model(rows).argmax(1) == labels).float().mean()
+    assert ("rows::evaluation-augmented" in watched.findings) == (how == "cropped")
+    assert ("rows::evaluation-augmented" in watched.looked) == (how != "drawn")
+
+
 class Deep(nn.Module):
     def __init__(self, cut: bool) -> None:
         super().__init__()

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch.utils.data import RandomSampler, SequentialSampler, Subset
 
 from harness.watch.asking import leaves_after_one
@@ -30,6 +31,17 @@ Neither half nor double of it changes a verdict of the corpus."""
 
 ENOUGH_ROWS = 4
 """Smallest number of rows that are compared. Neither half nor double of it changes a verdict of the corpus."""
+
+
+ENOUGH_VALUES = 16
+"""Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
+two."""
+
+FEW_ROWS = 8
+"""Rows of a batch whose values are kept."""
+
+MOST_VALUES = 1_000_000
+"""Numbers of a row that are looked at: those of a large image."""
 
 
 class RowsEvaluated(Fact):
@@ -74,10 +86,14 @@ class EvaluationRepeated(Fact):
 
     needs = "second pass over the same labelled rows"
     of_run = True
+    rows: int = 0
+    """Those of its first batch."""
     changed: int = 0
-    """Rows of its first batch, if all came otherwise than in the first pass."""
+    """Those of them that came otherwise than in the first pass."""
     shares_dataset: bool = False
     """Whether the training goes through the same dataset."""
+    moved: bool = False
+    """Whether one of them came with most of its values again, in other places: shifted, flipped or cropped."""
 
 
 class RowsOfEvaluations(Recogniser):
@@ -192,7 +208,11 @@ class EvaluationsRepeated(Recogniser):
         self._first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
         """By loader, the first batch: its indices, the rows that the dataset gave, and their classes."""
         self._changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        """Loaders whose second pass began with the same rows, of the same classes: how many, if all had changed."""
+        """Loaders whose second pass began with the same rows, of the same classes: how many had changed."""
+        self._values: WeakKeyDictionary[Any, list[torch.Tensor | None]] = WeakKeyDictionary()
+        """The different values of each row of the first batch."""
+        self._moved: WeakSet[Any] = WeakSet()
+        """Loaders whose second pass began with rows that had changed and had most of those again."""
 
     def on_batch(self, event: Batch) -> None:
         if event.of.batches > 1 or event.of.number > 2 or not isinstance(event.samples, list):
@@ -203,8 +223,15 @@ class EvaluationsRepeated(Recogniser):
             return
         rows = [sample_digest(sample) for sample in event.samples]
         indices, before, their_classes = self._first.setdefault(event.of.loader, (event.indices, rows, known))
-        if event.of.number == 2 and indices == event.indices and their_classes == known:
-            self._changed[event.of.loader] = 0 if set(rows) & set(before) else len(rows)
+        values = [_values(sample) for sample in event.samples[:FEW_ROWS]]
+        if event.of.number == 1:
+            self._values[event.of.loader] = values
+        elif indices == event.indices and their_classes == known:
+            changed = [row != other for row, other in zip(rows, before, strict=True)]
+            self._changed[event.of.loader] = sum(changed)
+            earlier = self._values.get(event.of.loader, [])
+            if any(each and _shared(*pair) for each, *pair in zip(changed, values, earlier, strict=False)):
+                self._moved.add(event.of.loader)
 
     def on_end(self, event: End) -> None:
         training = self._passes.training()
@@ -214,8 +241,15 @@ class EvaluationsRepeated(Recogniser):
             loader = each.first.loader
             changed = self._changed.get(loader)
             if changed is not None and id(loader) not in loaders:
-                shares, where = base(loader.dataset)[0] in datasets, each.first.where
-                self.tell(EvaluationRepeated(changed=changed, shares_dataset=shares, where=where))
+                self.tell(
+                    EvaluationRepeated(
+                        rows=len(self._first[loader][1]),
+                        changed=changed,
+                        shares_dataset=base(loader.dataset)[0] in datasets,
+                        moved=loader in self._moved,
+                        where=each.first.where,
+                    )
+                )
 
 
 @dataclass(frozen=True)
@@ -271,6 +305,20 @@ def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counte
         if common >= max(2, CHANCE * len(mine)) and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
             return common
     return 0
+
+
+def _values(sample: Any) -> torch.Tensor | None:
+    """The different values of a row's input, if they are real numbers and enough to tell rows apart."""
+    given = sample[0] if isinstance(sample, (list, tuple)) and sample else None
+    if not torch.is_tensor(given) or not given.is_floating_point() or given.numel() > MOST_VALUES:
+        return None
+    values = torch.unique(given.detach().cpu())
+    return values if len(values) >= ENOUGH_VALUES else None
+
+
+def _shared(values: torch.Tensor | None, earlier: torch.Tensor | None) -> bool:
+    """Whether most of the values were there before."""
+    return values is not None and earlier is not None and float(torch.isin(values, earlier).float().mean()) > 0.5
 
 
 def _class_of(sample: Any) -> int | None:

@@ -121,7 +121,7 @@ class Outline(Recogniser):
         ]
         steps = [f"{count(number, 'step')} of {name}" for name, number in self._steps.items()]
         by = few(steps, MOST_SHOWN) if steps else "no step of an optimizer of torch"
-        return f"{few(models, MOST_SHOWN) or 'no model that was called'}; {by}"
+        return f"{few(models, MOST_SHOWN) or 'no model that was called'}; {by}" if models or steps else "nothing"
 
     def _scored(self, asked: list[_Model]) -> str:
         scored = [

@@ -42,12 +42,13 @@ class EvaluatedOnTrainingRows(Check):
 
 
 class EvaluationAugmented(Check):
-    """The evaluation's rows are changed at random, as those to train on are: both are parts of one dataset.
+    """The evaluation's rows are changed at random: each time they are evaluated they are others.
 
     ## Why is this a bug?
     `random_split` and `Subset` select rows of a dataset and keep its transform. An augmentation that was meant for the
     training then shifts, crops and distorts the validation rows too: each evaluation is on different inputs, harder
-    than those that the model will meet, and the best epoch is the one with the luckiest draw.
+    than those that the model will meet, and the best epoch is the one with the luckiest draw. The same comes of a
+    random crop or flip in the transform of a test set of its own.
 
     ## What to do
     Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without
@@ -57,7 +58,8 @@ class EvaluationAugmented(Check):
 
     ## When it is right
     Ignore this warning if you measure robustness against the changes, or if the task is to undo them. Only datasets of
-    an input and a class are looked at, and only if training and evaluation share one.
+    an input and a class are looked at, and only if training and evaluation share one, or if a row has most of its
+    values again in other places, as a shifted, flipped or cropped one does.
 
     ## References
     - https://discuss.pytorch.org/t/120835
@@ -68,12 +70,16 @@ class EvaluationAugmented(Check):
     def judge(self, fact: EvaluationRepeated) -> Verdict:
         if not fact.changed:
             return HELD
-        if not fact.shares_dataset:
+        shares = fact.shares_dataset and fact.changed == fact.rows
+        if not shares and not fact.moved:
             return NOTHING_TO_JUDGE
+        how = (
+            "training and evaluation share one dataset" if shares else "they have most of their values in other places"
+        )
         return Found(
             expected="the same rows in each evaluation",
-            observed=f"all {fact.changed} rows of its first batch are others the next time, of the "
-            "same classes; training and evaluation share one dataset",
+            observed=f"{fact.changed} of the {fact.rows} rows of its first batch are others the next time, of the same "
+            f"classes; {how}",
         )
 
 
