@@ -87,7 +87,7 @@ def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
 
 
 def _looked_at(report: CheckReport) -> str:
-    """How many checks held, and why others had nothing to look at."""
+    """How many checks held, why others had nothing to look at, and the families of which none could look."""
     held = f"{count(len(report.held), 'check')} held"
     if not report.did_not_apply:
         return held
@@ -96,4 +96,12 @@ def _looked_at(report: CheckReport) -> str:
     others = sum(number for number, _ in reasons[REASONS:])
     if others:
         shown.append(f"other reasons: {others}")
-    return f"{held}; {sum(number for number, _ in reasons)} had nothing to look at ({', '.join(shown)})"
+    without = f"{sum(number for number, _ in reasons)} had nothing to look at"
+    looked = {_family(each) for each in (*report.held, *report.ignored, *(found.check for found in report.findings))}
+    blind = sorted({_family(check) for each in report.did_not_apply for check in each.checks} - looked)
+    all_of = f", among them all of {', '.join(blind)}" if blind else ""
+    return f"{held}; {without}{all_of} ({', '.join(shown)})"
+
+
+def _family(check: str) -> str:
+    return check.partition("::")[0]
