@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,11 +24,12 @@ from harness.watch.events import (
     Forward,
     InnerForward,
     LoaderMade,
+    Pass,
     PassEnds,
     RowsPrepared,
 )
 from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
-from harness.watch.facts.called_models import ModelNames, Names, Waiting
+from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 
@@ -44,25 +46,26 @@ MOST_VALUES = 1_000_000
 """Numbers of the inputs of which the mean and the deviation are taken: the first ones tell the scale."""
 
 
+ROLES = ("train", "evaluation", "read for something else")
+"""What passes over a DataLoader are for, as far as the model's calls in them say."""
+
+
 @dataclass(eq=False)
 class _Loader:
-    """A DataLoader, and what was read of it."""
+    """The passes over a DataLoader that were for one thing."""
 
+    role: str
     rows: int | None
     batch_size: int | None
-    planned: int | None
     drops_last: bool = False
+    planned: int | None = None
     made: str | None = None
     where: str | None = None
     """Where its first batch was taken."""
-    trains: bool = False
-    evaluates: bool = False
     passes: list[tuple[int, int, bool, bool]] = field(default_factory=list)
     """Of each pass: rows, batches, whether it was gone through to its end, whether the watch shortened it."""
-    indices: array[int] = field(default_factory=lambda: array("q"))
-    """Those of the pass at hand, as far as the sampler says."""
     before: array[int] | None = None
-    """Those of the pass before."""
+    """The indices of the pass before, as far as the sampler says."""
     first: bytes | None = None
     """A digest of those of the first pass."""
     orders: set[str] = field(default_factory=set)
@@ -76,22 +79,30 @@ class _Loader:
         """Rows of a whole batch."""
         return self.batch_size or self.largest or None
 
-    @property
-    def role(self) -> str:
-        return "train" if self.trains else "evaluation" if self.evaluates else "read for something else"
+
+@dataclass(eq=False)
+class _Reading:
+    """A pass that is not over."""
+
+    indices: array[int] = field(default_factory=lambda: array("q"))
+    largest: int = 0
 
 
 class Loaders(Section):
     """What DataLoaders gave: which rows, in which order, how often."""
 
     def begin(self) -> None:
-        self._loaders: list[_Loader] = []
-        self._of: WeakKeyDictionary[Any, _Loader] = WeakKeyDictionary()
+        self._loaders: list[dict[str, _Loader]] = []
+        """Of each loader in the order of their making, by what its passes were for."""
+        self._of: WeakKeyDictionary[Any, dict[str, _Loader]] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+        self._reading: WeakKeyDictionary[Pass, _Reading] = WeakKeyDictionary()
         self._unread: list[LoaderUnread] = []
         self._prepared: list[RowsPrepared] = []
 
     def on_loader_made(self, event: LoaderMade) -> None:
-        self._seen(event.loader).made = event.where
+        self._made[event.loader] = event.where
+        self._entries(event.loader)
 
     def on_loader_unread(self, fact: LoaderUnread) -> None:
         self._unread.append(fact)
@@ -101,47 +112,51 @@ class Loaders(Section):
             self._prepared.append(event)
 
     def on_batch(self, event: Batch) -> None:
-        seen = self._seen(event.of.loader)
-        seen.where = seen.where or event.where
-        seen.planned = event.of.planned
+        reading = self._reading.setdefault(event.of, _Reading())
         indices = event.indices if isinstance(event.indices, (list, tuple)) else [event.indices]
-        if event.of.batches == 1:
-            seen.before, seen.indices = seen.indices if event.of.number > 1 else None, array("q")
         known = all(isinstance(each, int) for each in indices)
-        if known and len(seen.indices) < MOST_INDICES:
-            seen.indices.extend(indices)
-            seen.largest = max(len(indices), seen.largest)
+        if known and len(reading.indices) < MOST_INDICES:
+            reading.indices.extend(indices)
+            reading.largest = max(len(indices), reading.largest)
 
     def on_pass_ends(self, event: PassEnds) -> None:
-        of, seen = event.of, self._seen(event.of.loader)
+        of, reading = event.of, self._reading.pop(event.of, _Reading())
+        seen = self._seen(of)
         seen.passes.append((of.rows, of.batches, of.exhausted, of.shortened))
-        seen.trains |= of.trains
-        seen.evaluates |= of.forwards > 0
-        if not seen.indices:
+        seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
+        indices, before, seen.before = reading.indices, seen.before, reading.indices
+        if not indices:
             return
         if seen.first is None:
-            seen.first = xxhash.xxh3_64_digest(seen.indices.tobytes())
-        twice = len(set(seen.indices)) < len(seen.indices)
+            seen.first = xxhash.xxh3_64_digest(indices.tobytes())
+        twice = len(set(indices)) < len(indices)
         seen.twice |= twice
-        in_order = all(one < other for one, other in zip(seen.indices, seen.indices[1:], strict=False))
+        in_order = all(one < other for one, other in pairwise(indices))
         if in_order:
             seen.orders.add("in order")
         elif twice:
             seen.orders.add("drawn with repetition")
-        elif seen.before is None:
+        elif before is None:
             seen.orders.add("shuffled")
         else:
-            shared = min(len(seen.before), len(seen.indices))
-            same = seen.before[:shared] == seen.indices[:shared]
+            shared = min(len(before), len(indices))
+            same = before[:shared] == indices[:shared]
             seen.orders.add("shuffled alike each time" if same else "shuffled anew each time")
 
-    def _seen(self, loader: DataLoader[Any]) -> _Loader:
+    def _entries(self, loader: DataLoader[Any]) -> dict[str, _Loader]:
         if loader not in self._of:
-            rows = length(getattr(loader, "dataset", None))
-            size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
-            self._of[loader] = _Loader(rows, size, length(loader), drops)
+            self._of[loader] = {}
             self._loaders.append(self._of[loader])
         return self._of[loader]
+
+    def _seen(self, of: Pass) -> _Loader:
+        """What is known of the passes over a loader that are for the same as this one."""
+        role, loader, entries = ROLES[0 if of.trains else 1 if of.forwards else 2], of.loader, self._entries(of.loader)
+        if role not in entries:
+            size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
+            rows = length(getattr(loader, "dataset", None))
+            entries[role] = _Loader(role, rows, size, drops, made=self._made.get(loader), where=of.where)
+        return entries[role]
 
     def lines(self) -> Iterator[Line]:
         names = Names()
@@ -159,7 +174,7 @@ class Loaders(Section):
     def _merged(self) -> list[_Loader]:
         """Loaders that are made anew for each pass over the same rows, as one."""
         merged: dict[tuple[object, ...], _Loader] = {}
-        for seen in (each for each in self._loaders if each.passes):
+        for seen in (entries[role] for entries in self._loaders for role in ROLES if role in entries):
             alike = seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
             before = merged.get(alike)
             merged[alike] = seen if before is None else replace(before, passes=before.passes + seen.passes)
@@ -214,12 +229,11 @@ class _Scale:
     total: float = 0.0
     squares: float = 0.0
 
-    def add(self, inputs: torch.Tensor) -> None:
+    def add(self, values: int, total: float, squares: float) -> None:
         if self.values < MOST_VALUES:
-            values = inputs.detach().double()
-            self.values += values.numel()
-            self.total += float(values.sum())
-            self.squares += float(values.square().sum())
+            self.values += values
+            self.total += total
+            self.squares += squares
 
     @property
     def mean(self) -> float:
@@ -234,6 +248,23 @@ class _Scale:
 
     def __str__(self) -> str:
         return f"mean {number(self.mean)}, deviation {number(self.deviation)}"
+
+
+@dataclass(eq=False)
+class _Given:
+    """What one call of a model was given."""
+
+    rows: _Rows
+    digests: list[bytes]
+    where: str | None
+    shape: str
+    width: int | None
+    """Of two-dimensional inputs."""
+    arguments: list[str]
+    scale: tuple[int, float, float] | None = None
+    """Of real inputs: how many numbers, and what they and their squares add up to."""
+    tokens: list[bytes] = field(default_factory=list)
+    hidden: int = 0
 
 
 @dataclass(eq=False)
@@ -273,23 +304,23 @@ class Rows(Section):
     def begin(self) -> None:
         self._rows: dict[int, _Rows] = {}
         self._inner: dict[str, _Rows] = {}
-        self._waiting = Waiting[tuple[_Rows, list[bytes], str | None]]()
-        """By forward: its model's rows, what they were, and where."""
-        self._names = self.monitor.fact(ModelNames)
+        self._waiting = Waiting[_Given]()
+        self._names, self._optimized = self.monitor.fact(ModelNames), self.monitor.fact(OptimizedModels)
 
     def on_forward(self, event: Forward) -> None:
         given = {name: each for name, each in event.tensors.items() if name not in LABELS and each.dim()}
         given = {name: each for name, each in given.items() if each.dim() > 1 or name not in NOT_CONTENT}
         if not given:
             return
+        if is_one_row(event, next(iter(given.values()))):
+            given = {name: each[None] for name, each in given.items()}
         key = self.monitor.number_of(event.model)
         rows = self._rows.setdefault(key, _Rows(self._names.of(event.model)))
-        digests = list(_digests(given))
-        self._measure(rows, given, "trained" if event.gradients else "asked")
+        call = self._measured(rows, given, event.where, differentiable=event.gradients)
         if event.gradients:
-            self._waiting[event.number] = rows, digests, event.where
+            self._waiting[event.number] = call
         else:
-            self._evaluates(rows, digests, event.where)
+            self._evaluates(call)
 
     def on_inner_forward(self, event: InnerForward) -> None:
         """What a model of the script's own gives the pretrained model in it."""
@@ -304,7 +335,7 @@ class Rows(Section):
         waiting = [self._waiting[each.number] for each in event.forwards if each.number in self._waiting]
         if len(waiting) != 1:
             return
-        rows, digests, _ = waiting[0]
+        rows, digests = waiting[0].rows, waiting[0].digests
         for call in event.losses:
             whole = not call.target.is_floating_point() or bool((call.target == call.target.round()).all())
             # What another model computes is rounded otherwise on another machine.
@@ -314,67 +345,86 @@ class Rows(Section):
                 rows.targets += len(digests)
 
     def on_backward(self, event: Backward) -> None:
-        for rows, digests, where in self._waiting.reached(event.reached):
-            rows.where = rows.where or where
-            rows.given += len(digests)
-            self._keep(rows, rows.trained, digests)
-        for each in self._waiting.given_up():
-            self._evaluates(*each)
+        for call in self._waiting.reached(event.reached):
+            self._trains(call)
+        for call in self._waiting.given_up():
+            self._evaluates(call)
 
     def on_end(self, event: End) -> None:
-        for each in self._waiting.given_up(0):
-            self._evaluates(*each)
+        for call in self._waiting.given_up(0):
+            self._evaluates(call)
 
-    def _evaluates(self, rows: _Rows, digests: list[bytes], where: str | None) -> None:
-        rows.evaluated_where = rows.evaluated_where or where
-        rows.evaluations += len(digests)
-        for each in digests:
+    def _trains(self, call: _Given) -> None:
+        rows = call.rows
+        rows.where, rows.shape = rows.where or call.where, rows.shape or call.shape
+        rows.given += len(call.digests)
+        rows.arguments |= set(call.arguments)
+        rows.hidden += call.hidden
+        if call.width is not None:
+            widths = call.width, *rows.widths
+            rows.widths = [min(widths), max(widths)]
+        for each in call.tokens:
+            rows.tokens = rows.tokens or xxhash.xxh3_64()
+            rows.tokens.update(each)
+        self._keep(rows, rows.trained, call, "trained")
+
+    def _evaluates(self, call: _Given) -> None:
+        rows = call.rows
+        rows.evaluated_where = rows.evaluated_where or call.where
+        rows.evaluations += len(call.digests)
+        for each in call.digests:
             rows.asked = (rows.asked + int.from_bytes(each)) % 2**64
-        self._keep(rows, rows.evaluated, digests)
+        self._keep(rows, rows.evaluated, call, "asked")
 
-    def _keep(self, rows: _Rows, kept: dict[bytes, int], digests: list[bytes]) -> None:
-        for each in digests:
+    def _keep(self, rows: _Rows, kept: dict[bytes, int], call: _Given, when: str) -> None:
+        if call.scale is not None:
+            rows.scales.setdefault(when, _Scale()).add(*call.scale)
+        for each in call.digests:
             if each in kept or len(kept) < MOST_ROWS:
                 kept[each] = kept.get(each, 0) + 1
             else:
                 rows.too_many = True
 
-    def _measure(self, rows: _Rows, given: dict[str, torch.Tensor], when: str) -> None:
-        first = next(iter(given.values()))
-        if first.is_floating_point():
-            rows.scales.setdefault(when, _Scale()).add(first)
-        if when == "asked":
-            return
-        rows.shape = rows.shape or f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}"
-        if first.dim() == 2:
-            widths = first.shape[1], *rows.widths
-            rows.widths = [min(widths), max(widths)]
-        rows.arguments |= given.keys()
+    def _measured(
+        self, rows: _Rows, given: dict[str, torch.Tensor], where: str | None, *, differentiable: bool
+    ) -> _Given:
+        first = next((each for each in given.values() if each.dtype is not torch.bool), next(iter(given.values())))
         whole = [each for each in given.values() if not each.is_floating_point() and not each.is_complex()]
-        for each in whole:
-            rows.tokens = rows.tokens or xxhash.xxh3_64()
-            rows.tokens.update(each.detach().to("cpu", torch.int64).contiguous().numpy().tobytes())
         mask = given.get("attention_mask")
-        rows.hidden += 0 if mask is None else int((mask == 0).sum())
+        call = _Given(
+            rows,
+            list(_digests(given)),
+            where,
+            f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}",
+            first.shape[1] if first.dim() == 2 else None,
+            list(given),
+            tokens=[_bytes(each) for each in whole],
+            hidden=0 if mask is None else int((mask == 0).sum()),
+        )
+        known = rows.scales.get("trained" if differentiable else "asked")
+        if first.is_floating_point() and (known is None or known.values < MOST_VALUES):
+            values = first.detach().double()
+            call.scale = values.numel(), float(values.sum()), float(values.square().sum())
+        return call
 
     def lines(self) -> Iterator[Line]:
-        for rows in self._rows.values():
+        for model, rows in self._rows.items():
             if rows.trained:
-                yield self._trained(rows)
+                yield self._trained(rows, "trained" if self._optimized.has(model) else "differentiated")
             if rows.trained and rows.evaluated:
                 yield self._evaluated(rows)
         for name, rows in self._inner.items():
             said = f"{name} within it is given {listed(sorted(rows.arguments), 6)}"
             yield line("data", said, {"arguments": sorted(rows.arguments), "hidden": rows.hidden}, rows.where, of=name)
 
-    def _trained(self, rows: _Rows) -> Line:
+    def _trained(self, rows: _Rows, how: str) -> Line:
         different, times = len(rows.trained), list(rows.trained.values())
         facts: dict[str, Any] = {"given": rows.given, "different": different, "times_each": [min(times), max(times)]}
         facts |= {"first": rows.shape, "widths": rows.widths}
         shape = rows.shape
         if len(set(rows.widths)) > 1:
             shape = f"{spread(rows.widths)} {rows.shape.rpartition(' ')[2]}"
-        said = f"{rows.name} was trained on {count(different, 'different row' if different > 1 else 'row')}"
+        said = f"{rows.name} was {how} on {count(different, 'different row' if different > 1 else 'row')}"
         said += " or more" if rows.too_many else ""
         if max(times) > 1:
             said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
@@ -400,6 +450,11 @@ class Rows(Section):
         which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")
         said = f"{rows.name} was asked about {count(different, 'row')} without an update; it was trained on {which}"
         return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
+
+
+def _bytes(tokens: torch.Tensor) -> bytes:
+    """A digest of whole numbers, in their order."""
+    return xxhash.xxh3_64_digest(tokens.detach().to("cpu", torch.int64).contiguous().numpy().tobytes())
 
 
 def _type(tensor: torch.Tensor) -> str:

@@ -16,7 +16,7 @@ from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
-from harness.watch.facts.called_models import ModelNames, Waiting
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
 from harness.watch.facts.modes import Modes
 
 LOOKED_AT = 8
@@ -46,8 +46,12 @@ class _Model:
     """PEFT's, by name: what it was asked for."""
     shared_with: str | None = None
     """A model that was called before and has some of its parameters."""
+    copy_of: str | None = None
+    """A model whose weights it had when it was first called, as after a file that was loaded again."""
     frozen_sums: dict[str, int] = field(default_factory=dict)
     """Of the frozen tensors that have not changed."""
+    gone: bool = False
+    """Whether it was let go before the end, when it was known last which of its tensors had not changed."""
     frozen_changed: list[str] = field(default_factory=list)
     after_step: dict[str, int] = field(default_factory=dict)
     """What the bits of its tensors add up to after the latest of the first steps."""
@@ -79,7 +83,7 @@ class Models(Section):
     def begin(self) -> None:
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
-        self._modes = self.monitor.fact(Modes)
+        self._modes, self._optimized = self.monitor.fact(Modes), self.monitor.fact(OptimizedModels)
         self._waiting = Waiting[tuple[_Model, str, int, str | None, int]]()
         """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
@@ -132,6 +136,7 @@ class Models(Section):
             checkpoint=self._checkpoint(model),
             adapters=_adapters(model),
             shared_with=self._sharing(model),
+            copy_of=self._copied(model),
             frozen_sums={name: _bits(each) for name, each in named if not each.requires_grad},
             sensitive=len(self._modes.sensitive(model)),
         )
@@ -139,6 +144,16 @@ class Models(Section):
     def _sharing(self, model: nn.Module) -> str | None:
         known = ((seen.name, seen.model()) for seen in self._models.values())
         return next((name for name, other in known if other is not None and share_parameters(other, model)), None)
+
+    def _copied(self, model: nn.Module) -> str | None:
+        """Of which model that was updated it is a copy, as that is now."""
+        for seen in self._models.values() if self._updates else ():
+            other = seen.model()
+            if other is not None and type(other) is type(model) and seen.modes:
+                mine, its = (dict(each.named_parameters()) for each in (model, other))
+                if mine.keys() == its.keys() and all(_bits(mine[name]) == _bits(its[name]) for name in mine):
+                    return seen.name
+        return None
 
     def on_backward(self, event: Backward) -> None:
         for seen, mode, active, _, _ in self._waiting.reached(event.reached):
@@ -178,6 +193,7 @@ class Models(Section):
         first = self._updates <= LOOKED_AT
         for seen in self._models.values():
             model = seen.model() if first or seen.sums or seen.frozen_sums else None
+            seen.gone |= seen.model() is None
             named = () if model is None else model.named_parameters()
             now = {n: _bits(p) for n, p in named if first or n in seen.sums or n in seen.frozen_sums}
             for sums in (seen.sums, seen.frozen_sums):
@@ -188,21 +204,23 @@ class Models(Section):
             seen.after_step = now if first else {}
 
     def lines(self) -> Iterator[Line]:
-        for seen in self._models.values():
+        for number, seen in self._models.items():
             if seen.modes:
-                yield from self._trained(seen)
+                yield from self._trained(seen, optimized=self._optimized.has(number))
                 if seen.asked:
                     yield self._evaluated(seen)
             elif seen.asked:
-                how = f"is called alone, with parameters of {seen.shared_with}"
-                how = how if seen.shared_with else "was called and never trained"
+                how = "was called and never trained"
+                if seen.shared_with or seen.copy_of:
+                    how = f"is called alone, with parameters of {seen.shared_with}"
+                    how = how if seen.shared_with else f"has the weights of {seen.copy_of} and was not trained"
                 said = f"{seen.name} {how}: {count(seen.parameters, 'parameter')}"
                 facts = {"parameters": seen.parameters, "modes": sorted(seen.asked)}
                 yield line(
                     "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
                 )
 
-    def _trained(self, seen: _Model) -> Iterator[Line]:
+    def _trained(self, seen: _Model, *, optimized: bool) -> Iterator[Line]:
         facts: dict[str, Any] = {
             "parameters": seen.parameters,
             "trainable": seen.trainable,
@@ -218,6 +236,9 @@ class Models(Section):
             few = len(seen.trained) <= len(seen.frozen)
             said += f", {seen.trainable:,} of them trainable"
             said += f": {listed(seen.trained)}" if few else f"; frozen: {listed(seen.frozen)}"
+        if not optimized:
+            facts["in_no_optimizer"] = True
+            said += "; in no optimizer, though gradients reach it"
         yield line("model", said, facts, seen.where, of=seen.name)
         if seen.checkpoint is not None:
             said = "weights from a checkpoint" + (f", but for {listed(seen.checkpoint)}" if seen.checkpoint else "")
@@ -230,7 +251,9 @@ class Models(Section):
             said += f"; nothing in the model is called {listed(absent)}" if absent else ""
             yield line("model", said, asked | {"absent": absent}, seen.where, of=f"{seen.name}.adapter.{name}")
         still = patterns(seen.sums)
-        if still and self._updates:
+        if seen.gone and still:
+            yield line("model", "", {"unchanged": "not known"}, seen.where, of=seen.name)
+        elif still and self._updates:
             of_all = f"{len(seen.sums)} of its trainable tensors" if len(seen.sums) > 1 else "one trainable tensor"
             said = f"{of_all} never changed: {listed(still)}"
             yield line("model", said, {"unchanged": still}, seen.where, of=seen.name)
@@ -244,7 +267,7 @@ class Models(Section):
         said = f"changed between updates, by something else than an optimizer: {listed(between)}" if between else ""
         yield line("model", said, {"changed_between": between}, seen.where, of=seen.name)
         modes = " and ".join(sorted(seen.modes))
-        said = f"{seen.name} trained in {modes} mode"
+        said = f"{seen.name} {'trained' if optimized else 'differentiated'} in {modes} mode"
         facts = {"mode": sorted(seen.modes), "autocast": seen.autocast}
         if seen.sensitive:
             active = sorted(seen.active)

@@ -88,6 +88,8 @@ class Description(Report):
 
     def text(self) -> Iterator[str]:
         """The page as a terminal shows it: each section by its name, the user's own line behind what it did."""
+        if self.crashed is not None:
+            yield f"{self.script} ended early ({self.crashed.splitlines()[-1]}): this is what it did until then"
         for section, lines in groupby((each for each in self.lines if each.text), key=lambda line: line.section):
             name, before = section, None
             for each in _put_together(lines):

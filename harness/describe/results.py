@@ -20,7 +20,9 @@ from harness.digests import digest, joined
 from harness.findings import count
 from harness.torch_objects import is_dense, is_distributed
 from harness.watch.events import (
+    Forward,
     Load,
+    LossCall,
     MetricCall,
     ModelSaved,
     Pairing,
@@ -32,6 +34,7 @@ from harness.watch.events import (
     TokenizerSaved,
 )
 from harness.watch.facts.called_models import ModelNames, Names
+from harness.watch.facts.datasets import length
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved
 from harness.watch.facts.saved_states import StateSaved
@@ -93,7 +96,8 @@ class Metrics(Section):
 
     def begin(self) -> None:
         self._metrics: dict[tuple[str, str | None], _Metric] = {}
-        self._by_hand: dict[str, _ByHand] = {}
+        self._by_hand: dict[tuple[str, int | None], _ByHand] = {}
+        """By what was computed, and by the number of rows of the dataset whose batch was scored."""
 
     def on_metric_call(self, event: MetricCall) -> None:
         if event.whole:
@@ -109,26 +113,29 @@ class Metrics(Section):
     def on_scored(self, event: Scored) -> None:
         """What a script scores itself, of what a model says without a graph."""
         if event.agrees is not None:
-            seen = self._by_hand.setdefault("compared", _ByHand(event.forward.where))
+            seen = self._computed("compared", event.forward, event.forward.where)
             seen.shapes[_shape(event.agrees)] += 1
             seen.count(event.at.updates_made, float(event.agrees.sum()), event.agrees.numel())
         elif event.parts is not None:
-            seen = self._by_hand.setdefault("subtracted", _ByHand(event.forward.where))
+            seen = self._computed("subtracted", event.forward, event.forward.where)
             seen.shapes[" and ".join(map(_shape, event.parts))] += 1
         elif event.loss is not None:
-            seen = self._by_hand.setdefault(event.loss.function, _ByHand(event.loss.where))
+            seen = self._computed(event.loss.function, event.forward, event.loss.where)
             seen.shapes[_shape(event.loss.input)] += 1
-            value = event.loss.value.detach().double()
-            seen.count(event.at.updates_made, float(value.sum()), value.numel())
+            seen.count(event.at.updates_made, *_of_targets(event.loss))
+
+    def _computed(self, what: str, of: Forward, where: str | None) -> _ByHand:
+        rows = None if of.batch is None else length(of.batch.of.dataset)
+        return self._by_hand.setdefault((what, rows), _ByHand(where))
 
     def on_thresholded(self, event: Thresholded) -> None:
-        seen = self._by_hand.setdefault("threshold", _ByHand(event.where))
+        seen = self._computed("threshold", event.forward, event.where)
         seen.shapes[number(event.threshold)] += 1
 
     def on_pairing(self, event: Pairing) -> None:
         if event.column is None:
             return  # libraries compare all places with each other
-        seen = self._by_hand.setdefault("every_pair", _ByHand(event.where))
+        seen = self._by_hand.setdefault(("every_pair", None), _ByHand(event.where))
         seen.shapes[f"{_shape(event.one)} {event.sign} {_shape(event.other)}"] += 1
 
     def on_ranking_call(self, event: RankingCall) -> None:
@@ -152,13 +159,15 @@ class Metrics(Section):
                 said += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
                 said += " at the end" if len(seen.values) > 1 else ""
             yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
-        for name, by_hand in self._by_hand.items():
+        for (name, rows), by_hand in self._by_hand.items():
             facts = {"of": dict(by_hand.shapes.most_common(MOST_CLASSES))}
             said = f"computed by the script: {BY_HAND.get(name, name)} of {listed(by_hand.shapes)}"
             if by_hand.sums:
                 total, numbers = by_hand.sums[max(by_hand.sums)]
-                said += f"; {number(total / max(1, numbers))} on average after update {max(by_hand.sums)}"
-            yield line("metric", said, facts, by_hand.where, of=f"by_hand.{name}")
+                said += (
+                    f"; {number(total / max(1, numbers))} on average over {numbers:,}, after update {max(by_hand.sums)}"
+                )
+            yield line("metric", said, facts, by_hand.where, of=names.of(("by hand", name, rows), f"by_hand.{name}"))
 
     def numbers(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
@@ -167,10 +176,22 @@ class Metrics(Section):
                 found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
             if seen.predicted:
                 found[f"metric.{seen.name}.predicted"] = list(map(float, seen.predicted.values()))
-        for name, by_hand in self._by_hand.items():
+        names = Names()
+        for key, by_hand in self._by_hand.items():
+            name = names.of(key, f"metric.by_hand.{key[0]}")
             if by_hand.sums:
-                found[f"metric.by_hand.{name}"] = [total / max(1, of) for total, of in by_hand.sums.values()][-FIRST:]
+                found[name] = [total / max(1, of) for total, of in by_hand.sums.values()][-FIRST:]
         return found
+
+
+def _of_targets(call: LossCall) -> tuple[float, int]:
+    """What a loss adds up to over its targets, and how many there are: of a mean as of a sum."""
+    value, target = call.value.detach().double(), call.target
+    targets = target.numel()
+    if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
+        targets = int((target != call.options.get("ignore_index", -100)).sum())
+    mean = value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
+    return float(value.sum()) * (targets if mean else 1), targets
 
 
 def _shape(tensor: torch.Tensor) -> str:
@@ -295,7 +316,9 @@ def _what(saved: Any) -> str:
     if isinstance(saved, nn.Module):
         return f"{type(saved).__name__}, the module itself"
     if isinstance(saved, Mapping):
-        if saved and all(torch.is_tensor(each) for each in saved.values()):
+        if not saved:
+            return "a mapping without entries"
+        if all(torch.is_tensor(each) for each in saved.values()):
             return f"a state of {count(len(saved), 'tensor')}"
         return f"a mapping of {listed(sorted(map(str, saved)), 6)}"
     if torch.is_tensor(saved):
@@ -307,21 +330,24 @@ class Loads(Section):
     """What states were loaded, into what, and when."""
 
     def begin(self) -> None:
-        self._loads: dict[tuple[str, str | None], list[tuple[int, int, int, int]]] = {}
+        self._loads: dict[tuple[int | None, str, str | None], list[tuple[int, int, int, int]]] = {}
+        """By the number of the model and the class of what it was loaded into, and where."""
+        self._names = self.monitor.fact(ModelNames)
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, Optimizer) and not event.state.get("state"):
             return  # Accelerate takes an optimizer's settings to another device so
-        into = type(event.into).__name__
-        missing = 0
+        into, model, missing = type(event.into).__name__, None, 0
         if isinstance(event.into, nn.Module):
+            model = self.monitor.number_of(event.into)
             missing = len(event.into.state_dict().keys() - event.state.keys())
         told = (event.at.updates_made, len(event.state), missing, len(event.unexpected))
-        self._loads.setdefault((into, event.where), []).append(told)
+        self._loads.setdefault((model, into, event.where), []).append(told)
 
     def lines(self) -> Iterator[Line]:
         names = Names()
-        for (into, where), loads in self._loads.items():
+        for (model, kind, where), loads in self._loads.items():
+            into = kind if model is None else self._names.of_number(model, kind)
             after = list(dict.fromkeys(each[0] for each in loads))
             _, entries, missing, unexpected = loads[-1]
             said = f"a state of {count(entries, 'entry')} was loaded into {into}, after update {listed(after)}"

@@ -17,6 +17,7 @@ from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
 from harness.watch.facts.next_tokens import TokensTaught
+from harness.watch.monitor import HELD
 
 MOST_CLASSES = 50
 """Values of targets that are counted one by one: more are tokens."""
@@ -48,6 +49,8 @@ class _Loss:
     shape: str = ""
     targets: str = ""
     calls: int = 0
+    more: bool = False
+    """Whether a backward pass may have been of more calls than are known."""
     counted: int = 0
     ignored: int = 0
     classes: Counter[float] = field(default_factory=Counter)
@@ -103,8 +106,8 @@ class Taught(Section):
         if not self._rows:
             return
         real = self._tokens - self._padding
-        padding = f"and {self._padding / self._tokens:.0%} padding" if self._padding else "without padding"
-        said = f"{count(self._rows, 'row')} of {count(real, 'token')} {padding}"
+        padding = f" and {self._padding / self._tokens:.0%} padding" if self._padding else ""
+        said = f"{count(self._rows, 'row')} of {count(real, 'token')}{padding}"
         said += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
         said += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
         said += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
@@ -142,10 +145,11 @@ class Losses(Section):
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._backwards += 1
         self._all &= event.at.sampled
+        more = len(event.losses) >= HELD
         self._where = self._where or event.where
         calls = [each for each in event.losses if each.value.requires_grad or each.by_hand]
         for call in calls:
-            self._keep(call, event.scale)
+            self._keep(call, event.scale, more=more)
         if self._backwards <= LOOKED_AT and event.root.numel() == 1:
             value = float(event.root.detach()) / event.scale
             self._values.append(value)
@@ -160,7 +164,7 @@ class Losses(Section):
         elif event.root.numel() == 1:
             self._latest = event.root.detach() / event.scale
 
-    def _keep(self, call: LossCall, scale: float) -> None:
+    def _keep(self, call: LossCall, scale: float, *, more: bool) -> None:
         seen = self._losses.setdefault((call.function, call.where), _Loss())
         if not seen.calls:
             seen.function, seen.where = call.function + (" written by hand" * call.by_hand), call.where
@@ -172,6 +176,7 @@ class Losses(Section):
             seen.by_row = call.value.dim() > 0 or call.by_hand
             seen.targets = str(call.target.dtype).removeprefix("torch.")
         seen.calls += 1
+        seen.more |= more
         if seen.calls <= LOOKED_AT and call.value.requires_grad and call.value.dim() == 0:
             weigh = self.monitor.guarded(self, lambda gradient: seen.weights.append(float(gradient) / scale))
             call.value.register_hook(weigh)  # type: ignore[no-untyped-call]
@@ -223,7 +228,7 @@ class Losses(Section):
         options = {name: value for name, value in seen.options.items() if DEFAULTS.get(name) != value}
         if options:
             said += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
-        said += f", {count(seen.counted, 'target')}"
+        said += f", {'at least ' * seen.more}{count(seen.counted, 'target')}"
         said += LOOKED_AT_ONLY if seen.by_hand and not self._all else ""
         weight = facts.get("weight", 1.0)
         if weight != 1.0:

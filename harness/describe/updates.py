@@ -234,7 +234,7 @@ class Optimizers(Section):
         }
         parts = [f"{count(seen.steps, 'update')} by {seen.name}{_passes(seen)}", *_cleared(seen), *_clipped(seen)]
         unusual = {
-            f"never a gradient: {listed(facts['without_gradient'])}": facts["without_gradient"],
+            f"never a gradient other than 0: {listed(facts['without_gradient'])}": facts["without_gradient"],
             "clipped while they had a GradScaler's factor": self._clipped_scaled,
             "gradients still had a GradScaler's factor": "carried" in seen.scales,
             f"{seen.skipped} left out by the GradScaler": seen.skipped,

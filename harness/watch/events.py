@@ -66,6 +66,12 @@ class Pass:
         return self.iterator is not None and self.iterator() is None
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether the script holds its iterator, which has more to give: another pass may be within this one."""
+        more = not self.exhausted and not self.shortened and (self.planned is None or self.batches < self.planned)
+        return more and self.batches > 0 and self.iterator is not None and self.iterator() is not None
+
+    @property
     def dataset(self) -> Any:
         return self.loader.dataset
 

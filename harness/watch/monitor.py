@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -141,6 +141,8 @@ class Monitor:
         self._on_leaves: list[RemovableHandle] = []
         """Hooks on outputs of models that outlive the backward pass."""
         self.reached: set[int] = set()
+        self.reached_before: set[int] = set()
+        """Forwards that torch.autograd.grad went through, whose gradients the next backward pass may differentiate."""
         self.in_backward = False
         self.in_step: Optimizer | None = None
         self._step: StepBegins | None = None
@@ -251,17 +253,20 @@ class Monitor:
     def begin_pass(self, loader: Any, planned: int | None) -> Pass:
         self._end_own_update()
         current = None if self.batch is None else self.batch.of
-        dropped = [each for each in self.passes if each.is_dropped and each is not current]
-        for each in [each for each in self.passes if each.loader is loader or each in dropped]:
-            self.end_pass(each)
-            if each in self.passes:
-                self.passes.remove(each)  # it gave no batch
+        self._end_passes(each for each in self.passes if each.is_dropped and each is not current)
+        self._end_passes(each for each in self.passes if each.loader is loader and not each.may_go_on)
         number = 1 + self._passes_of.get(loader, 0)
         where, thread = self.locator.where(), threading.get_ident()
         begun = Pass(loader, number, planned, where, self.updates_made, thread=thread)
         self.passes.append(begun)
         self.emit(PassBegins(begun))
         return begun
+
+    def _end_passes(self, passes: Iterable[Pass]) -> None:
+        for each in list(passes):
+            self.end_pass(each)
+            if each in self.passes:
+                self.passes.remove(each)  # it gave no batch
 
     def end_pass(self, ended: Pass) -> None:
         if ended.over or ended.batches == 0:
@@ -283,6 +288,9 @@ class Monitor:
         if self._step_thread == threading.get_ident():
             self.in_step = None  # one that is still there has raised
         indices = indices.tolist() if hasattr(indices, "tolist") else indices  # samplers give arrays too
+        self._end_passes(
+            each for each in self.passes if each.loader is of.loader and each is not of and each.is_dropped
+        )
         of.batches += 1
         of.pending += 1
         self._passes_of[of.loader] = of.number
@@ -408,6 +416,8 @@ class Monitor:
         )
         self.scale, self.scaled = 1.0, False
         self.reached.clear()
+        self.reached |= self.reached_before
+        self.reached_before.clear()
         self.in_backward = True
         self.emit(begins)
         try:

@@ -444,6 +444,80 @@ def test_rows_of_the_source_stand_beside_those_that_were_left_of_them() -> None:
     assert [key for key in facts if key.startswith("data.preparing.map#2")] == []
 
 
+def test_an_agent_and_the_network_that_its_targets_come_from(tmp_path: Path) -> None:
+    """A row is a vector; what gradients reach and no optimizer has is not trained; what is loaded again is no other."""
+    net, target = nn.Linear(4, 2), nn.Linear(4, 2)
+    target.load_state_dict(net.state_dict())
+    optimizer = torch.optim.Adam(net.parameters())
+    with describing() as found:
+        for _ in range(5):
+            net(torch.randn(4)).argmax()
+            loss = functional.mse_loss(net(torch.randn(8, 4)), target(torch.randn(8, 4)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        target.load_state_dict(net.state_dict())
+        with (tmp_path / "net.pt").open("wb") as file:
+            torch.save(net, file)
+        again = torch.load(tmp_path / "net.pt", weights_only=False)
+        again(torch.randn(8, 4))
+    page = " ".join(str(found).split())
+    assert "Linear was trained on 40 different rows; inputs of 4 float32" in page
+    assert "Linear was asked about 5 rows without an update; it was trained on none of them" in page
+    assert "Linear#2 was differentiated on 40 different rows" in page
+    assert "in no optimizer, though gradients reach it" in page
+    assert "was loaded into Linear#2, after update 5" in page
+    assert "Linear#3 has the weights of Linear and was not trained" in page
+    assert "Linear, the module itself to net.pt; after update 5" in page
+
+
+def test_a_look_at_the_training_rows_within_a_pass_over_them() -> None:
+    rows = DataLoader(TensorDataset(torch.randn(24, 2), torch.arange(24) % 2), batch_size=8, shuffle=True)
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with describing() as found:
+        for x, y in rows:
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            with torch.no_grad():
+                for inputs, _ in rows:
+                    model(inputs)
+                    break
+    page = " ".join(str(found).split())
+    assert "train: 24 rows, batches of 8, shuffled, one pass (" in page
+    assert "evaluation: 24 rows, batches of 8, shuffled anew each time, 8 rows a pass, 3 passes, 3 left before" in page
+
+
+def test_a_mean_over_rows_is_that_of_batches_by_their_size() -> None:
+    unseen = DataLoader(TensorDataset(torch.randn(20, 2), torch.arange(20) % 2), batch_size=16)
+    model = nn.Linear(2, 2)
+    with describing() as found, torch.no_grad():
+        for x, y in unseen:
+            functional.cross_entropy(model(x), y, reduction="sum")
+        for x, y in unseen:
+            functional.nll_loss(model(x).log_softmax(1), y)
+    one, other = found.numbers["metric.by_hand.cross_entropy"], found.numbers["metric.by_hand.nll_loss"]
+    x, y = unseen.dataset.tensors  # type: ignore[attr-defined]
+    assert one == other == [pytest.approx(float(functional.cross_entropy(model(x), y)), rel=1e-5)]
+    assert "on average over 20, after update 0" in " ".join(str(found).split())
+
+
+def test_what_a_penalty_of_gradients_differentiates_is_trained_on() -> None:
+    critic = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(critic.parameters())
+    with describing() as found:
+        for _ in range(3):
+            mixed = torch.randn(8, 4, requires_grad=True)
+            said = critic(mixed)
+            (gradient,) = torch.autograd.grad(said.sum(), mixed, create_graph=True)
+            (said.mean() + (gradient.norm(dim=1) - 1).square().mean()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert "Linear was trained on 24 different rows" in str(found)
+    assert "without an update" not in str(found)
+
+
 @pytest.mark.parametrize(("updates", "partly"), [(3, False), (260, True)])
 def test_a_loop_without_a_module_or_an_optimizer_is_described_too(updates: int, partly: bool) -> None:
     weight = torch.zeros(2, 2, requires_grad=True)

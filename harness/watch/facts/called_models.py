@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import nn
 
+from harness.torch_objects import held_by
 from harness.watch.bus import Recogniser
-from harness.watch.events import Fact, Forward
+from harness.watch.events import Fact, Forward, Step
 
 Told = TypeVar("Told")
 
@@ -53,6 +55,38 @@ class Waiting(dict[int, Told]):
         yield from (self.pop(number) for number in sorted(self)[: max(0, len(self) - most)])
 
 
+def is_one_row(event: Forward, given: torch.Tensor) -> bool:
+    """Whether a vector is the numbers of one row, as an agent gives them, and not one number of each of many rows.
+
+    A model of rows says as much of each as there are rows.
+    """
+    if given.dim() != 1 or not given.is_floating_point():
+        return False
+    said = [each for each in event.outputs if each.dim()]
+    return bool(said) and all(len(each) != len(given) for each in said)
+
+
+class OptimizedModels(Recogniser):
+    """Models that have parameters in an optimizer that steps: gradients may reach others, which nobody uses."""
+
+    def begin(self) -> None:
+        self._numbers: set[int] = set()
+        self._steps: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+    def on_step(self, event: Step) -> None:
+        steps = self._steps[event.optimizer] = self._steps.get(event.optimizer, 0) + 1
+        others = [each for each in self.monitor.models if self.monitor.number_of(each) not in self._numbers]
+        if steps > MOST_WAITING or not others:
+            return
+        held = {id(each) for each in held_by(event.optimizer)}
+        found = (each for each in others if any(id(parameter) in held for parameter in each.parameters()))
+        self._numbers |= {self.monitor.number_of(each) for each in found}
+
+    def has(self, number: int) -> bool:
+        """Whether the model of this number is one; of a loop without an optimizer nobody knows."""
+        return number in self._numbers or not self._steps
+
+
 class ModelNames(Recogniser):
     """What models are called on the page: by their class, the second of one class with a number."""
 
@@ -60,7 +94,11 @@ class ModelNames(Recogniser):
         self._names = Names()
 
     def of(self, model: nn.Module) -> str:
-        return self._names.of(self.monitor.number_of(model), type(model).__name__)
+        return self.of_number(self.monitor.number_of(model), type(model).__name__)
+
+    def of_number(self, number: int, kind: str) -> str:
+        """The name of the model that has this number, and is of this class."""
+        return self._names.of(number, kind)
 
 
 class Names:

@@ -15,8 +15,9 @@ from torch import nn
 from harness.findings import count, few
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Save, Step
-from harness.watch.facts.called_models import ModelNames, Waiting
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
+from harness.watch.monitor import OwnUpdate
 
 MOST_SHOWN = 4
 """Names, updates or loaders that a line shows."""
@@ -29,10 +30,14 @@ class _Model:
     name: str
     parameters: int
     frozen: int
+    calls: int = 0
+    """Those that were differentiated."""
     trained: int = 0
-    """Rows of the calls that were differentiated."""
+    """Their rows."""
+    asked_calls: int = 0
+    """The others."""
     asked: int = 0
-    """Rows of the others."""
+    """Their rows."""
     after: dict[int, None] = field(default_factory=dict)
     """After how many updates the others were, each once."""
 
@@ -41,9 +46,11 @@ class Outline(Recogniser):
     """What models were given and by whom they were trained, and what was saved, by name and number."""
 
     def begin(self) -> None:
-        self._sources: dict[tuple[str, int | None, str | None], None] = {}
+        self._sources: dict[tuple[str, int | None, str | None], int] = {}
+        """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole."""
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
+        self._optimized = self.monitor.fact(OptimizedModels)
         self._waiting = Waiting[tuple[_Model, int, int]]()
         """By forward: its model, its rows, and after how many updates."""
         self._steps: Counter[str] = Counter()
@@ -53,12 +60,16 @@ class Outline(Recogniser):
     def on_pass_ends(self, event: PassEnds) -> None:
         of = event.of
         role = "trains on" if of.trains else "scores" if of.forwards else "reads"
-        self._sources.setdefault((role, length(of.dataset), of.where))
+        key = role, length(of.dataset), of.where
+        before = self._sources.get(key, 1)
+        whole = of.exhausted or of.shortened or not before
+        self._sources[key] = 0 if whole else max(before, of.rows)
 
     def on_forward(self, event: Forward) -> None:
         key = self.monitor.number_of(event.model)
         seen = self._models.get(key) or self._models.setdefault(key, self._first(event.model))
-        rows = next((len(each) for each in event.tensors.values() if each.dim()), 0)
+        given = next((each for each in event.tensors.values() if each.dim()), None)
+        rows = 0 if given is None else 1 if is_one_row(event, given) else len(given)
         if event.gradients:
             self._waiting[event.number] = seen, rows, event.at.updates_made
         else:
@@ -70,11 +81,13 @@ class Outline(Recogniser):
         return _Model(self._names.of(model), sum(size for size, _ in sizes), frozen)
 
     def _asked(self, seen: _Model, rows: int, made: int) -> None:
+        seen.asked_calls += 1
         seen.asked += rows
         seen.after.setdefault(made)
 
     def on_backward(self, event: Backward) -> None:
         for seen, rows, _ in self._waiting.reached(event.reached):
+            seen.calls += 1
             seen.trained += rows
         for each in self._waiting.given_up():
             self._asked(*each)
@@ -84,7 +97,8 @@ class Outline(Recogniser):
             self._asked(*each)
 
     def on_step(self, event: Step) -> None:
-        self._steps[type(event.optimizer).__name__] += 1
+        own = isinstance(event.optimizer, OwnUpdate)
+        self._steps["the script's own optimizer" if own else type(event.optimizer).__name__] += 1
 
     def on_save(self, event: Save) -> None:
         self._keep(event.path, event.at.updates_made, whole=False)
@@ -100,18 +114,20 @@ class Outline(Recogniser):
         """By what it is about, each line; nothing where no model was called."""
         if not self._models:
             return {}
-        trained = [each for each in self._models.values() if each.trained]
+        trained = [each for number, each in self._models.items() if each.calls and self._optimized.has(number)]
         asked = [each for each in self._models.values() if each.after]
         return {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
 
     def _data(self, trained: list[_Model]) -> str:
         said = [
-            f"{role} {'rows of unknown number' if rows is None else count(rows, 'row')}"
+            f"{role} {f'{left:,} of ' if left and rows else ''}"
+            f"{'rows of unknown number' if rows is None else count(rows, 'row')}"
             + (f" ({os.path.basename(where)})" if where else "")
-            for role, rows, where in self._sources
+            for (role, rows, where), left in self._sources.items()
         ]
-        given = sum(each.trained for each in trained)
-        return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {count(given, 'row')} went into updates"
+        rows, calls = sum(each.trained for each in trained), sum(each.calls for each in trained)
+        given = count(rows, "row") if rows else f"what {count(calls, 'call')} of a model was given"
+        return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {given} went into updates"
 
     def _trained(self, trained: list[_Model]) -> str:
         models = [
@@ -124,9 +140,10 @@ class Outline(Recogniser):
         return f"{few(models, MOST_SHOWN) or 'no model that was called'}; {by}" if models or steps else "nothing"
 
     def _scored(self, asked: list[_Model]) -> str:
+        given = [count(each.asked, "row") if each.asked else count(each.asked_calls, "call") for each in asked]
+        after = [few(list(map(str, each.after)), MOST_SHOWN) for each in asked]
         scored = [
-            f"{each.name}: {count(each.asked, 'row')}, after update {few(list(map(str, each.after)), MOST_SHOWN)}"
-            for each in asked
+            f"{model.name}: {what}, after update {when}" for model, what, when in zip(asked, given, after, strict=True)
         ]
         saved = [f"{name} after update {made}" for names in self._saved.values() for name, made in names.items()]
         return f"{few(scored, MOST_SHOWN) or 'nothing'}; saved: {few(saved, MOST_SHOWN) or 'nothing'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ def _comparison(threads: Session, sign: str, original: Original) -> Original:
         if type(other) is torch.Tensor:
             if _meet_all(one, other, value):
                 _tell_pairing(threads, sign, one, other)
-            elif monitor := threads.current():
+            elif (monitor := threads.current()) and not _is_torchs_own(sys._getframe(1)):
                 monitor.score(agrees=value if sign == "==" else None)
         elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
             monitor.score_class(one)
@@ -91,6 +92,11 @@ def _subtraction(threads: Session, original: Original) -> Original:
         return value
 
     return operation
+
+
+def _is_torchs_own(frame: FrameType) -> bool:
+    """Whether a module of torch compares: a Transformer whether its mask is causal, say."""
+    return str(frame.f_globals.get("__name__", "")).startswith("torch.")
 
 
 def _meet_all(one: torch.Tensor, other: torch.Tensor, value: torch.Tensor) -> bool:

@@ -163,7 +163,12 @@ def install(threads: Session, patches: Patches) -> None:
             return differentiated(monitor, root, lambda: original(*args, **kwargs), gives=True)
         if monitor is not None and monitor.batch is not None:
             monitor.batch.of.trains = True  # gradients that the script uses in its own way
-        return original(*args, **kwargs)
+        if monitor is None or monitor.in_backward or not kwargs.get("create_graph"):
+            return original(*args, **kwargs)
+        monitor.reached.clear()
+        found = original(*args, **kwargs)
+        monitor.reached_before |= monitor.reached
+        return found
 
     patches.wrap(torch.autograd, "backward", backward)
     patches.wrap(torch.autograd, "grad", grad)

@@ -93,7 +93,9 @@ class _Passes:
             if planned is not None and planned > MOST_PLANNED:
                 planned = None
         _, old = self._begun.get(iterator, (None, None))
-        if old is not None and not old.batches and old in monitor.passes:
+        if old is not None and old.batches:
+            monitor.end_pass(old)  # of workers that stay
+        elif old is not None and old in monitor.passes:
             monitor.passes.remove(old)  # workers' iterators begin twice
         begun = monitor.begin_pass(loader, planned)
         begun.iterator = weakref.ref(iterator)

@@ -76,8 +76,9 @@ def install(threads: Session, patches: Patches) -> None:
 
 
 def _path(given: Any) -> str | None:
-    """Of a file that is given by its name."""
-    return os.path.abspath(given) if isinstance(given, (str, os.PathLike)) else None
+    """Of a file that is given by its name, or open."""
+    named = given if isinstance(given, (str, os.PathLike)) else getattr(given, "name", None)
+    return os.path.abspath(named) if isinstance(named, (str, os.PathLike)) else None
 
 
 def _state(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
