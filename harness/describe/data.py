@@ -32,6 +32,7 @@ from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
 from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
+from harness.watch.facts.samplers import batch_sampler
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
@@ -153,7 +154,8 @@ class Loaders(Section):
         """What is known of the passes over a loader that are for the same as this one."""
         role, loader, entries = ROLES[0 if of.trains else 1 if of.forwards else 2], of.loader, self._entries(of.loader)
         if role not in entries:
-            size, drops = getattr(loader, "batch_size", None), bool(getattr(loader, "drop_last", False))
+            sampler = batch_sampler(loader)
+            size, drops = getattr(loader, "batch_size", None), bool(getattr(sampler, "drop_last", False))
             rows = length(getattr(loader, "dataset", None))
             entries[role] = _Loader(role, rows, size, drops, made=self._made.get(loader), where=of.where)
         return entries[role]

@@ -36,6 +36,7 @@ from harness.watch.events import (
 from harness.watch.facts.called_models import ModelNames, Names
 from harness.watch.facts.datasets import length
 from harness.watch.facts.model_reloads import ModelReloaded
+from harness.watch.facts.reported_numbers import NumberReported
 from harness.watch.facts.saved_models import EvaluatedSaved
 from harness.watch.facts.saved_states import StateSaved
 
@@ -49,6 +50,9 @@ BY_HAND = {
     "every_pair": "each number with each of the other",
 }
 """What a script computes of what a model says, in words; else it is a loss function."""
+
+MOST_REPORTED = 12
+"""Numbers that a script reports that are said."""
 
 MOST_ROUNDS = 1000
 """Evaluations whose scores are kept."""
@@ -96,6 +100,7 @@ class Metrics(Section):
 
     def begin(self) -> None:
         self._metrics: dict[tuple[str, str | None], _Metric] = {}
+        self._reported: list[NumberReported] = []
         self._by_hand: dict[tuple[str, int | None], _ByHand] = {}
         """By what was computed, and by the number of rows of the dataset whose batch was scored."""
 
@@ -109,6 +114,9 @@ class Metrics(Section):
                 name: value for name, value in event.options.items() if isinstance(value, (str, int, float))
             }
             seen.predicted, seen.references = _counts(event.predictions), _counts(event.references)
+
+    def on_number_reported(self, fact: NumberReported) -> None:
+        self._reported.append(fact)
 
     def on_scored(self, event: Scored) -> None:
         """What a script scores itself, of what a model says without a graph."""
@@ -168,6 +176,14 @@ class Metrics(Section):
                     f"; {number(total / max(1, numbers))} on average over {numbers:,}, after update {max(by_hand.sums)}"
                 )
             yield line("metric", said, facts, by_hand.where, of=names.of(("by hand", name, rows), f"by_hand.{name}"))
+
+        for fact in self._reported[:MOST_REPORTED]:
+            name = names.of((fact.name, fact.where), f"reported.{'_'.join(fact.name.split())}")
+            formula = fact.formula or fact.mistake
+            by = "no formula that is known gives it" if formula is None else f"it is {formula}"
+            said = f"reported: {fact.name} {number(fact.number)}; {by}"
+            facts = {"by": re.sub(r"[\d,.]+", "#", formula or "unknown"), "times": fact.rounds}
+            yield line("metric", said, facts, fact.where, of=name)
 
     def numbers(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}

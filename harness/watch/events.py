@@ -369,6 +369,14 @@ class ScoredInGraph(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Reported(Event):
+    """The script said something in which there are numbers: it printed or logged it."""
+
+    text: str
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class Thresholded(Event):
     """What a model has just said was compared with one number, to say which rows are of a class."""
 

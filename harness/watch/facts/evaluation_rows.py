@@ -37,6 +37,9 @@ ENOUGH_VALUES = 16
 """Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
 two."""
 
+MOST_DROPPING = 16
+"""Evaluations over loaders that leave rows out that are told of: one says as much as many."""
+
 FEW_ROWS = 8
 """Rows of a batch whose values are kept."""
 
@@ -102,6 +105,8 @@ class RowsOfEvaluations(Recogniser):
     def begin(self) -> None:
         self._passes, self._scored = self.fact(Passes), self.fact(ScoredPasses)
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
+        self._dropping: list[tuple[Any, EvaluationOver]] = []
+        """The first evaluations over loaders that leave rows out, with these."""
 
     def on_loader_unread(self, fact: LoaderUnread) -> None:
         if fact.kept:
@@ -118,6 +123,10 @@ class RowsOfEvaluations(Recogniser):
 
     def on_end(self, event: End) -> None:
         self._look_at_used()
+        trained = {id(each.first.loader) for each in self._passes.training()}
+        for loader, over in self._dropping:
+            if id(loader) not in trained:
+                self.tell(over)
         if event.at.complete and self.wants(EvaluationLeft):
             self._tell_of_those_left()
         if self.wants(RowsEvaluated):
@@ -133,17 +142,19 @@ class RowsOfEvaluations(Recogniser):
         size = length(sampler) or length(of.dataset)
         # One batch now and then, with updates in between, is an estimate, whatever the loader leaves out.
         whole = of.updates_before == self._updates_at_end.get(of, self.monitor.updates_made)
-        self.tell(
-            EvaluationOver(
-                exhausted=of.exhausted,
-                rows=size,
-                dropped=size % batches.batch_size if whole and size and getattr(batches, "drop_last", False) else 0,
-                batches=of.batches,
-                forwards=of.forwards,
-                with_replacement=isinstance(sampler, RandomSampler) and sampler.replacement,
-                where=of.where,
-            )
+        over = EvaluationOver(
+            exhausted=of.exhausted,
+            rows=size,
+            dropped=size % batches.batch_size if whole and size and getattr(batches, "drop_last", False) else 0,
+            batches=of.batches,
+            forwards=of.forwards,
+            with_replacement=isinstance(sampler, RandomSampler) and sampler.replacement,
+            where=of.where,
         )
+        if not over.dropped:
+            self.tell(over)
+        elif len(self._dropping) < MOST_DROPPING:
+            self._dropping.append((of.loader, over))  # told at the end: it may be the loader to train with
 
     def _tell_of_those_left(self) -> None:
         """Evaluations that cannot get beyond their first batch; those that could are meant to be estimates."""

@@ -19,6 +19,7 @@ from harness.watch.instrument import (
     optimizers,
     permutations,
     processes,
+    reports,
     schedulers,
     seeds,
     states,
@@ -29,14 +30,15 @@ from harness.watch.instrument import (
 from harness.watch.instrument.patches import Patches
 from harness.watch.session import Session
 
-LIBRARIES: dict[str, Callable[[Session, Patches, ModuleType], None]] = {
-    **accelerate.MODULES,
-    datasets.MODULE: datasets.install,
-    **lightning.MODULES,
-    **metrics.MODULES,
-    **states.MODULES,
-    **transformers.MODULES,
-}
+LIBRARIES: tuple[tuple[str, Callable[[Session, Patches, ModuleType], None]], ...] = (
+    *accelerate.MODULES.items(),
+    (datasets.MODULE, datasets.install),
+    *lightning.MODULES.items(),
+    *metrics.MODULES.items(),
+    *reports.MODULES.items(),
+    *states.MODULES.items(),
+    *transformers.MODULES.items(),
+)
 """What the script may import, by the module in which something is wrapped."""
 
 _in_use: list[Session] = []
@@ -73,9 +75,10 @@ def instrumented(threads: Session, *, hooked: bool = True) -> Iterator[None]:
             permutations,
             states,
             processes,
+            reports,
             warned,
         ):
             part.install(threads, patches)
-        for module, install in LIBRARIES.items():
+        for module, install in LIBRARIES:
             patches.when_imported(module, functools.partial(install, threads, patches))
         yield

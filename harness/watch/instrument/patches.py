@@ -62,7 +62,8 @@ class Patches:
         if module in sys.modules:
             guarded(sys.modules[module])
         else:
-            self._later[module] = guarded
+            before = self._later.get(module)
+            self._later[module] = guarded if before is None else _both(before, guarded)
 
     def at_the_end(self, undo: Callable[[], None]) -> None:
         """Have this called too when everything is put back."""
@@ -143,3 +144,11 @@ class _Later(MetaPathFinder):
 
             spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
         return spec
+
+
+def _both(one: Callable[[ModuleType], None], other: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    def patch(module: ModuleType) -> None:
+        one(module)
+        other(module)
+
+    return patch

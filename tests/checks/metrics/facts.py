@@ -18,10 +18,12 @@ from harness.watch.checks.metrics.library import (
     WrongPredictions,
 )
 from harness.watch.checks.metrics.mean_of_means import MeanOfMeans
+from harness.watch.checks.metrics.reported import MeanOfBatches, OfOtherRows, OtherThanNamed
 from harness.watch.events import Forward, Pass, Scored
 from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
 from harness.watch.facts.batch_means import BatchMeans
 from harness.watch.facts.metric_calls import Computed, OtherRowsScored
+from harness.watch.facts.reported_numbers import NumberReported
 from tests.checks.judging import Case
 
 PASS = Pass(None, 1, None, None)  # type: ignore[arg-type]
@@ -55,7 +57,20 @@ def ranked(*scores: float) -> Ranked:
     return Ranked(metric="roc_auc_score", scores=scores, references=[0, 1] * (len(scores) // 2))
 
 
+def reported(**told: Any) -> NumberReported:
+    return NumberReported(name="accuracy", number=0.5, right=0.75, **told)
+
+
 CASES = [
+    Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
+    Case(OfOtherRows, reported(formula="15 of 20 targets"), HELD),
+    Case(OfOtherRows, reported(mistake="the last batch alone", rounds=3), "0.5, which is the last batch alone, in 3"),
+    Case(OtherThanNamed, reported(formula="15 of 20 targets"), HELD),
+    Case(OtherThanNamed, reported(mistake="the recall", group="name"), "which is the recall"),
+    Case(OtherThanNamed, reported(mistake="the last batch alone"), NOTHING_TO_JUDGE),
+    Case(MeanOfBatches, reported(formula="15 of 20 targets"), HELD),
+    Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=0.5), HELD),
+    Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=1.5), "which is a mean"),
     Case(MicroF1IsAccuracy, f1("macro"), HELD),
     Case(MicroF1IsAccuracy, f1("micro"), "average='micro' makes F1 the accuracy"),
     Case(MicroF1IsAccuracy, computed([0, 1, 0, 1]), NOTHING_TO_JUDGE),

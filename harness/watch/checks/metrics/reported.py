@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.formulas import Group
+from harness.watch.facts.reported_numbers import NumberReported
+
+MUCH = 1.0
+"""Standard errors by which a mean of batches must be off: with less, other rows would have changed it as much."""
+
+
+def _judge(fact: NumberReported, group: Group) -> Verdict:
+    if fact.mistake is None or fact.group != group:
+        return HELD if fact.formula is not None else NOTHING_TO_JUDGE
+    name = fact.name.strip() or "the number"
+    times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
+    return Found(
+        expected=f"{name} of the evaluation, {fact.right:.4g}",
+        observed=f"{fact.number:g}, which is {fact.mistake}{times}",
+    )
+
+
+class OfOtherRows(Check):
+    """A number that is reported is not that of the rows that were evaluated.
+
+    It comes from the last batch alone, from the evaluation before, from all evaluations since the beginning, or it is
+    divided by something else than the number of rows.
+
+    ## Why is this a bug?
+    The model is chosen, and the result published, by a number that says something else: counters that are never set to
+    0 make a model look as it was on average, a sum that is divided by the length of another dataset is off by a factor,
+    and the last batch alone is a few rows.
+
+    ## What to do
+    Set the counters to 0 before each evaluation, add up hits or losses times rows for each batch, and divide by the
+    number of rows that were counted.
+
+    ## When it is right
+    The numbers that a script prints or logs are compared with what it evaluated. A number is reported here only if its
+    name says what it is, no right formula gives it, one mistaken formula gives all of its digits each time, and these
+    are so many that chance has less than one in 10,000. A number that is meant like this needs another name.
+
+    ## References
+    - https://scikit-learn.org/stable/modules/model_evaluation.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: NumberReported) -> Verdict:
+        return _judge(fact, "rows")
+
+
+class OtherThanNamed(Check):
+    """A number that is reported is another metric than its name says.
+
+    ## Why is this a bug?
+    Precision and recall change places where predictions and labels do; a mean square that is called RMSE is in other
+    units. Both look plausible, and are compared with numbers of others.
+
+    ## What to do
+    Look at the order of the arguments (scikit-learn takes labels first, Evaluate by name), and at the square root.
+
+    ## When it is right
+    Where the name means something else. A number is reported here only if no formula for its name gives it, and the
+    other one gives all of its digits each time.
+
+    ## References
+    - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.precision_score.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: NumberReported) -> Verdict:
+        return _judge(fact, "name")
+
+
+class MeanOfBatches(Check):
+    """A number that is reported is the mean of its batches' values, though they count differently.
+
+    ## Why is this a bug?
+    A batch of three rows counts as much as one of 32. The number changes with the batch size and the order of the rows,
+    and of F1, precision, recall and roots the mean over batches is no value of the whole at all.
+
+    ## What to do
+    Add up hits, or losses times rows, and divide once at the end; give a metric all predictions at once.
+
+    ## When it is right
+    If all batches have the same size, nothing is off. A number is reported here only if it is off by more than its
+    standard error, which the choice of the rows would have changed it by.
+
+    ## References
+    - https://huggingface.co/docs/evaluate/a_quick_tour
+    """
+
+    severity = "warning"
+    status = "new"
+
+    def judge(self, fact: NumberReported) -> Verdict:
+        if fact.mistake is not None and fact.group == "batches" and fact.off < MUCH:
+            return HELD
+        return _judge(fact, "batches")

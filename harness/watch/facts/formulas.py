@@ -1,0 +1,316 @@
+"""Formulas: what an evaluation comes to over all of its rows, and what it comes to by the mistakes that people make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Confusion = npt.NDArray[np.int64]
+"""(classes, classes): how many targets of each class, in rows, were taken for each, in columns."""
+
+Group = Literal["rows", "batches", "name"]
+"""What is wrong with a formula: the rows that it counts, that batches count alike, or what its value is called."""
+
+RATES = ("accuracy", "error rate", "precision", "recall", "f1")
+"""Kinds of values between 0 and 1, which may be given in per cent."""
+
+
+BEFORE = "that of the evaluation before"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one batch of an evaluation comes to."""
+
+    targets: int
+    """Labels that count: those of rows, or of tokens that are not ignored."""
+    places: int
+    """All labels, the ignored ones too."""
+    hits: int | None = None
+    """Targets for which the model says the right class."""
+    agrees: tuple[int, int] | None = None
+    """Where tensors that the script compared are equal, of how many numbers."""
+    loss: float | None = None
+    """The mean over the targets."""
+    squares: float | None = None
+    """Of the differences between what a regression says and its targets, the sum."""
+    absolutes: float = 0.0
+    totals: tuple[float, float] = (0.0, 0.0)
+    """Of a regression's targets and of their squares, the sums."""
+    confusion: Confusion | None = None
+
+
+@dataclass
+class Tally:
+    """One evaluation."""
+
+    parts: list[Part]
+    size: int | None = None
+    """Rows of a whole batch."""
+    rows: int | None = None
+    """Rows of the dataset."""
+    judged: bool = True
+    """Whether it is known to be over and of all its rows, so that a mistake could be told."""
+    earlier: list[Tally] = field(default_factory=list)
+    """The evaluations of the same rows before it, the latest last."""
+    others: frozenset[int] = frozenset()
+    """Lengths of other datasets, and numbers of their batches, by which something may be divided."""
+
+    @property
+    def targets(self) -> int:
+        return sum(each.targets for each in self.parts)
+
+
+class Value(NamedTuple):
+    """A number that an evaluation gives."""
+
+    kind: str
+    formula: str
+    value: float
+    steps: float = math.inf
+    """How many values it can have: hits of ten rows are eleven."""
+
+
+class Mistake(NamedTuple):
+    """A number that an evaluation gives by mistake."""
+
+    kind: str
+    formula: str
+    value: float
+    group: Group
+    right: float
+    """What the same evaluation gives without it."""
+    steps: float = math.inf
+    noise: float = 0.0
+    """By how much the right value varies by chance with the rows: its standard error."""
+
+
+def values(tally: Tally) -> Iterator[Value]:
+    """What an evaluation comes to, by every formula that is right."""
+    for hits, of, what in _hits(tally.parts):
+        yield Value("accuracy", f"{hits:,} of {of:,} {what}", hits / of, of)
+        yield Value("error rate", f"{of - hits:,} of {of:,} {what} that are wrong", 1 - hits / of, of)
+        yield Value("count", f"the number of {what} that are right", hits, of)
+    yield from _of_losses(tally.parts)
+    yield from _of_regression(tally.parts)
+    confusion = _confusion(tally.parts)
+    if confusion is not None:
+        yield from _of_classes(confusion)
+
+
+def mistakes(tally: Tally) -> Iterator[Mistake]:
+    """What it comes to by the mistakes that people make."""
+    parts = tally.parts
+    for name in ("hits", "agrees"):
+        counted = [(_hit(each, name), _of(each, name)) for each in parts]
+        known = [(hits, of) for hits, of in counted if hits is not None and of]
+        if len(known) == len(parts) and known:
+            yield from _mistaken_hits(known, tally, name)
+    if all(each.loss is not None for each in parts):
+        yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
+    yield from _mistaken_names(tally)
+
+
+def _hit(part: Part, name: str) -> int | None:
+    return part.hits if name == "hits" else None if part.agrees is None else part.agrees[0]
+
+
+def _of(part: Part, name: str) -> int:
+    return part.targets if name == "hits" or part.agrees is None else part.agrees[1]
+
+
+def _hits(parts: Sequence[Part]) -> Iterator[tuple[int, int, str]]:
+    for name, what in (("hits", "targets"), ("agrees", "numbers that were compared")):
+        found = [(_hit(each, name), _of(each, name)) for each in parts]
+        of = sum(number for _, number in found)
+        if found and of and all(hits is not None for hits, _ in found):
+            yield sum(hits or 0 for hits, _ in found), of, what
+
+
+def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, name: str) -> Iterator[Mistake]:
+    hits, of = sum(each for each, _ in counted), sum(each for _, each in counted)
+    right, (last, rows) = hits / of, counted[-1]
+    noise = math.sqrt(right * (1 - right) / of)
+
+    def mistake(formula: str, value: float, group: Group = "rows", steps: float = of) -> Mistake:
+        return Mistake("accuracy", formula, value, group, right, steps, noise)
+
+    if len(counted) > 1:
+        yield mistake(f"that of the last batch alone, {last} of its {rows}", last / rows, steps=rows)
+        yield mistake(
+            f"hits without those of the last batch, {hits - last} of {of - rows}", (hits - last) / (of - rows)
+        )
+        yield mistake(f"hits of the last batch alone, divided by all {of} targets", last / of)
+        mean = sum(one / many for one, many in counted) / len(counted)
+        yield mistake(f"the mean of the accuracies of {len(counted)} batches", mean, "batches", math.inf)
+        yield mistake(f"the accuracies of {len(counted)} batches added up", mean * len(counted), steps=math.inf)
+        yield mistake(f"hits divided by the number of batches, {hits} by {len(counted)}", hits / len(counted))
+    if tally.size and tally.size * len(counted) != of:
+        yield mistake(
+            f"hits divided by {tally.size * len(counted)}, as if all {len(counted)} batches had {tally.size} rows",
+            hits / (tally.size * len(counted)),
+        )
+    if (places := sum(each.places for each in tally.parts)) != of and name == "hits":
+        yield mistake(f"hits divided by all {places} places, ignored ones among them", hits / places)
+    for other in sorted(tally.others - {of}):
+        yield mistake(f"hits divided by {other}, the length of something else", hits / other)
+    yield from _of_earlier(tally, name, hits, of, mistake)
+
+
+def _of_earlier(tally: Tally, name: str, hits: int, of: int, mistake: object) -> Iterator[Mistake]:
+    before: list[tuple[int, int]] = []
+    for each in tally.earlier:
+        counted = [(_hit(part, name), _of(part, name)) for part in each.parts]
+        if not counted or any(one is None for one, _ in counted):
+            return
+        before.append((sum(one or 0 for one, _ in counted), sum(many for _, many in counted)))
+    if not callable(mistake):
+        return
+    if before and before[-1][1]:
+        yield mistake(BEFORE, before[-1][0] / before[-1][1])
+    all_hits, all_of = hits + sum(each for each, _ in before), of + sum(each for _, each in before)
+    yield mistake(f"that of all {len(before) + 1} evaluations together", all_hits / all_of, steps=all_of)
+    yield mistake(f"hits of all {len(before) + 1} evaluations, divided by the targets of one", all_hits / of)
+
+
+def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
+    if not parts or any(each.loss is None for each in parts):
+        return
+    losses = [(each.loss or 0.0, each.targets) for each in parts]
+    of = sum(targets for _, targets in losses)
+    if not of:
+        return
+    total, means = sum(loss * targets for loss, targets in losses), sum(loss for loss, _ in losses)
+    yield Value("loss", f"the mean over {of:,} targets", total / of)
+    yield Value("loss", f"the sum over {of:,} targets", total)
+    yield Value("loss", f"the losses of {len(losses)} batches added up", means)
+    yield Value("perplexity", f"the exponential of the mean over {of:,} targets", _exp(total / of))
+    if len(losses) > 1:  # of which metrics::mean-of-means judges those that matter
+        mean, batches = means / len(losses), f"{len(losses)} batches"
+        yield Value("loss", f"the mean of the means of {batches}", mean)
+        yield Value("perplexity", f"the exponential of the mean of the means of {batches}", _exp(mean))
+        perplexities = sum(_exp(loss) for loss, _ in losses) / len(losses)
+        yield Value("perplexity", f"the mean of the perplexities of {batches}", perplexities)
+
+
+def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[Mistake]:
+    of = sum(targets for _, targets in losses)
+    if not of:
+        return
+    total, means = sum(loss * targets for loss, targets in losses), sum(loss for loss, _ in losses)
+    right, mean, batches = total / of, means / len(losses), len(losses)
+    spread = math.sqrt(sum((loss - mean) ** 2 for loss, _ in losses) / len(losses))
+    noise = max(spread / math.sqrt(batches), 0.01 * abs(right))
+
+    def mistake(formula: str, value: float) -> Iterator[Mistake]:
+        yield Mistake("loss", formula, value, "rows", right, noise=noise)
+        yield Mistake("perplexity", f"the exponential of {formula}", _exp(value), "rows", _exp(right), noise=noise)
+
+    if batches > 1:
+        yield from mistake("the loss of the last batch alone", losses[-1][0])
+        yield from mistake(f"the batches' means, added up and divided by {of} targets", means / of)
+        yield from mistake(f"the sum over all targets, divided by {batches} batches", total / batches)
+    for other in sorted(tally.others - {of, batches}):
+        yield from mistake(
+            f"the batches' means, added up and divided by {other}, the length of something else", means / other
+        )
+        yield from mistake(f"the sum over all targets, divided by {other}, the length of something else", total / other)
+    before = [list(_of_losses(each.parts))[:1] for each in tally.earlier]
+    if before and before[-1]:
+        yield from mistake(BEFORE, before[-1][0].value)
+    if all(before):
+        every = [part for each in (*tally.earlier, tally) for part in each.parts]
+        yield from mistake(f"that of all {len(before) + 1} evaluations together", next(_of_losses(every)).value)
+
+
+def _of_regression(parts: Sequence[Part]) -> Iterator[Value]:
+    if not parts or any(each.squares is None for each in parts):
+        return
+    of = sum(each.targets for each in parts)
+    if not of:
+        return
+    squares, absolutes = sum(each.squares or 0.0 for each in parts), sum(each.absolutes for each in parts)
+    first, second = (sum(each.totals[place] for each in parts) for place in (0, 1))
+    yield Value("mse", f"the mean square of {of:,} differences", squares / of)
+    yield Value("rmse", f"the root of the mean square of {of:,} differences", math.sqrt(squares / of))
+    yield Value("mae", f"the mean of {of:,} differences", absolutes / of)
+    variance = second - first**2 / of
+    if variance > 0:
+        yield Value("r2", f"the explained share of the variance of {of:,} targets", 1 - squares / variance)
+
+
+def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
+    """A value that is right and is called something else."""
+    found = {(each.kind, each.formula): each.value for each in values(tally)}
+    by_kind = {kind: value for (kind, _), value in found.items()}
+    for kind, other, formula in (
+        ("rmse", "mse", "the mean square, without its root"),
+        ("mse", "rmse", "the root of the mean square"),
+        ("mae", "rmse", "the root of the mean square"),
+        ("rmse", "mae", "the mean of the absolute differences"),
+    ):
+        if kind in by_kind and other in by_kind:
+            yield Mistake(kind, formula, by_kind[other], "name", by_kind[kind])
+    steps = tally.targets
+    for (kind, formula), value in found.items():
+        swapped = {"precision": "recall", "recall": "precision"}.get(kind)
+        if swapped is not None:
+            right = found[swapped, formula]
+            yield Mistake(swapped, f"the {kind}, {formula}", value, "name", right, steps)
+    rates = [part for part in tally.parts if part.squares is not None]
+    if len(rates) == len(tally.parts) > 1:
+        roots = sum(math.sqrt((each.squares or 0.0) / each.targets) for each in rates) / len(rates)
+        right = by_kind.get("rmse", roots)
+        noise = 0.01 * right
+        yield Mistake("rmse", f"the mean of the roots of {len(rates)} batches", roots, "batches", right, noise=noise)
+    confusions = [part.confusion for part in tally.parts]
+    if len(confusions) > 1 and all(each is not None for each in confusions):
+        of_batches = [
+            {(v.kind, v.formula): v.value for v in _of_classes(each)} for each in confusions if each is not None
+        ]
+        for key in set.intersection(*map(set, of_batches)):
+            if (whole := found.get(key)) is not None:
+                mean = sum(each[key] for each in of_batches) / len(of_batches)
+                noise = math.sqrt(max(whole * (1 - whole), 0) / steps)
+                formula = f"the mean of {len(of_batches)} batches' values, {key[1]}"
+                yield Mistake(key[0], formula, mean, "batches", whole, noise=noise)
+
+
+def _confusion(parts: Sequence[Part]) -> Confusion | None:
+    found = [each.confusion for each in parts]
+    known = [each for each in found if each is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(found) else None
+
+
+def _of_classes(confusion: Confusion) -> Iterator[Value]:
+    """Precision, recall and F1 of two classes, of each and their means; of more, their means."""
+    of = int(confusion.sum())
+    if not of:
+        return
+    right, taken, true = np.diag(confusion), confusion.sum(0), confusion.sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.nan_to_num(right / taken)
+        recall = np.nan_to_num(right / true)
+        f1 = np.nan_to_num(2 * right / (taken + true))
+    there = (taken + true) > 0
+    for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1)):
+        if len(confusion) == 2:
+            yield Value(kind, "of class 1", float(by_class[1]), of)
+            yield Value(kind, "of class 0", float(by_class[0]), of)
+        yield Value(kind, "macro", float(by_class[there].mean()))
+        yield Value(kind, "weighted", float((by_class * true).sum() / of))
+        yield Value(kind, "micro", float(right.sum() / of), of)
+    yield Value("accuracy", "balanced over the classes", float(recall[true > 0].mean()))
+    covariance = right.sum() * of - (taken * true).sum()
+    scale = math.sqrt(float(of**2 - (taken**2).sum()) * float(of**2 - (true**2).sum()))
+    if scale > 0:
+        yield Value("mcc", "of all classes", float(covariance) / scale)
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, 500.0))

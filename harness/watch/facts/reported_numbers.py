@@ -1,0 +1,473 @@
+"""Reported numbers: by which formula a number that a script reports comes out of the rows that it evaluated."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+
+from harness.torch_objects import is_dense
+from harness.watch.bus import Recogniser
+from harness.watch.events import (
+    Backward,
+    BackwardBegins,
+    End,
+    Fact,
+    Forward,
+    LoaderMade,
+    LossCall,
+    Pass,
+    PassBegins,
+    Reported,
+    Scored,
+)
+from harness.watch.facts.batches import LABELS
+from harness.watch.facts.datasets import length
+from harness.watch.facts.formulas import BEFORE, RATES, Group, Mistake, Part, Tally, Value, mistakes, values
+
+MOST_PARTS = 16384
+"""Batches of an evaluation that are counted one by one."""
+
+MOST_CLASSES = 20
+"""Classes up to which it is counted which were taken for which."""
+
+MOST_SCORES = 1000
+"""Classes of a token up to which the likeliest is looked for: a vocabulary has more."""
+
+MOST_SOURCES = 16
+"""Sets of rows whose evaluations are kept."""
+
+MOST_EARLIER = 64
+"""Evaluations of one set of rows that are kept: more than epochs are usually made."""
+
+MOST_PLACES, MOST_ROUNDS = 128, 64
+"""Numbers of a script that are followed, and how often each is looked at."""
+
+EVIDENCE = 4.0
+"""Digits, over all rounds and beside those of the number of formulas, in which a mistaken one gives a number that no
+right one gives: that one of them does by chance has then a probability of one in 10,000."""
+
+MOST_DIGITS = 5.0
+"""Digits in which float32 is sure."""
+
+ROUNDING = 2e-6
+"""By which share a number may be off, because it was added up in float32."""
+
+NUMBER = re.compile(r"(?<![\w.])(?<!\w-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]*\d)(\s*%)?")
+
+NAMES: tuple[tuple[str, str], ...] = (
+    ("perplexity", r"ppl|perplex"),
+    ("f1", r"f1|f-1|f_1|fscore|f-score"),
+    ("precision", r"precision|prec\b"),
+    ("recall", r"recall|sensitivity"),
+    ("mcc", r"mcc|matthews"),
+    ("rmse", r"rmse|root.mean"),
+    ("mse", r"mse|mean.squared"),
+    ("mae", r"mae|mean.abs"),
+    ("r2", r"\br2|r\^2|r²"),
+    ("accuracy", r"acc|correct|top.?1|hits?\b"),
+    ("loss", r"loss|nll|entropy|\bce\b|bce"),
+    ("error rate", r"err"),
+)
+"""What numbers are called, the most particular first."""
+
+OTHERS = re.compile(r"best|max|min\b|prev|last|ema|smooth|running|patience|std|var\b|\blr\b|rate|time|epoch|step|train")
+"""Names of numbers that are not of the evaluation at hand, or are no results: of these no mistake is told."""
+
+
+class NumberReported(Fact):
+    """A run is over in which a number was reported after evaluations. ``where`` it was, if in the script.
+
+    By which formula it comes out of the rows that were evaluated: each time the same, to all of its digits.
+    """
+
+    needs = "number that is reported after an evaluation"
+    of_run = True
+    name: str
+    number: float
+    """The latest."""
+    rounds: int = 1
+    formula: str | None = None
+    """The right one that gives it."""
+    mistake: str | None = None
+    """The mistaken one that gives it, where no right one does."""
+    group: Group = "rows"
+    right: float = math.nan
+    """What the evaluation gives without the mistake, the latest."""
+    off: float = 0.0
+    """By how many standard errors the mistake moves it, at most."""
+
+
+class Number(NamedTuple):
+    """A number in a text."""
+
+    name: str
+    value: float
+    half: float
+    """Half of a unit in its last digit."""
+    percent: bool
+
+
+def numbers_in(text: str) -> Iterator[Number]:
+    """The numbers of a text, by what stands before them."""
+    end, name = 0, ""
+    for found in NUMBER.finditer(text):
+        before = re.findall(r"[A-Za-z][\w\s@²^/-]*", text[end : found.start()])
+        name, end = (before[-1].strip().lower()[-40:] if before else name), found.end()
+        digits = found[0].rstrip("% ").strip()
+        mantissa, _, exponent = digits.lower().partition("e")
+        places = len(mantissa.partition(".")[2]) - int(exponent or 0)
+        yield Number(name, float(digits), 0.5 * 10.0**-places, found[1] is not None)
+
+
+def kind_of(name: str) -> str | None:
+    """What a number is, by its name."""
+    return next((kind for kind, pattern in NAMES if re.search(pattern, name)), None)
+
+
+@dataclass(eq=False)
+class _Counted:
+    """A batch, as tensors: nobody waits for a GPU until a number is reported."""
+
+    targets: Any = 0
+    places: int = 0
+    hits: torch.Tensor | None = None
+    agrees: tuple[torch.Tensor, int] | None = None
+    loss: torch.Tensor | None = None
+    squares: torch.Tensor | None = None
+    absolutes: torch.Tensor | None = None
+    totals: tuple[torch.Tensor, torch.Tensor] | None = None
+    confusion: torch.Tensor | None = None
+
+    def part(self) -> Part:
+        return Part(
+            int(self.targets),
+            self.places,
+            None if self.hits is None else int(self.hits),
+            None if self.agrees is None else (int(self.agrees[0]), self.agrees[1]),
+            None if self.loss is None else float(self.loss),
+            None if self.squares is None else float(self.squares),
+            0.0 if self.absolutes is None else float(self.absolutes),
+            (0.0, 0.0) if self.totals is None else (float(self.totals[0]), float(self.totals[1])),
+            None if self.confusion is None else self.confusion.cpu().numpy(),
+        )
+
+
+@dataclass(eq=False)
+class _Evaluation:
+    """An evaluation: a pass without training, or calls of one line between two updates."""
+
+    of: Pass | None
+    updates: int
+    batches: dict[int, _Counted] = field(default_factory=dict)
+    """By the number of the batch, or of the forward where there is none."""
+    twice: bool = False
+    """Whether a batch was given to the model again."""
+    tally: Tally | None = None
+    """What it came to, when it was over."""
+
+    @property
+    def over(self) -> bool:
+        return self.of is not None and (self.of.exhausted or self.of.over)
+
+
+LIKE: Mapping[str, frozenset[str]] = {
+    "accuracy": frozenset({"accuracy", "count"}),
+    "loss": frozenset({"loss", "mse", "rmse", "mae", "perplexity"}),
+    "mse": frozenset({"mse", "loss"}),
+    "mae": frozenset({"mae", "loss"}),
+    "error rate": frozenset({"error rate", "count", "loss", "mse", "rmse", "mae"}),
+}
+"""What a name of a kind may mean besides."""
+
+
+class _Round(NamedTuple):
+    """One time that a number was reported."""
+
+    right: frozenset[str]
+    """The formulas that give it."""
+    wrong: Mapping[str, tuple[Mistake, float]]
+    """The mistaken ones that do, by what they are but for numbers, with the digits in which they alone do."""
+    formulas: int
+    """How many mistaken ones there are."""
+
+
+@dataclass(eq=False)
+class _Place:
+    """A number that one line reports again and again."""
+
+    name: str
+    where: str | None
+    value: float = 0.0
+    rounds: list[_Round] = field(default_factory=list)
+
+
+class ReportedNumbers(Recogniser):
+    makes = (NumberReported,)
+
+    def begin(self) -> None:
+        self._sources: dict[tuple[Any, ...], list[_Evaluation]] = {}
+        """By the rows and the model, the evaluations, the latest last."""
+        self._open: WeakKeyDictionary[Pass, _Evaluation] = WeakKeyDictionary()
+        self._by_line: dict[tuple[Any, ...], _Evaluation] = {}
+        """Those of no loader that may go on."""
+        self._latest: tuple[int, _Counted, Forward] | None = None
+        """What the latest forward without a graph came to."""
+        self._losses: list[torch.Tensor] = []
+        """Those that were differentiated in the pass at hand."""
+        self._lengths: set[int] = set()
+        """Of datasets, and numbers of batches of their loaders."""
+        self._places: dict[tuple[str, str | None, int], _Place] = {}
+
+    # What is evaluated
+
+    def on_loader_made(self, event: LoaderMade) -> None:
+        of = length(getattr(event.loader, "dataset", None)), length(event.loader)
+        self._lengths |= {each for each in of if each} if len(self._lengths) < MOST_SOURCES else set()
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        if event.of.number > 1 or not self._losses:
+            self._losses.clear()
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self._by_line.clear()
+        if event.root.numel() == 1:
+            self._losses = [*self._losses[1 - MOST_PARTS :], event.root.detach() / event.scale]
+
+    def on_backward(self, event: Backward) -> None:
+        self._latest = None
+
+    def on_forward(self, event: Forward) -> None:
+        self._latest = None
+        if event.gradients:
+            return
+        evaluation = self._evaluation(event)
+        if evaluation is None or len(evaluation.batches) >= MOST_PARTS:
+            return
+        number = event.number if event.batch is None else event.batch.number
+        evaluation.twice |= number in evaluation.batches
+        counted = evaluation.batches.setdefault(number, _Counted())
+        self._latest = event.number, counted, event
+        labels = _labels(event)
+        if labels is not None:
+            _count(counted, event.logits, labels)
+        if event.loss is not None and event.loss.dim() == 0 and labels is not None:
+            counted.loss = event.loss.detach()
+            ahead = labels.dim() == 2 and event.logits is not None and event.logits.dim() == 3
+            if ahead and event.logits is not None and event.logits.shape[-1] > MOST_SCORES:
+                counted.targets = (labels[:, 1:] != -100).sum()  # of the next token, as language models are
+
+    def _evaluation(self, event: Forward) -> _Evaluation | None:
+        model = self.monitor.number_of(event.model)
+        if event.batch is not None:
+            of = event.batch.of
+            if of.trains:
+                return None
+            if of not in self._open:
+                key = "loader", length(of.dataset), of.where, model
+                self._open[of] = self._began(key, _Evaluation(of, event.at.updates_made))
+            return self._open[of]
+        given = next((each for each in event.tensors.values() if each.dim()), None)
+        base = None if given is None else given if given._base is None else given._base
+        key = "rows", None if base is None else base.data_ptr(), event.where, model
+        if key not in self._by_line:
+            self._by_line[key] = self._began(key, _Evaluation(None, event.at.updates_made))
+        return self._by_line[key]
+
+    def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
+        if key not in self._sources and len(self._sources) >= MOST_SOURCES:
+            self._sources.pop(next(iter(self._sources)))
+        before = self._sources.pop(key, [])[-MOST_EARLIER:]
+        for each in before:
+            each.tally = each.tally or self._tally(each, [])
+            each.batches.clear()
+        self._sources[key] = [*before, evaluation]
+        return evaluation
+
+    def on_scored(self, event: Scored) -> None:
+        if self._latest is None or self._latest[0] != event.forward.number:
+            return
+        _, counted, forward = self._latest
+        if event.agrees is not None and event.agrees.dim():
+            agrees, of = counted.agrees or (0, 0)
+            counted.agrees = agrees + event.agrees.sum(), of + event.agrees.numel()
+        if event.loss is not None:
+            self._count_loss(counted, forward, event.loss)
+
+    def _count_loss(self, counted: _Counted, forward: Forward, call: LossCall) -> None:
+        target = call.target.detach()
+        if counted.hits is None and counted.squares is None:
+            _count(counted, forward.logits, target)
+        targets: Any = target.numel()
+        if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
+            targets = (target != call.options.get("ignore_index", -100)).sum()
+        elif call.function in ("cross_entropy", "kl_div"):
+            targets = len(target)
+        reduction, value = call.options.get("reduction", "mean"), call.value.detach().double()
+        if call.options.get("weight") is not None or counted.loss is not None:
+            return
+        counted.loss = value if reduction == "mean" else value.sum() / max(1, int(targets))
+        if counted.hits is None:
+            counted.targets, counted.places = targets, target.numel()
+
+    # What is reported
+
+    def on_reported(self, event: Reported) -> None:
+        if not self._sources:
+            return
+        slots = list(enumerate(numbers_in(event.text)))
+        known: tuple[list[Value], list[Mistake], bool] | None = None
+        for slot, number in slots:
+            key = number.name, event.where, slot
+            place = self._places.get(key)
+            if place is None:
+                if len(self._places) >= MOST_PLACES:
+                    continue
+                place = self._places[key] = _Place(number.name, event.where)
+            if len(place.rounds) >= MOST_ROUNDS:
+                continue
+            known = known or self._known()
+            place.value = number.value
+            place.rounds.append(_judged(number, *known))
+        if slots:
+            self._by_line.clear()
+
+    def _known(self) -> tuple[list[Value], list[Mistake], bool]:
+        """What the latest evaluations come to, and by mistake; and whether all of them are over."""
+        right, wrong, whole = list(self._of_training()), list[Mistake](), True
+        for evaluations in self._sources.values():
+            latest, earlier = evaluations[-1], [each.tally for each in evaluations[:-1] if each.tally]
+            tally = self._tally(latest, earlier)
+            right += values(tally)
+            if not latest.over and latest.of is not None:
+                whole = False
+                right += values(earlier[-1]) if earlier else ()
+            elif tally.judged:
+                wrong += mistakes(tally)
+        return right, wrong, whole
+
+    def _of_training(self) -> Iterator[Value]:
+        losses = [float(each) for each in self._losses]
+        if losses:
+            yield Value("loss", "the training loss of the latest batch", losses[-1])
+            yield Value("loss", f"the mean of {len(losses)} training losses", sum(losses) / len(losses))
+            yield Value("loss", f"{len(losses)} training losses added up", sum(losses))
+
+    def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:
+        if of.tally is not None:
+            return of.tally
+        parts, loader = [each.part() for each in of.batches.values()], None if of.of is None else of.of.loader
+        rows = None if of.of is None else length(of.of.dataset)
+        judged = of.of is not None and of.of.exhausted and not of.of.shortened and not of.twice
+        judged = judged and of.of is not None and len(parts) == of.of.batches
+        others = frozenset(self._lengths - {rows, len(parts)})
+        return Tally(parts, getattr(loader, "batch_size", None), rows, judged, earlier, others)
+
+    def on_end(self, event: End) -> None:
+        for place in self._places.values():
+            if (fact := _outcome(place)) is not None:
+                self.tell(fact)
+
+
+def _labels(event: Forward) -> torch.Tensor | None:
+    """What the rows of a forward really are, as its arguments or its batch have them."""
+    data: Any = None if event.batch is None else event.batch.data
+    named: Mapping[str, Any] = {**(data if isinstance(data, Mapping) else {}), **event.tensors}
+    found = next((named[name] for name in LABELS if is_dense(named.get(name))), None)
+    if found is None and isinstance(data, (list, tuple)) and len(data) >= 2 and is_dense(data[-1]):
+        found = data[-1]
+    return None if found is None else found.detach()
+
+
+def _count(counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor) -> None:
+    """What a batch comes to, where its labels fit what the model says."""
+    if logits is None or not labels.dim():
+        return
+    said, labels = logits.detach(), labels.to(logits.device)
+    classes = said.shape[-1] if said.dim() > labels.dim() else 1
+    if (
+        labels.is_floating_point()
+        and said.numel() == labels.numel()
+        and not bool(((labels == 0) | (labels == 1)).all())
+    ):
+        difference, true = said.reshape(-1).double() - labels.reshape(-1).double(), labels.double()
+        counted.targets = counted.places = labels.numel()
+        counted.squares, counted.absolutes = difference.square().sum(), difference.abs().sum()
+        counted.totals = true.sum(), true.square().sum()
+        return
+    if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
+        return
+    if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
+        taken = said.argmax(-1)
+    elif said.numel() == labels.numel():
+        flat = said.reshape(labels.shape)
+        taken, classes = (flat > (0.5 if bool(((flat >= 0) & (flat <= 1)).all()) else 0.0)).long(), 2
+    else:
+        return
+    counts, true = labels != -100, labels.long()
+    counted.targets, counted.places = counts.sum(), labels.numel()
+    counted.hits = ((taken == true) & counts).sum()
+    if classes <= MOST_CLASSES and bool(((true >= 0) & (true < classes) | ~counts).all()):
+        pairs = true[counts] * classes + taken[counts]
+        counted.confusion = torch.bincount(pairs.reshape(-1), minlength=classes**2).reshape(classes, classes)
+
+
+def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: bool) -> _Round:
+    kind = kind_of(number.name)
+    like = None if kind is None else LIKE.get(kind, frozenset({kind}))
+    fitting = [each for each in right if like is None or each.kind in like]
+    found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
+    told: dict[str, tuple[Mistake, float]] = {}
+    named = kind is not None and whole and not OTHERS.search(number.name)
+    of_kind = [each for each in wrong if each.kind == kind] if named else []
+    for each in of_kind:
+        if _gives(each.value, each.kind, number):
+            told[_pattern(each.formula)] = each, 0.0 if found else _digits(number, each.steps)
+    return _Round(found, told, len(of_kind))
+
+
+def _pattern(formula: str) -> str:
+    """A formula without its numbers, which differ from one evaluation to the next."""
+    return re.sub(r"[\d,.]+", "#", formula)
+
+
+def _gives(value: float, kind: str, number: Number) -> bool:
+    """Whether a number is this value, to all of its digits; of a rate it may be in per cent."""
+    if not math.isfinite(value):
+        return False
+    scales = (100.0,) if number.percent else (1.0, 100.0) if kind in RATES else (1.0,)
+    off = number.half * (1 + 1e-9)
+    return any(abs(value * scale - number.value) <= off + ROUNDING * abs(number.value) for scale in scales)
+
+
+def _digits(number: Number, steps: float) -> float:
+    """In how many digits a number says which value it is."""
+    known = math.log10(max(abs(number.value), number.half) / number.half / 2) if number.value else 0.0
+    return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
+
+
+def _outcome(place: _Place) -> NumberReported | None:
+    """What the rounds of a number come to, where one formula explains all of them."""
+    told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
+    known = kind_of(place.name) is not None
+    if all(each.right for each in place.rounds):
+        latest = sorted(place.rounds[-1].right)
+        always = set.intersection(*({_pattern(formula) for formula in each.right} for each in place.rounds))
+        same = [formula for formula in latest if _pattern(formula) in always]
+        return replace(told, formula=min(same or latest, key=len)) if known else None
+    for pattern in sorted({each for told in place.rounds for each in told.wrong}):
+        rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
+        if not all(pattern in each.wrong for each in rounds):
+            continue
+        found = [each.wrong[pattern] for each in rounds]
+        alone = [(each, digits) for each, digits in found if digits]
+        if sum(digits for _, digits in alone) >= EVIDENCE + math.log10(max(each.formulas for each in rounds)):
+            last = alone[-1][0]
+            off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each, _ in alone)
+            return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
+    return told if known else None

@@ -1,0 +1,145 @@
+"""Numbers that a script reports: how they are read, and by which formula they come out of what was evaluated."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from harness.describe.page import describing
+from harness.watch import watch
+from harness.watch.facts.formulas import Part, Tally, mistakes, values
+from harness.watch.facts.reported_numbers import kind_of, numbers_in
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("epoch 3 val acc 0.8431 loss 1.25e-2", [("epoch", 3.0), ("val acc", 0.8431), ("loss", 0.0125)]),
+        ("Accuracy: 9000/10000 (90.5%)", [("accuracy", 9000.0), ("accuracy", 10000.0), ("accuracy", 90.5)]),
+        ("{'eval_loss': '1.45', 'f1': -0.5}", [("eval_loss", 1.45), ("f1", -0.5)]),
+        ("saved to run_12/model.pt", []),
+        ("nothing", []),
+    ],
+)
+def test_numbers_are_read_with_what_stands_before_them(text: str, found: list[tuple[str, float]]) -> None:
+    assert [(each.name, each.value) for each in numbers_in(text)] == found
+
+
+def test_how_exact_a_number_is() -> None:
+    one, two, three = numbers_in("acc 84.3% loss 0.120 count 12")
+    assert [round(each.half, 6) for each in (one, two, three)] == [0.05, 0.0005, 0.5]
+    assert (one.percent, two.percent) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("val acc", "accuracy"), ("rmse", "rmse"), ("test loss", "loss"), ("f1 macro", "f1"), ("seconds", None)],
+)
+def test_what_a_name_says(name: str, kind: str | None) -> None:
+    assert kind_of(name) == kind
+
+
+PARTS = [Part(targets=4, places=4, hits=3, loss=0.5), Part(targets=2, places=2, hits=0, loss=2.0)]
+
+
+def test_what_an_evaluation_comes_to() -> None:
+    found = {(each.kind, each.formula): each.value for each in values(Tally(PARTS))}
+    assert found["accuracy", "3 of 6 targets"] == 0.5
+    assert found["loss", "the mean over 6 targets"] == pytest.approx(1.0)
+    assert found["perplexity", "the exponential of the mean over 6 targets"] == pytest.approx(math.e)
+
+
+def test_what_it_comes_to_by_mistake() -> None:
+    before = Tally([Part(targets=4, places=4, hits=1, loss=3.0), Part(targets=2, places=2, hits=1, loss=3.0)])
+    tally = Tally(PARTS, size=4, rows=6, earlier=[before], others=frozenset({30}))
+    found = {each.formula: each.value for each in mistakes(tally) if each.kind in ("accuracy", "loss")}
+    assert found["that of the last batch alone, 0 of its 2"] == 0.0
+    assert found["the mean of the accuracies of 2 batches"] == pytest.approx(0.375)
+    assert found["hits divided by 8, as if all 2 batches had 4 rows"] == pytest.approx(3 / 8)
+    assert found["hits divided by 30, the length of something else"] == pytest.approx(0.1)
+    assert found["that of all 2 evaluations together"] in (pytest.approx(5 / 12), pytest.approx(2.0))
+    assert found["the batches' means, added up and divided by 6 targets"] == pytest.approx(2.5 / 6)
+    assert all(
+        each.right in (pytest.approx(0.5), pytest.approx(1.0)) for each in mistakes(tally) if each.kind != "perplexity"
+    )
+
+
+def test_two_classes_have_precision_recall_and_f1() -> None:
+    confusion = torch.tensor([[5, 1], [2, 4]]).numpy()
+    found = {
+        (each.kind, each.formula): each.value for each in values(Tally([Part(12, 12, hits=9, confusion=confusion)]))
+    }
+    assert found["precision", "of class 1"] == pytest.approx(4 / 5)
+    assert found["recall", "of class 1"] == pytest.approx(4 / 6)
+    assert found["f1", "of class 1"] == pytest.approx(8 / 11)
+    assert found["mcc", "of all classes"] == pytest.approx(18 / math.sqrt(7 * 5 * 6 * 6), rel=1e-6)
+    swapped = [each for each in mistakes(Tally([Part(12, 12, hits=9, confusion=confusion)])) if each.group == "name"]
+    of_class_1 = {each.kind: each.value for each in swapped if each.formula.endswith("of class 1")}
+    assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
+
+
+def run(how: str, epochs: int = 5) -> None:
+    torch.manual_seed(1)
+    rows = torch.randn(330, 6)
+    labels = (rows[:, :2].sum(1) + torch.randn(330) > 0).long()
+    train = DataLoader(TensorDataset(rows[:200], labels[:200]), batch_size=25, shuffle=True)
+    unseen = DataLoader(TensorDataset(rows[200:], labels[200:]), batch_size=30)
+    model = nn.Linear(6, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    for _ in range(epochs):
+        for x, y in train:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        hits, total = 0, 0.0
+        with torch.no_grad():
+            for x, y in unseen:
+                said = model(x)
+                hits += int((said.argmax(1) == y).sum())
+                total += float(functional.cross_entropy(said, y)) * (1 if how == "loss of the rows" else len(y))
+        rows_of = {"length of the other": 200, "whole batches": 30 * len(unseen)}.get(how, 130)
+        if how == "other name":
+            print(f"train accuracy {hits / 200:.4f}")
+        else:
+            print(f"accuracy {hits / rows_of:.4f} loss {total / 130:.5f}")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("right", None),
+        ("other name", None),
+        ("length of the other", "hits divided by 200, the length of something else"),
+        ("whole batches", "hits divided by 150, as if all 5 batches had 30 rows"),
+        ("loss of the rows", "the batches' means, added up and divided by 130 targets"),
+    ],
+)
+def test_a_number_that_only_a_mistake_gives_is_found(how: str, said: str | None) -> None:
+    with watch(select=["metrics::of-other-rows"], raise_errors=False) as watched:
+        run(how)
+    found = [each.observed for each in watched.all_findings]
+    assert (len(found) == 1 and said in found[0]) if said else not found
+    assert bool(watched.looked) == (how != "other name")
+
+
+def test_what_two_epochs_show_may_be_chance() -> None:
+    with watch(select=["metrics::of-other-rows"], raise_errors=False) as watched:
+        run("whole batches", epochs=2)
+    assert not watched.all_findings
+
+
+def test_a_page_says_by_which_formula_a_number_comes() -> None:
+    with describing() as found:
+        run("right")
+    page = " ".join(str(found).split())
+    assert "of 130 targets" in page
+    assert "it is the mean over 130 targets" in page
+    assert found.facts["metric.reported.accuracy.by"] in ("# of # targets", "# of # numbers that were compared")
+    with describing() as found:
+        run("loss of the rows")
+    assert found.facts["metric.reported.loss.by"] == "the batches' means# added up and divided by # targets"
