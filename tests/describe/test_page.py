@@ -499,7 +499,7 @@ def test_a_mean_over_rows_is_that_of_batches_by_their_size() -> None:
             functional.nll_loss(model(x).log_softmax(1), y)
     one, other = found.numbers["metric.by_hand.cross_entropy"], found.numbers["metric.by_hand.nll_loss"]
     x, y = unseen.dataset.tensors  # type: ignore[attr-defined]
-    assert one == other == [pytest.approx(float(functional.cross_entropy(model(x), y)), rel=1e-5)]
+    assert one == other == [pytest.approx(float(functional.cross_entropy(model(x), y).detach()), rel=1e-5)]
     assert "on average over 20, after update 0" in " ".join(str(found).split())
 
 

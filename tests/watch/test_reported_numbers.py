@@ -127,6 +127,28 @@ def test_a_number_that_only_a_mistake_gives_is_found(how: str, said: str | None)
     assert bool(watched.looked) == (how != "other name")
 
 
+def test_numbers_of_one_line_are_evidence_together() -> None:
+    """Once, and each of few digits: three metrics that are means of the batches' values are no chance."""
+    torch.manual_seed(0)
+    rows = torch.randn(90, 4)
+    labels = (rows[:, 0] + 0.5 * torch.randn(90) > 1).long()
+    unseen, model = DataLoader(TensorDataset(rows, labels), batch_size=9), nn.Linear(4, 2)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 0.0]]))
+        model.bias.copy_(torch.tensor([2.0, 0.0]))
+    found: list[tuple[float, float, float]] = []
+    with watch(select=["metrics::mean-of-batches"], raise_errors=False) as watched, torch.no_grad():
+        for x, y in unseen:
+            taken = model(x).argmax(1)
+            hits = int((taken * y).sum())
+            precision, recall = hits / max(1, int(taken.sum())), hits / max(1, int(y.sum()))
+            found.append((precision, recall, 2 * hits / max(1, int(taken.sum() + y.sum()))))
+        one, two, three = (sum(each) / len(found) for each in zip(*found, strict=True))
+        print(f"precision {one:.4f} recall {two:.4f} f1 {three:.4f}")
+    (finding,) = watched.all_findings
+    assert "the mean of 10 batches' values, of class 1" in finding.observed
+
+
 def test_what_two_epochs_show_may_be_chance() -> None:
     with watch(select=["metrics::of-other-rows"], raise_errors=False) as watched:
         run("whole batches", epochs=2)

@@ -288,7 +288,7 @@ def _confusion(parts: Sequence[Part]) -> Confusion | None:
 
 
 def _of_classes(confusion: Confusion) -> Iterator[Value]:
-    """Precision, recall and F1 of two classes, of each and their means; of more, their means."""
+    """Precision, recall and F1, of each class and their means."""
     of = int(confusion.sum())
     if not of:
         return
@@ -299,9 +299,8 @@ def _of_classes(confusion: Confusion) -> Iterator[Value]:
         f1 = np.nan_to_num(2 * right / (taken + true))
     there = (taken + true) > 0
     for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1)):
-        if len(confusion) == 2:
-            yield Value(kind, "of class 1", float(by_class[1]), of)
-            yield Value(kind, "of class 0", float(by_class[0]), of)
+        for number, value in enumerate(by_class):
+            yield Value(kind, f"of class {number}", float(value), of)
         yield Value(kind, "macro", float(by_class[there].mean()))
         yield Value(kind, "weighted", float((by_class * true).sum() / of))
         yield Value(kind, "micro", float(right.sum() / of), of)

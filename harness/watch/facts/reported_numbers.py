@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -369,9 +370,14 @@ class ReportedNumbers(Recogniser):
         return Tally(parts, getattr(loader, "batch_size", None), rows, judged, earlier, others)
 
     def on_end(self, event: End) -> None:
+        lines: dict[str | None, list[_Place]] = {}
         for place in self._places.values():
-            if (fact := _outcome(place)) is not None:
-                self.tell(fact)
+            lines.setdefault(place.where, []).append(place)
+        for places in lines.values():
+            enough = _patterns_of(places)
+            for fact in (_outcome(place, enough) for place in places):
+                if fact is not None:
+                    self.tell(fact)
 
 
 def _labels(event: Forward) -> torch.Tensor | None:
@@ -425,9 +431,12 @@ def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: boo
     told: dict[str, tuple[Mistake, float]] = {}
     named = kind is not None and whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
+    alike = Counter(pattern for pattern, _ in {(_pattern(each.formula), each.value) for each in of_kind})
     for each in of_kind:
         if _gives(each.value, each.kind, number):
-            told[_pattern(each.formula)] = each, 0.0 if found else _digits(number, each.steps)
+            pattern = _pattern(each.formula)
+            digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
+            told[pattern] = each, 0.0 if found else max(0.0, digits)
     return _Round(found, told, len(of_kind))
 
 
@@ -451,7 +460,23 @@ def _digits(number: Number, steps: float) -> float:
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 
 
-def _outcome(place: _Place) -> NumberReported | None:
+def _explained(place: _Place, pattern: str) -> list[tuple[Mistake, float]]:
+    """The rounds of a number, where one mistaken formula gives it in all of them."""
+    rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
+    return [each.wrong[pattern] for each in rounds] if all(pattern in each.wrong for each in rounds) else []
+
+
+def _patterns_of(places: list[_Place]) -> set[str]:
+    """The mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
+    digits: dict[str, float] = {}
+    for place in places:
+        for pattern in {each for told in place.rounds for each in told.wrong}:
+            digits[pattern] = digits.get(pattern, 0.0) + sum(sure for _, sure in _explained(place, pattern))
+    formulas = max((each.formulas for place in places for each in place.rounds), default=1)
+    return {pattern for pattern, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
+
+
+def _outcome(place: _Place, enough: set[str]) -> NumberReported | None:
     """What the rounds of a number come to, where one formula explains all of them."""
     told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
     known = kind_of(place.name) is not None
@@ -460,13 +485,9 @@ def _outcome(place: _Place) -> NumberReported | None:
         always = set.intersection(*({_pattern(formula) for formula in each.right} for each in place.rounds))
         same = [formula for formula in latest if _pattern(formula) in always]
         return replace(told, formula=min(same or latest, key=len)) if known else None
-    for pattern in sorted({each for told in place.rounds for each in told.wrong}):
-        rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
-        if not all(pattern in each.wrong for each in rounds):
-            continue
-        found = [each.wrong[pattern] for each in rounds]
-        alone = [(each, digits) for each, digits in found if digits]
-        if sum(digits for _, digits in alone) >= EVIDENCE + math.log10(max(each.formulas for each in rounds)):
+    for pattern in sorted(enough):
+        alone = [(each, digits) for each, digits in _explained(place, pattern) if digits]
+        if alone:
             last = alone[-1][0]
             off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each, _ in alone)
             return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
