@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
+from tqdm import tqdm
 
 from harness.describe.page import describing
 from harness.watch import watch
@@ -81,6 +84,41 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     swapped = [each for each in mistakes(Tally([Part(12, 12, hits=9, confusion=confusion)])) if each.group == "name"]
     of_class_1 = {each.kind: each.value for each in swapped if each.formula.endswith("of class 1")}
     assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
+
+
+class Unsaid(float):
+    def __str__(self) -> str:
+        raise RuntimeError("nothing to say")
+
+
+def test_what_cannot_be_said_is_left_to_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.Logger("of a script")
+    logger.addHandler(logging.StreamHandler())
+    with watch(raise_errors=False) as watched:
+        run("right", epochs=1)
+        logger.warning("accuracy %d", "none")  # logging says so itself
+        with pytest.raises(RuntimeError, match="nothing to say"):
+            print(Unsaid(0.5))
+        run("right", epochs=1)
+    assert watched.broken is None
+    assert "Logging error" in capsys.readouterr().err
+
+
+LOGS: dict[str, Callable[[float], object]] = {
+    "logging": lambda value: logging.getLogger("of a script").warning("accuracy %.4f", value),
+    "tqdm": lambda value: tqdm(range(1), disable=True).set_postfix(accuracy=value),
+    "write": lambda value: tqdm.write(f"accuracy {value:.4f}"),
+}
+
+
+@pytest.mark.parametrize("how", LOGS)
+def test_where_numbers_are_reported(how: str) -> None:
+    rows, labels = torch.randn(50, 4), torch.randint(2, (50,))
+    model = nn.Linear(4, 2)
+    with describing() as found, torch.no_grad():
+        right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
+        LOGS[how](right / 50)
+    assert found.facts["metric.reported.accuracy.by"] == "# of # targets"
 
 
 def run(how: str, epochs: int = 5) -> None:

@@ -167,10 +167,17 @@ class _Evaluation:
     updates: int
     batches: dict[int, _Counted] = field(default_factory=dict)
     """By the number of the batch, or of the forward where there is none."""
+    made: list[Part] = field(default_factory=list)
+    """Of all batches but the latest, which may be counted on."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None
     """What it came to, when it was over."""
+
+    def parts(self) -> list[Part]:
+        counted = list(self.batches.values())
+        self.made += [each.part() for each in counted[len(self.made) : -1]]
+        return [*self.made, *(each.part() for each in counted[-1:])]
 
     @property
     def over(self) -> bool:
@@ -220,7 +227,9 @@ class ReportedNumbers(Recogniser):
         self._latest: tuple[int, _Counted, Forward] | None = None
         """What the latest forward without a graph came to."""
         self._losses: list[torch.Tensor] = []
-        """Those that were differentiated in the pass at hand."""
+        """Those that were differentiated in the pass at hand, since a number was reported."""
+        self._sum, self._count, self._last = 0.0, 0, 0.0
+        """Of those before."""
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], _Place] = {}
@@ -232,13 +241,16 @@ class ReportedNumbers(Recogniser):
         self._lengths |= {each for each in of if each} if len(self._lengths) < MOST_SOURCES else set()
 
     def on_pass_begins(self, event: PassBegins) -> None:
-        if event.of.number > 1 or not self._losses:
+        if event.of.number > 1 or not self._count:
             self._losses.clear()
+            self._sum, self._count = 0.0, 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._by_line.clear()
         if event.root.numel() == 1:
-            self._losses = [*self._losses[1 - MOST_PARTS :], event.root.detach() / event.scale]
+            self._losses.append(event.root.detach() / event.scale)
+            if len(self._losses) >= MOST_PARTS:
+                self._add_up()
 
     def on_backward(self, event: Backward) -> None:
         self._latest = None
@@ -353,16 +365,22 @@ class ReportedNumbers(Recogniser):
         return right, wrong, whole
 
     def _of_training(self) -> Iterator[Value]:
-        losses = [float(each) for each in self._losses]
-        if losses:
-            yield Value("loss", "the training loss of the latest batch", losses[-1])
-            yield Value("loss", f"the mean of {len(losses)} training losses", sum(losses) / len(losses))
-            yield Value("loss", f"{len(losses)} training losses added up", sum(losses))
+        self._add_up()
+        if self._count:
+            yield Value("loss", "the training loss of the latest batch", self._last)
+            yield Value("loss", f"the mean of {self._count} training losses", self._sum / self._count)
+            yield Value("loss", f"{self._count} training losses added up", self._sum)
+
+    def _add_up(self) -> None:
+        for each in self._losses:
+            self._last = float(each)
+            self._sum, self._count = self._sum + self._last, self._count + 1
+        self._losses.clear()
 
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:
         if of.tally is not None:
             return of.tally
-        parts, loader = [each.part() for each in of.batches.values()], None if of.of is None else of.of.loader
+        parts, loader = of.parts(), None if of.of is None else of.of.loader
         rows = None if of.of is None else length(of.of.dataset)
         judged = of.of is not None and of.of.exhausted and not of.of.shortened and not of.twice
         judged = judged and of.of is not None and len(parts) == of.of.batches

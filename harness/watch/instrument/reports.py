@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -72,7 +73,9 @@ def _wrap(
         found = original(*args, **kwargs)
         monitor = threads.current()
         if monitor is not None and monitor.bus.wants(Reported):
-            said = text(args, kwargs)[:LONGEST]
+            said = ""
+            with suppress(Exception):  # what cannot be said is the script's own mistake, which its library deals with
+                said = text(args, kwargs)[:LONGEST]
             if any(each.isdigit() for each in said):
                 monitor.emit(Reported(said, monitor.locator.where()))
         return found
