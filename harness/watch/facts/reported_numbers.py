@@ -103,6 +103,11 @@ class NumberReported(Fact):
     off: float = 0.0
     """By how many standard errors the mistake moves it, at most."""
 
+    @property
+    def kind(self) -> str | None:
+        """What it is, by its name."""
+        return kind_of(self.name)
+
 
 class Number(NamedTuple):
     """A number in a text."""
@@ -205,12 +210,39 @@ class _Round(NamedTuple):
     """How many mistaken ones there are."""
 
 
+@dataclass(frozen=True)
+class _Losses:
+    """Training losses, added up."""
+
+    total: float = 0.0
+    number: int = 0
+    by_rows: float = 0.0
+    rows: int = 0
+
+    def and_one(self, loss: float, rows: int) -> _Losses:
+        return _Losses(self.total + loss, self.number + 1, self.by_rows + loss * rows, self.rows + rows)
+
+    def since(self, other: _Losses) -> _Losses:
+        by_rows, rows = self.by_rows - other.by_rows, self.rows - other.rows
+        return _Losses(self.total - other.total, self.number - other.number, by_rows, rows)
+
+    def values(self, which: str) -> Iterator[Value]:
+        if self.number and self.rows:
+            yield Value("loss", f"the mean of the {self.number} training losses {which}", self.total / self.number)
+            yield Value(
+                "loss", f"the mean of the training losses {which} over {self.rows} rows", self.by_rows / self.rows
+            )
+            yield Value("loss", f"the {self.number} training losses {which} added up", self.total)
+
+
 @dataclass(eq=False)
 class _Place:
     """A number that one line reports again and again."""
 
     name: str
     where: str | None
+    before: _Losses = field(default_factory=_Losses)
+    """The training losses until it was reported last."""
     value: float = 0.0
     rounds: list[_Round] = field(default_factory=list)
 
@@ -226,10 +258,12 @@ class ReportedNumbers(Recogniser):
         """Those of no loader that may go on."""
         self._latest: tuple[int, _Counted, Forward] | None = None
         """What the latest forward without a graph came to."""
-        self._losses: list[torch.Tensor] = []
-        """Those that were differentiated in the pass at hand, since a number was reported."""
-        self._sum, self._count, self._last = 0.0, 0, 0.0
-        """Of those before."""
+        self._losses: list[tuple[torch.Tensor, int]] = []
+        """Those that were differentiated since a number was reported, each of how many rows."""
+        self._last = 0.0
+        """The one before."""
+        self._in_pass, self._in_all = _Losses(), _Losses()
+        """Those before, of the pass at hand and of the whole run."""
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], _Place] = {}
@@ -241,14 +275,16 @@ class ReportedNumbers(Recogniser):
         self._lengths |= {each for each in of if each} if len(self._lengths) < MOST_SOURCES else set()
 
     def on_pass_begins(self, event: PassBegins) -> None:
-        if event.of.number > 1 or not self._count:
-            self._losses.clear()
-            self._sum, self._count = 0.0, 0
+        if event.of.number > 1 or not self._in_pass.number:
+            self._add_up()
+            self._in_pass = _Losses()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._by_line.clear()
         if event.root.numel() == 1:
-            self._losses.append(event.root.detach() / event.scale)
+            given = event.forwards[-1].tensors.values() if event.forwards else ()
+            rows = next((len(each) for each in given if each.dim()), 1)
+            self._losses.append((event.root.detach() / event.scale, rows))
             if len(self._losses) >= MOST_PARTS:
                 self._add_up()
 
@@ -331,7 +367,7 @@ class ReportedNumbers(Recogniser):
     # What is reported
 
     def on_reported(self, event: Reported) -> None:
-        if not self._sources:
+        if not self._sources and not self._in_all.number and not self._losses:
             return
         slots = list(enumerate(numbers_in(event.text)))
         known: tuple[list[Value], list[Mistake], bool] | None = None
@@ -346,7 +382,9 @@ class ReportedNumbers(Recogniser):
                 continue
             known = known or self._known()
             place.value = number.value
-            place.rounds.append(_judged(number, *known))
+            since = list(self._in_all.since(place.before).values("since the last report"))
+            place.before = self._in_all
+            place.rounds.append(_judged(number, [*known[0], *since], *known[1:]))
         if slots:
             self._by_line.clear()
 
@@ -366,15 +404,14 @@ class ReportedNumbers(Recogniser):
 
     def _of_training(self) -> Iterator[Value]:
         self._add_up()
-        if self._count:
+        if self._in_all.number:
             yield Value("loss", "the training loss of the latest batch", self._last)
-            yield Value("loss", f"the mean of {self._count} training losses", self._sum / self._count)
-            yield Value("loss", f"{self._count} training losses added up", self._sum)
+        yield from self._in_pass.values("of the pass")
 
     def _add_up(self) -> None:
-        for each in self._losses:
-            self._last = float(each)
-            self._sum, self._count = self._sum + self._last, self._count + 1
+        for loss, rows in self._losses:
+            self._last = float(loss)
+            self._in_pass, self._in_all = (each.and_one(self._last, rows) for each in (self._in_pass, self._in_all))
         self._losses.clear()
 
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:

@@ -58,16 +58,18 @@ def ranked(*scores: float) -> Ranked:
 
 
 def reported(**told: Any) -> NumberReported:
-    return NumberReported(name="accuracy", number=0.5, right=0.75, **told)
+    return NumberReported(**{"name": "accuracy", "number": 0.5, "right": 0.75, **told})
 
 
 CASES = [
     Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
     Case(OfOtherRows, reported(formula="15 of 20 targets"), HELD),
     Case(OfOtherRows, reported(mistake="the last batch alone", rounds=3), "0.5, which is the last batch alone, in 3"),
-    Case(OtherThanNamed, reported(formula="15 of 20 targets"), HELD),
+    Case(OtherThanNamed, reported(formula="15 of 20 targets"), NOTHING_TO_JUDGE),
+    Case(OtherThanNamed, reported(name="rmse", formula="the root of a mean"), HELD),
     Case(OtherThanNamed, reported(mistake="the recall", group="name"), "which is the recall"),
     Case(OtherThanNamed, reported(mistake="the last batch alone"), NOTHING_TO_JUDGE),
+    Case(MeanOfBatches, reported(name="loss", formula="the mean over 20 targets"), NOTHING_TO_JUDGE),
     Case(MeanOfBatches, reported(formula="15 of 20 targets"), HELD),
     Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=0.5), HELD),
     Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=1.5), "which is a mean"),

@@ -8,9 +8,17 @@ MUCH = 1.0
 """Standard errors by which a mean of batches must be off: with less, other rows would have changed it as much."""
 
 
+NAMED = ("precision", "recall", "mse", "rmse", "mae")
+"""What is taken for one another."""
+
+BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse")
+"""Of what a mean of batches is off."""
+
+
 def _judge(fact: NumberReported, group: Group) -> Verdict:
     if fact.mistake is None or fact.group != group:
-        return HELD if fact.formula is not None else NOTHING_TO_JUDGE
+        seen = {"rows": True, "name": fact.kind in NAMED, "batches": fact.kind in BATCHED}[group]
+        return HELD if fact.formula is not None and seen else NOTHING_TO_JUDGE
     name = fact.name.strip() or "the number"
     times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
     return Found(
