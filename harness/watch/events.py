@@ -370,7 +370,7 @@ class ScoredInGraph(Event):
 
 @dataclass(frozen=True, eq=False)
 class Reported(Event):
-    """The script said something in which there are numbers: it printed or logged it."""
+    """The script said something: it printed or logged it."""
 
     text: str
     where: str | None

@@ -16,6 +16,7 @@ from tests.styles.test_styles import STYLES, cases_of
 
 CASES = all_cases()
 BY_EXAMPLES = {
+    *("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named"),
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
     *("loss::flattened-apart", "metrics::ranked-by-classes", "metrics::threshold-of-probabilities"),
     *("model::hooks-skipped", "rows::loaders-apart"),

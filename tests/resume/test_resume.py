@@ -87,7 +87,7 @@ def test_a_script_that_survives(tmp_path: Path, pytestconfig: pytest.Config) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "train.py"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert {"schema", "script", "kills", "findings"} <= set(report)
-    assert (report["schema"], report["script"], report["findings"]) == (2, "train.py", [])
+    assert (report["schema"], report["script"], report["findings"]) == (3, "train.py", [])
     for kill in report["kills"]:
         assert kill["resumed_from"] == (kill["at"] - 1) // 3 * 3, "the checkpoint before it"
 

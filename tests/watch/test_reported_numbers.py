@@ -86,6 +86,41 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
 
 
+def test_two_arguments_of_r2_may_change_places() -> None:
+    said, true = torch.tensor([1.0, 2.0, 4.0, 5.0]), torch.tensor([1.0, 3.0, 3.0, 6.0])
+    off = (said - true).square().sum().item()
+    totals = (true.sum().item(), true.square().sum().item())
+    part = Part(4, 4, squares=off, totals=totals, said=(said.sum().item(), said.square().sum().item()))
+    right = {each.kind: each.value for each in values(Tally([part]))}["r2"]
+    swapped = {each.kind: each.value for each in mistakes(Tally([part]))}["r2"]
+    assert right == pytest.approx(1 - off / (true - true.mean()).square().sum().item())
+    assert swapped == pytest.approx(1 - off / (said - said.mean()).square().sum().item())
+
+
+SPECIAL: dict[str, Callable[[float, float], object]] = {
+    "| epoch | accuracy |": lambda micro, macro: print(f"| {1:5d} | {micro:.6f} |"),
+    "epoch  accuracy": lambda micro, macro: print(f"{1:5d} {micro:.6f}"),
+    "macro": lambda micro, macro: print(f"macro f1 {macro:.6f}"),
+    "micro as macro": lambda micro, macro: print(f"macro f1 {micro:.6f}"),
+}
+
+
+@pytest.mark.parametrize("how", SPECIAL)
+def test_columns_and_averages_are_known_by_their_names(how: str) -> None:
+    torch.manual_seed(0)
+    rows, labels = torch.randn(97, 4), torch.randint(3, (97,))
+    model = nn.Linear(4, 3)
+    with describing() as found, torch.no_grad():
+        print(how)
+        taken = torch.cat([model(x).argmax(1) for x, _ in DataLoader(TensorDataset(rows, labels), 20)])
+        hits = torch.tensor([int(((taken == c) & (labels == c)).sum()) for c in range(3)])
+        f1 = 2 * hits / torch.tensor([int((taken == c).sum() + (labels == c).sum()) for c in range(3)])
+        SPECIAL[how](int(hits.sum()) / 97, float(f1.mean()))
+    of = {key: value for key, value in found.facts.items() if key.startswith("metric.reported") and key.endswith("by")}
+    (by,) = of.values()
+    assert by == {"macro": "macro", "micro as macro": "unknown"}.get(how, "# of # targets")
+
+
 class Unsaid(float):
     def __str__(self) -> str:
         raise RuntimeError("nothing to say")

@@ -42,6 +42,8 @@ class Part:
     absolutes: float = 0.0
     totals: tuple[float, float] = (0.0, 0.0)
     """Of a regression's targets and of their squares, the sums."""
+    said: tuple[float, float] = (0.0, 0.0)
+    """The same of what it says."""
     confusion: Confusion | None = None
 
 
@@ -239,14 +241,15 @@ def _of_regression(parts: Sequence[Part]) -> Iterator[Value]:
     yield Value("mse", f"the mean square of {of:,} differences", squares / of)
     yield Value("rmse", f"the root of the mean square of {of:,} differences", math.sqrt(squares / of))
     yield Value("mae", f"the mean of {of:,} differences", absolutes / of)
-    variance = second - first**2 / of
-    if variance > 0:
+    if (variance := second - first**2 / of) > 0:
         yield Value("r2", f"the explained share of the variance of {of:,} targets", 1 - squares / variance)
 
 
 def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
     """A value that is right and is called something else."""
-    found = {(each.kind, each.formula): each.value for each in values(tally)}
+    every = list(values(tally))
+    found = {(each.kind, each.formula): each.value for each in every}
+    many = {(each.kind, each.formula): each.steps for each in every}
     by_kind = {kind: value for (kind, _), value in found.items()}
     for kind, other, formula in (
         ("rmse", "mse", "the mean square, without its root"),
@@ -261,7 +264,12 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
         swapped = {"precision": "recall", "recall": "precision"}.get(kind)
         if swapped is not None:
             right = found[swapped, formula]
-            yield Mistake(swapped, f"the {kind}, {formula}", value, "name", right, steps)
+            yield Mistake(swapped, f"the {kind}, {formula}", value, "name", right, many[kind, formula])
+    first, second = (sum(each.said[place] for each in tally.parts) for place in (0, 1))
+    if "r2" in by_kind and (variance := second - first**2 / tally.targets) > 0:
+        swapped_r2 = 1 - sum(each.squares or 0.0 for each in tally.parts) / variance
+        formula = "that with what the model says and the targets in each other's place"
+        yield Mistake("r2", formula, swapped_r2, "name", by_kind["r2"])
     rates = [part for part in tally.parts if part.squares is not None]
     if len(rates) == len(tally.parts) > 1:
         roots = sum(math.sqrt((each.squares or 0.0) / each.targets) for each in rates) / len(rates)
@@ -299,8 +307,10 @@ def _of_classes(confusion: Confusion) -> Iterator[Value]:
         f1 = np.nan_to_num(2 * right / (taken + true))
     there = (taken + true) > 0
     for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1)):
+        fractions = of**2 / 3 + 1  # about as many different ones have denominators up to this
         for number, value in enumerate(by_class):
-            yield Value(kind, f"of class {number}", float(value), of)
+            steps = float(true[number]) if kind == "recall" else fractions
+            yield Value(kind, f"of class {number}", float(value), steps)
         yield Value(kind, "macro", float(by_class[there].mean()))
         yield Value(kind, "weighted", float((by_class * true).sum() / of))
         yield Value(kind, "micro", float(right.sum() / of), of)

@@ -108,6 +108,11 @@ class NumberReported(Fact):
         """What it is, by its name."""
         return kind_of(self.name)
 
+    @property
+    def of_training(self) -> bool:
+        """Whether it is explained by losses of the training, of which no mistake is tried."""
+        return self.formula is not None and "training loss" in self.formula
+
 
 class Number(NamedTuple):
     """A number in a text."""
@@ -147,10 +152,12 @@ class _Counted:
     loss: torch.Tensor | None = None
     squares: torch.Tensor | None = None
     absolutes: torch.Tensor | None = None
-    totals: tuple[torch.Tensor, torch.Tensor] | None = None
+    totals: tuple[torch.Tensor, ...] = ()
+    """Of targets, their squares, what the model says and its squares, the sums."""
     confusion: torch.Tensor | None = None
 
     def part(self) -> Part:
+        totals: Any = tuple(float(each) for each in self.totals) or (0.0, 0.0, 0.0, 0.0)
         return Part(
             int(self.targets),
             self.places,
@@ -159,7 +166,8 @@ class _Counted:
             None if self.loss is None else float(self.loss),
             None if self.squares is None else float(self.squares),
             0.0 if self.absolutes is None else float(self.absolutes),
-            (0.0, 0.0) if self.totals is None else (float(self.totals[0]), float(self.totals[1])),
+            totals[:2],
+            totals[2:],
             None if self.confusion is None else self.confusion.cpu().numpy(),
         )
 
@@ -185,9 +193,18 @@ class _Evaluation:
         return [*self.made, *(each.part() for each in counted[-1:])]
 
     @property
-    def over(self) -> bool:
-        return self.of is not None and (self.of.exhausted or self.of.over)
+    def whole(self) -> bool:
+        """Whether all batches came; a loop that counts (Lightning's does) never asks for more."""
+        of = self.of
+        return of is not None and (of.exhausted or (of.planned is not None and of.batches >= of.planned))
 
+    @property
+    def over(self) -> bool:
+        return self.whole or (self.of is not None and self.of.over)
+
+
+AVERAGES = ("macro", "micro", "weighted")
+"""Over the classes."""
 
 LIKE: Mapping[str, frozenset[str]] = {
     "accuracy": frozenset({"accuracy", "count"}),
@@ -267,6 +284,8 @@ class ReportedNumbers(Recogniser):
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], _Place] = {}
+        self._header = ""
+        """The latest text without a number, which may name the columns of a table."""
 
     # What is evaluated
 
@@ -367,9 +386,9 @@ class ReportedNumbers(Recogniser):
     # What is reported
 
     def on_reported(self, event: Reported) -> None:
+        slots = list(enumerate(self._named(event.text)))
         if not self._sources and not self._in_all.number and not self._losses:
             return
-        slots = list(enumerate(numbers_in(event.text)))
         known: tuple[list[Value], list[Mistake], bool] | None = None
         for slot, number in slots:
             key = number.name, event.where, slot
@@ -387,6 +406,17 @@ class ReportedNumbers(Recogniser):
             place.rounds.append(_judged(number, [*known[0], *since], *known[1:]))
         if slots:
             self._by_line.clear()
+
+    def _named(self, text: str) -> list[Number]:
+        """The numbers of a text; those of a row of a table by the names over its columns."""
+        found = list(numbers_in(text))
+        if not found:
+            self._header = text if len(text.split()) > 1 else self._header
+        elif not any(each.name for each in found):
+            for names in (re.split(r"\s{2,}|\s*\|\s*|\t", self._header.strip(" |")), self._header.split()):
+                if len(names) == len(found):
+                    return [each._replace(name=name.lower()) for name, each in zip(names, found, strict=True)]
+        return found
 
     def _known(self) -> tuple[list[Value], list[Mistake], bool]:
         """What the latest evaluations come to, and by mistake; and whether all of them are over."""
@@ -419,10 +449,11 @@ class ReportedNumbers(Recogniser):
             return of.tally
         parts, loader = of.parts(), None if of.of is None else of.of.loader
         rows = None if of.of is None else length(of.of.dataset)
-        judged = of.of is not None and of.of.exhausted and not of.of.shortened and not of.twice
+        judged = of.of is not None and of.whole and not of.of.shortened and not of.twice
         judged = judged and of.of is not None and len(parts) == of.of.batches
         others = frozenset(self._lengths - {rows, len(parts)})
-        return Tally(parts, getattr(loader, "batch_size", None), rows, judged, earlier, others)
+        size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
+        return Tally(parts, size, rows, judged, earlier, others)
 
     def on_end(self, event: End) -> None:
         lines: dict[str | None, list[_Place]] = {}
@@ -459,7 +490,8 @@ def _count(counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor)
         difference, true = said.reshape(-1).double() - labels.reshape(-1).double(), labels.double()
         counted.targets = counted.places = labels.numel()
         counted.squares, counted.absolutes = difference.square().sum(), difference.abs().sum()
-        counted.totals = true.sum(), true.square().sum()
+        given = said.double()
+        counted.totals = true.sum(), true.square().sum(), given.sum(), given.square().sum()
         return
     if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
         return
@@ -483,6 +515,12 @@ def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: boo
     like = None if kind is None else LIKE.get(kind, frozenset({kind}))
     fitting = [each for each in right if like is None or each.kind in like]
     found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
+    average = next((each for each in AVERAGES if each in number.name), None)
+    if average is not None and kind in ("f1", "precision", "recall"):
+        meant = [each for each in fitting if each.formula == average]
+        wrong = [*wrong, *_other_averages(fitting, average)]
+        fitting = meant or fitting
+        found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
     told: dict[str, tuple[Mistake, float]] = {}
     named = kind is not None and whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
@@ -493,6 +531,14 @@ def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: boo
             digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
             told[pattern] = each, 0.0 if found else max(0.0, digits)
     return _Round(found, told, len(of_kind))
+
+
+def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
+    """What the other averages over the classes come to, where one is named."""
+    right = next((each.value for each in found if each.formula == average), None)
+    for each in found if right is not None else ():
+        if each.formula in AVERAGES and each.formula != average and right is not None:
+            yield Mistake(each.kind, f"the {each.formula} average", each.value, "name", right, each.steps)
 
 
 def _pattern(formula: str) -> str:

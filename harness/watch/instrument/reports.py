@@ -76,7 +76,7 @@ def _wrap(
             said = ""
             with suppress(Exception):  # what cannot be said is the script's own mistake, which its library deals with
                 said = text(args, kwargs)[:LONGEST]
-            if any(each.isdigit() for each in said):
+            if said.strip():
                 monitor.emit(Reported(said, monitor.locator.where()))
         return found
 

@@ -73,7 +73,14 @@ def given(model: nn.Module | None = None, ids: torch.Tensor = IDS, **tensors: to
     return TokensGiven(forward=called, ids=ids, padding=0, mask=4, where="train.py:7")
 
 
+def by_hand(ids: torch.Tensor) -> TokensGiven:
+    """Ids that no tokenizer made, all attended to, of a model whose configuration says that 0 is the padding."""
+    return replace(given(Model(pad_token_id=0), ids, attention_mask=torch.ones_like(ids)), padding=None)
+
+
 MASK = (IDS != 0).long()
+WORDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 0, 8, 9, 9, 9, 3]])
+"""0 is a word."""
 PAIRS = Segments(2, [(0, 2, 4), (1, 2, 7)], 0, 0)
 WITH_SEGMENTS = Model(type_vocab_size=2)
 TYPES = torch.tensor([[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1, 1, 1]])
@@ -128,6 +135,8 @@ CASES = [
     Case(WrongAttentionMask, given(attention_mask=torch.zeros_like(IDS)), "13 of 13 tokens of the text are masked"),
     Case(WrongAttentionMask, given(), "there is padding, and the model gets no attention mask"),
     Case(WrongAttentionMask, replace(given(), padding=None), NOTHING_TO_JUDGE),
+    Case(WrongAttentionMask, by_hand(IDS), "3 tokens of padding are attended to"),
+    Case(WrongAttentionMask, by_hand(WORDS), NOTHING_TO_JUDGE),
     Case(WrongMaskedLabels, masked([-100, 5, -100, -100, -100, -100, -100, -100]), HELD),
     Case(WrongMaskedLabels, masked([-100, 4, -100, -100, -100, -100, -100, -100]), "are the mask itself"),
     Case(WrongMaskedLabels, masked([2, 5, 3, 6, 3, 9, 8, 7]), "8 of 8 tokens are labelled; most of them"),

@@ -64,6 +64,7 @@ def reported(**told: Any) -> NumberReported:
 CASES = [
     Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
     Case(OfOtherRows, reported(formula="15 of 20 targets"), HELD),
+    Case(OfOtherRows, reported(formula="the training loss of the latest batch"), NOTHING_TO_JUDGE),
     Case(OfOtherRows, reported(mistake="the last batch alone", rounds=3), "0.5, which is the last batch alone, in 3"),
     Case(OtherThanNamed, reported(formula="15 of 20 targets"), NOTHING_TO_JUDGE),
     Case(OtherThanNamed, reported(name="rmse", formula="the root of a mean"), HELD),

@@ -52,7 +52,8 @@ class WrongAttentionMask(Check):
         may_end = pad is None or pad == fact.end
         if pad is None:
             pad = getattr(getattr(fact.forward.model, "config", None), "pad_token_id", None)
-            if pad is None or (_padding(fact.ids, pad).sum(1) > 1).float().mean() < MIN_PADDED:
+            padded = pad is not None and (_padding(fact.ids, pad).sum(1) > 1).float().mean() >= MIN_PADDED
+            if pad is None or not padded or _within(fact.ids, pad):
                 return NOTHING_TO_JUDGE  # ids that no tokenizer made may be any word's
         observed = self._wrong(fact, pad, may_end)
         if observed is None:
@@ -187,6 +188,11 @@ def _padding(ids: torch.Tensor, pad: int) -> torch.Tensor:
     is_pad = ids == pad
     leading = is_pad.cumprod(1).bool()
     return (trailing(ids, pad) | leading) & ~is_pad.all(1, keepdim=True)
+
+
+def _within(ids: torch.Tensor, pad: int) -> bool:
+    """Whether an id is there between others, too: then it is a word, whatever the model's configuration says."""
+    return bool(((ids == pad) & ~_padding(ids, pad) & (ids != pad).any(1, keepdim=True)).any())
 
 
 def _beside_text(padding: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse")
 def _judge(fact: NumberReported, group: Group) -> Verdict:
     if fact.mistake is None or fact.group != group:
         seen = {"rows": True, "name": fact.kind in NAMED, "batches": fact.kind in BATCHED}[group]
-        return HELD if fact.formula is not None and seen else NOTHING_TO_JUDGE
+        return HELD if fact.formula is not None and seen and not fact.of_training else NOTHING_TO_JUDGE
     name = fact.name.strip() or "the number"
     times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
     return Found(
