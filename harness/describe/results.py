@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.describe.lines import FIRST, Line, Section, line, listed, number
+from harness.describe.lines import BITS, FIRST, Line, Section, line, listed, number
 from harness.digests import digest, joined
 from harness.findings import count
 from harness.torch_objects import is_dense, is_distributed
@@ -182,7 +182,7 @@ class Metrics(Section):
             formula = fact.formula or fact.mistake
             by = "no formula that is known gives it" if formula is None else f"it is {formula}"
             said = f"reported: {fact.name} {number(fact.number)}; {by}"
-            facts = {"by": re.sub(r"[\d,.]+", "#", formula or "unknown"), "times": fact.rounds}
+            facts = {f"by{BITS}": re.sub(r"[\d,.]+", "#", formula or "unknown"), "times": fact.rounds}
             yield line("metric", said, facts, fact.where, of=name)
 
     def numbers(self) -> dict[str, list[float]]:

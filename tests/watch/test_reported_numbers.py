@@ -116,7 +116,11 @@ def test_columns_and_averages_are_known_by_their_names(how: str) -> None:
         hits = torch.tensor([int(((taken == c) & (labels == c)).sum()) for c in range(3)])
         f1 = 2 * hits / torch.tensor([int((taken == c).sum() + (labels == c).sum()) for c in range(3)])
         SPECIAL[how](int(hits.sum()) / 97, float(f1.mean()))
-    of = {key: value for key, value in found.facts.items() if key.startswith("metric.reported") and key.endswith("by")}
+    of = {
+        key: value
+        for key, value in found.facts.items()
+        if key.startswith("metric.reported") and key.endswith("by_bits")
+    }
     (by,) = of.values()
     assert by == {"macro": "macro", "micro as macro": "unknown"}.get(how, "# of # targets")
 
@@ -153,7 +157,7 @@ def test_where_numbers_are_reported(how: str) -> None:
     with describing() as found, torch.no_grad():
         right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
         LOGS[how](right / 50)
-    assert found.facts["metric.reported.accuracy.by"] == "# of # targets"
+    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
 
 
 def run(how: str, epochs: int = 5) -> None:
@@ -234,7 +238,7 @@ def test_a_page_says_by_which_formula_a_number_comes() -> None:
     page = " ".join(str(found).split())
     assert "of 130 targets" in page
     assert "it is the mean over 130 targets" in page
-    assert found.facts["metric.reported.accuracy.by"] in ("# of # targets", "# of # numbers that were compared")
+    assert found.facts["metric.reported.accuracy.by_bits"] in ("# of # targets", "# of # numbers that were compared")
     with describing() as found:
         run("loss of the rows")
-    assert found.facts["metric.reported.loss.by"] == "the batches' means# added up and divided by # targets"
+    assert found.facts["metric.reported.loss.by_bits"] == "the batches' means# added up and divided by # targets"

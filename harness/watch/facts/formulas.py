@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -164,15 +164,13 @@ def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, name: str) -> I
     yield from _of_earlier(tally, name, hits, of, mistake)
 
 
-def _of_earlier(tally: Tally, name: str, hits: int, of: int, mistake: object) -> Iterator[Mistake]:
+def _of_earlier(tally: Tally, name: str, hits: int, of: int, mistake: Callable[..., Mistake]) -> Iterator[Mistake]:
     before: list[tuple[int, int]] = []
     for each in tally.earlier:
         counted = [(_hit(part, name), _of(part, name)) for part in each.parts]
         if not counted or any(one is None for one, _ in counted):
             return
         before.append((sum(one or 0 for one, _ in counted), sum(many for _, many in counted)))
-    if not callable(mistake):
-        return
     if before and before[-1][1]:
         yield mistake(BEFORE, before[-1][0] / before[-1][1])
     all_hits, all_of = hits + sum(each for each, _ in before), of + sum(each for _, each in before)
