@@ -135,7 +135,7 @@ CASES = [
     Case(WrongAttentionMask, given(attention_mask=torch.zeros_like(IDS)), "13 of 13 tokens of the text are masked"),
     Case(WrongAttentionMask, given(), "there is padding, and the model gets no attention mask"),
     Case(WrongAttentionMask, replace(given(), padding=None), NOTHING_TO_JUDGE),
-    Case(WrongAttentionMask, by_hand(IDS), "3 tokens of padding are attended to"),
+    Case(WrongAttentionMask, by_hand(IDS), "2 tokens of padding are attended to"),
     Case(WrongAttentionMask, by_hand(WORDS), NOTHING_TO_JUDGE),
     Case(WrongMaskedLabels, masked([-100, 5, -100, -100, -100, -100, -100, -100]), HELD),
     Case(WrongMaskedLabels, masked([-100, 4, -100, -100, -100, -100, -100, -100]), "are the mask itself"),
