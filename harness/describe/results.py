@@ -182,7 +182,7 @@ class Metrics(Section):
             formula = fact.formula or fact.mistake
             by = "no formula that is known gives it" if formula is None else f"it is {formula}"
             said = f"reported: {fact.name} {number(fact.number)}; {by}"
-            facts = {f"by{BITS}": re.sub(r"[\d,.]+", "#", formula or "unknown"), "times": fact.rounds}
+            facts = {f"by{BITS}": fact.pattern or "unknown", "times": fact.rounds}
             yield line("metric", said, facts, fact.where, of=name)
 
     def numbers(self) -> dict[str, list[float]]:

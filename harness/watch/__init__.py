@@ -153,12 +153,17 @@ def headline(errors: Collection[Finding]) -> str:
     return f"{first.check} at {place}{more}" if place else f"{first.check}{more}"
 
 
+def together(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Checks by their reasons, given these by their ids."""
+    found: dict[str, list[str]] = {}
+    for check, why in reasons.items():
+        found.setdefault(why, []).append(check)
+    return found
+
+
 def by_reason(crashed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Checks that could not look, given with why by their ids: those of one reason together, as words."""
-    together: dict[str, list[str]] = {}
-    for check, why in crashed.items():
-        together.setdefault(why, []).append(check)
-    for why, checks in together.items():
+    for why, checks in together(crashed).items():
         yield checks[0] if len(checks) == 1 else f"{len(checks)} checks", why
 
 

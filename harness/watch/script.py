@@ -190,7 +190,7 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         CannotTry: nothing was trained, and nothing found.
     """
     from harness.settings import is_ignored_by_comment
-    from harness.watch import reported
+    from harness.watch import reported, together
 
     for monitor in threads.monitors if crashed is not None else ():
         monitor.cut_short()
@@ -201,9 +201,7 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
     meant = {finding.check for finding in findings if not is_ignored_by_comment(finding)}
     ignored = {*ignored, *(spoken - meant)}
     silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*spoken, *found.crashed}]
-    without: dict[str, list[str]] = {}
-    for check in (each for each in silent if each not in found.looked):
-        without.setdefault(found.lacking[check], []).append(check)
+    lacking = {check: found.lacking[check] for check in silent if check not in found.looked}
     first = min((monitor.loaded for monitor in threads.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
     report = CheckReport(
@@ -212,7 +210,7 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         findings=reported(findings, ignored),
         ignored=sorted(spoken & ignored),
         held=[check for check in silent if check in found.looked],
-        did_not_apply=[NotThere(why, checks) for why, checks in without.items()],
+        did_not_apply=[NotThere(why, checks) for why, checks in together(lacking).items()],
         not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
         notes=found.notes,
         shortened=any(monitor.passes_shortened for monitor in threads.monitors),

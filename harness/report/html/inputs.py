@@ -19,6 +19,8 @@ from harness.files import first_error, read_model
 from harness.findings import SCHEMA
 from harness.matrix import DOCUMENTS_FILE
 from harness.record import FILE_NAME
+from harness.watch import together
+from harness.watch.script import NotLookedAt, NotThere
 
 SCHEMAS = (1, 2, SCHEMA)
 """Of reports: those that are read."""
@@ -130,11 +132,11 @@ def _read(path: Path) -> Any:
         raise CannotTry(
             f"{path}: schema is {content.get('schema')!r}, expected {SCHEMA} (of a newer harness?); {AGAIN}"
         )
-    if "nothing_to_look_at" in content:  # until schema 2, each check with its reason
-        content["did_not_apply"] = [
-            {"why": each["why"], "checks": [each["check"]]} for each in content["nothing_to_look_at"]
-        ]
     try:
+        if kind == "check" and "nothing_to_look_at" in content:  # until schema 2, each check with its reason
+            lacking = TypeAdapter(list[NotLookedAt]).validate_python(content["nothing_to_look_at"])
+            reasons = together({each.check: each.why for each in lacking})
+            content["did_not_apply"] = [NotThere(why, checks) for why, checks in reasons.items()]
         return TypeAdapter(model).validate_python(content)
     except ValidationError as error:
         raise CannotTry(f"{path}: {first_error(error)}; {AGAIN}") from error

@@ -22,6 +22,9 @@ RATES = ("accuracy", "error rate", "precision", "recall", "f1")
 
 BEFORE = "that of the evaluation before"
 
+STREAMS = {"hits": "targets", "agrees": "numbers that were compared"}
+"""What is counted as right: classes by the labels that are known, and what the script itself compared."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -108,33 +111,30 @@ def values(tally: Tally) -> Iterator[Value]:
 def mistakes(tally: Tally) -> Iterator[Mistake]:
     """What it comes to by the mistakes that people make."""
     parts = tally.parts
-    for name in ("hits", "agrees"):
-        counted = [(_hit(each, name), _of(each, name)) for each in parts]
-        known = [(hits, of) for hits, of in counted if hits is not None and of]
-        if len(known) == len(parts) and known:
-            yield from _mistaken_hits(known, tally, name)
+    for stream in STREAMS:
+        counted = _counted(parts, stream)
+        if counted and all(of for _, of in counted):
+            yield from _mistaken_hits(counted, tally, stream)
     if all(each.loss is not None for each in parts):
         yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
     yield from _mistaken_names(tally)
 
 
-def _hit(part: Part, name: str) -> int | None:
-    return part.hits if name == "hits" else None if part.agrees is None else part.agrees[0]
-
-
-def _of(part: Part, name: str) -> int:
-    return part.targets if name == "hits" or part.agrees is None else part.agrees[1]
+def _counted(parts: Sequence[Part], stream: str) -> list[tuple[int, int]]:
+    """Of each batch the hits, and of how many; nothing where that is not known of all."""
+    found = [each.agrees if stream == "agrees" else (each.hits, each.targets) for each in parts]
+    known = [(each[0], each[1]) for each in found if each is not None and each[0] is not None]
+    return known if len(known) == len(found) else []
 
 
 def _hits(parts: Sequence[Part]) -> Iterator[tuple[int, int, str]]:
-    for name, what in (("hits", "targets"), ("agrees", "numbers that were compared")):
-        found = [(_hit(each, name), _of(each, name)) for each in parts]
-        of = sum(number for _, number in found)
-        if found and of and all(hits is not None for hits, _ in found):
-            yield sum(hits or 0 for hits, _ in found), of, what
+    for stream, what in STREAMS.items():
+        counted = _counted(parts, stream)
+        if of := sum(number for _, number in counted):
+            yield sum(hits for hits, _ in counted), of, what
 
 
-def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, name: str) -> Iterator[Mistake]:
+def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, stream: str) -> Iterator[Mistake]:
     hits, of = sum(each for each, _ in counted), sum(each for _, each in counted)
     right, (last, rows) = hits / of, counted[-1]
     noise = math.sqrt(right * (1 - right) / of)
@@ -157,20 +157,18 @@ def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, name: str) -> I
             f"hits divided by {tally.size * len(counted)}, as if all {len(counted)} batches had {tally.size} rows",
             hits / (tally.size * len(counted)),
         )
-    if (places := sum(each.places for each in tally.parts)) != of and name == "hits":
+    if (places := sum(each.places for each in tally.parts)) != of and stream == "hits":
         yield mistake(f"hits divided by all {places} places, ignored ones among them", hits / places)
     for other in sorted(tally.others - {of}):
         yield mistake(f"hits divided by {other}, the length of something else", hits / other)
-    yield from _of_earlier(tally, name, hits, of, mistake)
+    yield from _of_earlier(tally, stream, hits, of, mistake)
 
 
-def _of_earlier(tally: Tally, name: str, hits: int, of: int, mistake: Callable[..., Mistake]) -> Iterator[Mistake]:
-    before: list[tuple[int, int]] = []
-    for each in tally.earlier:
-        counted = [(_hit(part, name), _of(part, name)) for part in each.parts]
-        if not counted or any(one is None for one, _ in counted):
-            return
-        before.append((sum(one or 0 for one, _ in counted), sum(many for _, many in counted)))
+def _of_earlier(tally: Tally, stream: str, hits: int, of: int, mistake: Callable[..., Mistake]) -> Iterator[Mistake]:
+    earlier = [_counted(each.parts, stream) for each in tally.earlier]
+    if not all(earlier):
+        return
+    before = [(sum(one for one, _ in counted), sum(many for _, many in counted)) for counted in earlier]
     if before and before[-1][1]:
         yield mistake(BEFORE, before[-1][0] / before[-1][1])
     all_hits, all_of = hits + sum(each for each, _ in before), of + sum(each for _, each in before)

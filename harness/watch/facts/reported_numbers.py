@@ -109,6 +109,12 @@ class NumberReported(Fact):
         return kind_of(self.name)
 
     @property
+    def pattern(self) -> str | None:
+        """The formula that gives it, right or mistaken, without its numbers."""
+        formula = self.formula or self.mistake
+        return None if formula is None else _pattern(formula)
+
+    @property
     def of_training(self) -> bool:
         """Whether it is explained by losses of the training, of which no mistake is tried."""
         return self.formula is not None and "training loss" in self.formula

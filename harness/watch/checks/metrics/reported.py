@@ -19,10 +19,9 @@ def _judge(fact: NumberReported, group: Group) -> Verdict:
     if fact.mistake is None or fact.group != group:
         seen = {"rows": True, "name": fact.kind in NAMED, "batches": fact.kind in BATCHED}[group]
         return HELD if fact.formula is not None and seen and not fact.of_training else NOTHING_TO_JUDGE
-    name = fact.name.strip() or "the number"
     times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
     return Found(
-        expected=f"{name} of the evaluation, {fact.right:.4g}",
+        expected=f"{fact.name} of the evaluation, {fact.right:.4g}",
         observed=f"{fact.number:g}, which is {fact.mistake}{times}",
     )
 
