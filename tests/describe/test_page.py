@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -501,6 +503,37 @@ def test_a_mean_over_rows_is_that_of_batches_by_their_size() -> None:
     x, y = unseen.dataset.tensors  # type: ignore[attr-defined]
     assert one == other == [pytest.approx(float(functional.cross_entropy(model(x), y).detach()), rel=1e-5)]
     assert "on average over 20, after update 0" in " ".join(str(found).split())
+
+
+def test_a_transformer_that_compares_its_masks_scores_nothing() -> None:
+    layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerDecoder(layer, 1).eval()
+    causal = nn.Transformer.generate_square_subsequent_mask(4)
+    with describing() as found, torch.no_grad():
+        model(torch.randn(2, 4, 8), torch.randn(2, 4, 8))
+        model(torch.randn(2, 4, 8), torch.randn(2, 4, 8), tgt_mask=causal)
+    assert "where predictions are equal" not in str(found)
+
+
+def test_of_a_model_that_is_gone_nobody_says_what_never_changed() -> None:
+    """It was first called after the updates that are all looked at."""
+
+    def trained(updates: int) -> weakref.ref[nn.Module]:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(updates):
+            optimizer.zero_grad()
+            model(torch.randn(4, 2)).square().mean().backward()
+            optimizer.step()
+        return weakref.ref(model)
+
+    with describing() as found:
+        gone = [trained(10), trained(10)]
+        gc.collect()
+        assert [each() for each in gone] == [None, None]
+    assert "never changed" not in str(found)
+    assert found.facts["model.Linear.unchanged"] == []
+    assert found.facts["model.Linear#2.unchanged"] == "not known"
 
 
 def test_what_a_penalty_of_gradients_differentiates_is_trained_on() -> None:

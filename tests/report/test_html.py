@@ -417,6 +417,7 @@ def test_where_it_is_written(tmp_path: Path, invoke: Invoke) -> None:
         ('{"schema": 4, "kind": "check", "script": "a"}', "schema is 4, expected 3 (of a newer harness?)"),
         ('{"schema": 2, "kind": "scripts", "scripts": []}', "is nothing that a report shows"),
         ('{"schema": 2, "kind": "check", "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
+        ('{"schema": 2, "kind": "check", "script": "a", "nothing_to_look_at": 3}', "Input should be a valid list"),
         ('{"schema": 1, "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 1, "script": 1, "kills": []}', "given.json: script: Input should be a valid string"),
         ('{"schema": 9, "columns": [], "rows": []}', "recorded matrix given.json: schema"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from harness.watch import watch
 
@@ -76,6 +77,25 @@ def test_images_of_a_test_set_of_its_own(how: str) -> None:
                     (model(rows).argmax(1) == labels).float().mean()
     assert ("rows::evaluation-augmented" in watched.findings) == (how == "cropped")
     assert ("rows::evaluation-augmented" in watched.looked) == (how != "drawn")
+
+
+@pytest.mark.parametrize("looked_at", ["training", "other"])
+def test_rows_that_a_loader_to_train_with_leaves_out(looked_at: str) -> None:
+    """A look at a few batches of it is no evaluation of all rows, whenever it comes."""
+    batches = {"training": 3, "other": None}[looked_at]
+    rows, labels = torch.randn(42, 4), torch.randint(2, (42,))
+    train = DataLoader(TensorDataset(rows, labels), 4, shuffle=True, drop_last=True)
+    other = DataLoader(TensorDataset(torch.randn(42, 4), labels), 4, drop_last=True)
+    model = nn.Linear(4, 2)
+    optimizer = sgd(model)
+    with watch(raise_errors=False) as watched:
+        for _ in range(2):
+            with torch.no_grad():
+                for x, y in islice(train if looked_at == "training" else other, batches):
+                    (model(x).argmax(1) == y).float().mean()
+            for batch in train:
+                step(model, optimizer, *batch)
+    assert ("rows::evaluation-incomplete" in watched.findings) == (looked_at == "other")
 
 
 class Deep(nn.Module):

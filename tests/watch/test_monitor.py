@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import signal
 import sys
@@ -561,6 +562,22 @@ def test_a_module_that_cannot_be_wrapped_is_imported_all_the_same(tmp_path: Path
         sys.path.remove(str(tmp_path))
         sys.modules.pop("imported_while_watched", None)
     assert [f"{error}" for error in errors] == ["a version without it"] * 2
+
+
+def test_two_parts_of_the_watch_may_wait_for_one_module(tmp_path: Path) -> None:
+    (tmp_path / "imported_by_two.py").write_text("there = True\n")
+    errors: list[Exception] = []
+    patches, told = Patches(errors.append), list[str]()
+    sys.path.insert(0, str(tmp_path))
+    try:
+        for each in ("one", "other"):
+            patches.when_imported("imported_by_two", functools.partial(lambda name, _: told.append(name), each))
+        importlib.import_module("imported_by_two")
+    finally:
+        patches.undo()
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("imported_by_two", None)
+    assert (told, errors) == (["one", "other"], [])
 
 
 def test_nothing_found_is_not_said_where_the_watch_failed(monkeypatch: pytest.MonkeyPatch) -> None:
