@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.formulas import Group
 from harness.watch.facts.reported_numbers import NumberReported
 
 MUCH = 1.0
@@ -15,15 +14,18 @@ BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse")
 """Of what a mean of batches is off."""
 
 
-def _judge(fact: NumberReported, group: Group) -> Verdict:
-    if fact.mistake is None or fact.group != group:
-        seen = {"rows": True, "name": fact.kind in NAMED, "batches": fact.kind in BATCHED}[group]
-        return HELD if fact.formula is not None and seen and not fact.of_training else NOTHING_TO_JUDGE
+def _unless(fact: NumberReported, seen: bool = True) -> Verdict:
+    """The verdict on a number that no mistake of the kind gives; ``seen`` says whether one would have been seen."""
+    return HELD if fact.formula is not None and seen and not fact.of_training else NOTHING_TO_JUDGE
+
+
+def _expected(fact: NumberReported) -> str:
+    return f"{fact.name} of the evaluation, {fact.right:.4g}"
+
+
+def _observed(fact: NumberReported) -> str:
     times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
-    return Found(
-        expected=f"{fact.name} of the evaluation, {fact.right:.4g}",
-        observed=f"{fact.number:g}, which is {fact.mistake}{times}",
-    )
+    return f"{fact.number:g}, which is {fact.mistake}{times}"
 
 
 class OfOtherRows(Check):
@@ -53,7 +55,9 @@ class OfOtherRows(Check):
     status = "new"
 
     def judge(self, fact: NumberReported) -> Verdict:
-        return _judge(fact, "rows")
+        if fact.mistake is not None and fact.group == "rows":
+            return Found(_expected(fact), _observed(fact))
+        return _unless(fact)
 
 
 class OtherThanNamed(Check):
@@ -77,7 +81,9 @@ class OtherThanNamed(Check):
     status = "new"
 
     def judge(self, fact: NumberReported) -> Verdict:
-        return _judge(fact, "name")
+        if fact.mistake is not None and fact.group == "name":
+            return Found(_expected(fact), _observed(fact))
+        return _unless(fact, fact.kind in NAMED)
 
 
 class MeanOfBatches(Check):
@@ -102,6 +108,6 @@ class MeanOfBatches(Check):
     status = "new"
 
     def judge(self, fact: NumberReported) -> Verdict:
-        if fact.mistake is not None and fact.group == "batches" and fact.off < MUCH:
-            return HELD
-        return _judge(fact, "batches")
+        if fact.mistake is None or fact.group != "batches":
+            return _unless(fact, fact.kind in BATCHED)
+        return Found(_expected(fact), _observed(fact)) if fact.off >= MUCH else HELD
