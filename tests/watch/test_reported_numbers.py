@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import csv
+import io
+import json
 import logging
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -150,6 +158,21 @@ LOGS: dict[str, Callable[[float], object]] = {
 }
 
 
+def _in_file(value: float) -> None:
+    json.dump({"epochs": 3, "accuracy": value}, io.StringIO())
+
+
+def _in_table(value: float) -> None:
+    csv.DictWriter(io.StringIO(), ["accuracy"]).writerow({"accuracy": value})
+
+
+LOGS |= {
+    "a dictionary": lambda value: print({"accuracy": value}),
+    "JSON": _in_file,
+    "CSV": _in_table,
+}
+
+
 @pytest.mark.parametrize("how", LOGS)
 def test_where_numbers_are_reported(how: str) -> None:
     rows, labels = torch.randn(50, 4), torch.randint(2, (50,))
@@ -158,6 +181,156 @@ def test_where_numbers_are_reported(how: str) -> None:
         right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
         LOGS[how](right / 50)
     assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+
+
+class Run:
+    def log(self, values: dict[str, float], step: int | None = None) -> None: ...
+
+
+class MlflowClient:
+    def log_metric(self, run_id: str, key: str, value: float) -> None: ...
+
+    def log_batch(self, run_id: str, metrics: Sequence[SimpleNamespace] = ()) -> None: ...
+
+
+TRACKERS: dict[str, tuple[str, type, Callable[[Any, float], object]]] = {
+    "W&B": ("wandb.sdk.wandb_run", Run, lambda to, value: to.log({"accuracy": value})),
+    "trackio": ("trackio.run", Run, lambda to, value: to.log({"accuracy": value}, step=1)),
+    "MLflow": ("mlflow.tracking.client", MlflowClient, lambda to, value: to.log_metric("1", "accuracy", value)),
+    "MLflow, several": (
+        "mlflow.tracking.client",
+        MlflowClient,
+        lambda to, value: to.log_batch("1", metrics=[SimpleNamespace(key="accuracy", value=value)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_what_trackers_are_told(tracker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their classes by name: they are not installed here."""
+    name, owner, tell = TRACKERS[tracker]
+    module = ModuleType(name)
+    setattr(module, owner.__name__, type(owner.__name__, (), dict(vars(owner))))
+    monkeypatch.setitem(sys.modules, name, module)
+    rows, labels, model = torch.randn(50, 4), torch.randint(2, (50,)), nn.Linear(4, 2)
+    with describing() as found, torch.no_grad():
+        right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
+        tell(getattr(module, owner.__name__)(), right / 50)
+    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+
+
+def test_a_table_at_the_end_has_a_row_for_each_evaluation() -> None:
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(97, 4), torch.randint(3, (97,))), 20)
+    model = nn.Linear(4, 3)
+    with describing() as found, torch.no_grad():
+        shares = []
+        for _ in range(3):
+            model.weight.normal_()
+            shares.append(sum(int((model(x).argmax(1) == y).sum()) for x, y in loader) / 97)
+        for number, share in enumerate(shares):
+            print(f"epoch {number} accuracy {share:.4f}")
+    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+
+
+@pytest.mark.parametrize("name", ["validation accuracy", "train accuracy"])
+def test_accuracy_of_the_training_under_another_name(name: str) -> None:
+    torch.manual_seed(0)
+    rows, labels = torch.randn(330, 6), torch.randint(2, (330,))
+    train = DataLoader(TensorDataset(rows[:199], labels[:199]), batch_size=25)
+    unseen = DataLoader(TensorDataset(rows[199:], labels[199:]), batch_size=30)
+    model = nn.Linear(6, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(select=["metrics::of-other-rows"], raise_errors=False) as watched:
+        for _ in range(4):
+            hits = 0
+            for x, y in train:
+                said = model(x)
+                hits += int((said.argmax(1) == y).sum())
+                optimizer.zero_grad()
+                functional.cross_entropy(said, y).backward()
+                optimizer.step()
+            with torch.no_grad():
+                for x, _ in unseen:
+                    model(x)
+            print(f"{name} {hits / 199:.4f}")
+    found = [each.observed for each in watched.all_findings]
+    assert (len(found) == 1 and "training rows" in found[0]) if name == "validation accuracy" else not found
+
+
+def _classes(logits: torch.Tensor, how: str) -> torch.Tensor:
+    return (logits > (0.5 if how == "threshold" else 0.0)).long().squeeze(1)
+
+
+@pytest.mark.parametrize("how", ["threshold", "right"])
+def test_a_threshold_for_probabilities_on_logits(how: str) -> None:
+    torch.manual_seed(0)
+    rows, labels = torch.randn(97, 4), torch.randint(2, (97,)).float()
+    loader, model = DataLoader(TensorDataset(rows, labels), 20), nn.Linear(4, 1)
+    with watch(select=["metrics::other-than-named"], raise_errors=False, must_train=False) as watched, torch.no_grad():
+        for _ in range(4):
+            model.weight.normal_()
+            hits = sum(int((_classes(model(x), how) == y).sum()) for x, y in loader)
+            print(f"accuracy {hits / 97:.5f}")
+    found = [each.observed for each in watched.all_findings]
+    assert (len(found) == 1 and "a threshold of 0.5" in found[0]) if how == "threshold" else not found
+
+
+def test_the_likeliest_of_the_wrong_axis() -> None:
+    torch.manual_seed(0)
+    rows, labels = torch.randn(50, 5, 4), torch.randint(5, (50, 5))
+    loader, model = DataLoader(TensorDataset(rows, labels), 20), nn.Linear(4, 5)
+    with watch(select=["metrics::other-than-named"], raise_errors=False) as watched, torch.no_grad():
+        for _ in range(3):
+            model.weight.normal_()
+            print(f"accuracy {sum(int((model(x).argmax(1) == y).sum()) for x, y in loader) / 250:.5f}")
+    assert ["likeliest place" in each.observed for each in watched.all_findings] == [True]
+
+
+def regress(keep: Callable[[float, float, int], bool], path: str | None, said: Sequence[float]) -> list[str]:
+    """A state is kept after evaluations; what is reported of them."""
+    torch.manual_seed(0)
+    model, kept = nn.Linear(3, 1), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watch(select=["saved::best-is-worst"], raise_errors=False) as watched:
+        best = None
+        for epoch, value in enumerate([*said, 0.0]):
+            functional.mse_loss(model(torch.randn(8, 3)), torch.randn(8, 1)).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            print(f"validation mse {value:.4f}")
+            if best is None or keep(value, best, epoch):
+                best = value
+                kept.append(copy.deepcopy(model.state_dict()))
+                if path is not None:
+                    torch.save(model.state_dict(), path)
+    return [each.observed for each in watched.all_findings]
+
+
+@pytest.mark.parametrize(
+    ("keep", "name", "said", "found"),
+    [
+        ("larger", None, [0.5, 0.4, 0.6, 0.3, 0.2], True),
+        ("smaller", None, [0.5, 0.4, 0.6, 0.3, 0.2], False),
+        ("smaller", None, [0.5, 0.4, 0.4, 0.3, 0.6], False),
+        ("larger", None, [0.6, 0.5, 0.4, 0.3, 0.2], True),
+        ("larger", "best.pt", [0.6, 0.5, 0.4, 0.3, 0.2], True),
+        ("tenth", "0.pt", [0.6, 0.5, 0.4, 0.3, 0.2], False),
+        ("always", None, [0.2, 0.3, 0.4, 0.5, 0.6], False),
+        ("larger", None, [0.5, 0.4, 0.6], False),
+    ],
+)
+def test_which_evaluation_a_state_is_kept_after(
+    keep: str, name: str | None, said: list[float], found: bool, tmp_path: Path
+) -> None:
+    how: dict[str, Callable[[float, float, int], bool]] = {
+        "larger": lambda value, best, epoch: value > best,
+        "smaller": lambda value, best, epoch: value < best,
+        "tenth": lambda value, best, epoch: epoch % 10 == 0,
+        "always": lambda value, best, epoch: True,
+    }
+    told = regress(how[keep], None if name is None else str(tmp_path / name), said)
+    assert told == ["the state is kept after each evaluation with the largest validation mse so far"] * found
 
 
 def run(how: str, epochs: int = 5) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 Confusion = npt.NDArray[np.int64]
 """(classes, classes): how many targets of each class, in rows, were taken for each, in columns."""
 
-Group = Literal["rows", "batches", "name"]
-"""What is wrong with a formula: the rows that it counts, that batches count alike, or what its value is called."""
+Group = Literal["rows", "batches", "name", "taken"]
+"""What is wrong with a formula: the rows that it counts, that batches count alike, what its value is called, or how
+classes are taken from what the model says."""
 
 RATES = ("accuracy", "error rate", "precision", "recall", "f1")
 """Kinds of values between 0 and 1, which may be given in per cent."""
@@ -48,6 +49,8 @@ class Part:
     said: tuple[float, float] = (0.0, 0.0)
     """The same of what it says."""
     confusion: Confusion | None = None
+    otherwise: Mapping[str, tuple[int, int, Confusion | None]] = field(default_factory=dict)
+    """Hits, targets and confusion where classes are taken by mistake in another way, by how."""
 
 
 @dataclass
@@ -103,9 +106,7 @@ def values(tally: Tally) -> Iterator[Value]:
         yield Value("count", f"the number of {what} that are right", hits, of)
     yield from _of_losses(tally.parts)
     yield from _of_regression(tally.parts)
-    confusion = _confusion(tally.parts)
-    if confusion is not None:
-        yield from _of_classes(confusion)
+    yield from _of_classes(_confusion(tally.parts))
 
 
 def mistakes(tally: Tally) -> Iterator[Mistake]:
@@ -118,6 +119,7 @@ def mistakes(tally: Tally) -> Iterator[Mistake]:
     if all(each.loss is not None for each in parts):
         yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
     yield from _mistaken_names(tally)
+    yield from _taken_otherwise(parts)
 
 
 def _counted(parts: Sequence[Part], stream: str) -> list[tuple[int, int]]:
@@ -285,16 +287,33 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
                 yield Mistake(key[0], formula, mean, "batches", whole, noise=noise)
 
 
+def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
+    """What it comes to where the classes that the model says are read in another way."""
+    right = {(each.kind, each.formula): each.value for each in _of_classes(_confusion(parts))}
+    hits, of = sum(each.hits or 0 for each in parts), sum(each.targets for each in parts)
+    for how in parts[0].otherwise if parts else ():
+        other = [each.otherwise[how] for each in parts if how in each.otherwise]
+        targets = sum(each for _, each, _ in other)
+        if len(other) != len(parts) or not (of and targets):
+            continue
+        taken = sum(each for each, _, _ in other)
+        yield Mistake("accuracy", f"{taken} of {targets}, {how}", taken / targets, "taken", hits / of, targets)
+        confusions = [each for _, _, each in other if each is not None]
+        for each in _of_classes(sum(confusions[1:], confusions[0]) if len(confusions) == len(other) else None):
+            formula = f"that {each.formula}, {how}"
+            yield Mistake(each.kind, formula, each.value, "taken", right[each.kind, each.formula], each.steps)
+
+
 def _confusion(parts: Sequence[Part]) -> Confusion | None:
     found = [each.confusion for each in parts]
     known = [each for each in found if each is not None]
     return sum(known[1:], known[0]) if known and len(known) == len(found) else None
 
 
-def _of_classes(confusion: Confusion) -> Iterator[Value]:
+def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
     """Precision, recall and F1, of each class and their means."""
-    of = int(confusion.sum())
-    if not of:
+    of = 0 if confusion is None else int(confusion.sum())
+    if confusion is None or not of:
         return
     right, taken, true = np.diag(confusion), confusion.sum(0), confusion.sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from harness.torch_objects import share_parameters
 from harness.watch.bus import Recogniser
-from harness.watch.events import End, Fact, StateAsked
-from harness.watch.facts.evaluations import Evaluations, Result
+from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
+from harness.watch.facts.evaluations import Evaluations
+from harness.watch.facts.reported_numbers import OTHERS, ReportedNumbers, kind_of
+from harness.watch.facts.saved_states import MOST_SAVES
 from harness.watch.facts.trained_models import TrainedModels
 
-Worst = Literal["the largest loss", "the smallest accuracy"]
+LARGER = ("accuracy", "f1", "precision", "recall", "mcc", "r2")
+"""Kinds of numbers that are better when they are larger."""
+
+SMALLER = ("loss", "error rate", "perplexity", "mse", "rmse", "mae")
+"""Those that are better when they are smaller."""
+
+ENOUGH = 4
+"""Evaluations that must be known of a number that is only reported. By reasoning: whether a state is kept after each of
+three later ones is one chance in eight."""
 
 
 class StatesKept(Fact):
     """A run is over that keeps a state after some of several evaluations. ``where`` is where it was kept last."""
 
     needs = "state kept after one of several evaluations"
-    by: Worst | None = None
-    """By which result so far, where that is a bad one and no good result explains it."""
+    by: str | None = None
+    """By which result so far, where that is a bad one and no good result explains it: "the largest loss"."""
 
 
-@dataclass(frozen=True)
-class Compared:
+class Series(NamedTuple):
+    """One result of several evaluations."""
+
+    name: str
+    larger: bool
+    """Whether it is better then."""
+    values: Mapping[int, tuple[float, float]]
+    """By the number of updates made, with how far it may be off."""
+    reported: bool = False
+    """Whether the script says it, and it is not computed here from what the model says."""
+
+
+class Compared(NamedTuple):
     """An evaluation, compared with all before it."""
 
+    at: int
     kept: bool
     """Whether the state was kept after it."""
-    most_accurate: bool
-    least_accurate: bool
-    smallest_loss: bool
-    largest_loss: bool
+    best: bool
+    worst: bool
+    as_before: bool
+    """Whether it may be as good as the best before, but for rounding."""
 
 
 class KeptStates(Recogniser):
@@ -40,47 +62,82 @@ class KeptStates(Recogniser):
 
     def begin(self) -> None:
         self._trained, self._evaluations = self.fact(TrainedModels), self.fact(Evaluations)
+        self._reported = self.fact(ReportedNumbers)
         self._kept: dict[int, str | None] = {}
         """After how many updates the state was asked for, and where: those with an evaluation, and the latest."""
+        self._named: dict[int, bool] = {}
+        """After how many updates a state was saved, and whether the file is called the best."""
 
     def on_state_asked(self, event: StateAsked) -> None:
         if any(share_parameters(event.module, other) for other in self._trained.all):
             evaluated = {result.updates_made for result in self._evaluations.history}
+            evaluated.update(made for _, values in self._reported.series for made in values)
             self._kept = {made: where for made, where in self._kept.items() if made in evaluated}
             self._kept[event.at.updates_made] = event.where
 
+    def on_save(self, event: Save) -> None:
+        self._saved(event.at.updates_made, event.path)
+
+    def on_model_saved(self, event: ModelSaved) -> None:
+        self._saved(event.at.updates_made, event.folder)
+
+    def _saved(self, made: int, path: str | None) -> None:
+        if path is not None and len(self._named) < MOST_SAVES:
+            self._named.setdefault(made, False)
+            self._named[made] |= "best" in Path(path).name.lower()
+
     def on_end(self, event: End) -> None:
         """Who keeps the state after some evaluations and not after others keeps the best."""
-        first = {result.updates_made: result for result in reversed(self._evaluations.history)}
-        results = [first[made] for made in sorted(first)]
-        if results and results[-1].updates_made == event.at.updates_made:
-            results.pop()  # at the end the state is asked for anyway
-        if len(results) < 2 or results[0].updates_made not in self._kept:
+        series = [each for each in self._series(event.at.updates_made) if next(iter(each.values)) in self._kept]
+        if not series:
             return
-        later = list(self._compared(results))
         places = [place for made, place in self._kept.items() if made] or list(self._kept.values())
-        self.tell(StatesKept(by=_kept_by(later), where=places[-1]))
+        self.tell(StatesKept(by=self._worst_of(series), where=places[-1]))
 
-    def _compared(self, results: list[Result]) -> Iterator[Compared]:
-        for i, now in enumerate(results[1:], start=1):
-            accuracies = [each.accuracy for each in results[:i]]
-            losses = [each.loss for each in results[:i]]
+    def _series(self, end: int) -> Iterator[Series]:
+        first = {result.updates_made: result for result in reversed(self._evaluations.history)}
+        accuracies = {made: (each.accuracy, 0.0) for made, each in first.items()}
+        losses = {made: (each.loss, 0.0) for made, each in first.items()}
+        found = [Series("accuracy", True, accuracies), Series("loss", False, losses)]
+        for name, reported in self._reported.series:
+            kind = kind_of(name)
+            if kind in LARGER or kind in SMALLER:
+                values = {made: (each.value, each.half) for made, each in reported.items()}
+                found.append(Series(name, kind in LARGER, values, True))
+        for each in found:
+            known = {made: each.values[made] for made in sorted(each.values)}
+            known.pop(end, None)  # at the end the state is asked for anyway
+            if len(known) >= (ENOUGH if each.reported else 2):
+                yield each._replace(values=known)
+
+    def _worst_of(self, series: list[Series]) -> str | None:
+        compared = [(each, list(self._compared(each))) for each in series]
+        for _, later in compared:
+            kept = [each.kept for each in later]
+            if all(kept) or all(each.kept == each.best or each.as_before for each in later):
+                return None
+        better = set.intersection(*({each.at for each in later if each.best} for _, later in compared))
+        for each, later in compared:
+            if each.reported and OTHERS.search(each.name):
+                continue
+            if any(now.kept != now.worst for now in later):
+                continue
+            only_first = not any(now.kept for now in later)
+            in_turn = self._named.get(next(iter(each.values))) is False  # as one in every ten epochs
+            if not only_first or (better and not in_turn):
+                return f"the {'smallest' if each.larger else 'largest'} {each.name}"
+        return None
+
+    def _compared(self, series: Series) -> Iterator[Compared]:
+        values: Sequence[tuple[int, tuple[float, float]]] = list(series.values.items())
+        sign = 1.0 if series.larger else -1.0
+        for i, (made, (now, off)) in enumerate(values[1:], start=1):
+            before = [sign * value for _, (value, _) in values[:i]]
+            value, best = sign * now, max(before)
             yield Compared(
-                kept=now.updates_made in self._kept,
-                most_accurate=now.accuracy > max(accuracies),
-                least_accurate=now.accuracy < min(accuracies),
-                smallest_loss=now.loss < min(losses),
-                largest_loss=now.loss > max(losses),
+                at=made,
+                kept=made in self._kept,
+                best=value > best,
+                worst=value < min(before),
+                as_before=off > 0 and abs(value - best) <= 2 * off,
             )
-
-
-def _kept_by(later: Sequence[Compared]) -> Worst | None:
-    kept = [each.kept for each in later]
-    better = any(each.most_accurate and each.smallest_loss for each in later)
-    if all(kept) or not (any(kept) or better):
-        return None
-    if kept in ([each.most_accurate for each in later], [each.smallest_loss for each in later]):
-        return None
-    if kept == [each.largest_loss for each in later]:
-        return "the largest loss"
-    return "the smallest accuracy" if kept == [each.least_accurate for each in later] else None

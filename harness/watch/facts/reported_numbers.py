@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.nn import functional
 
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
@@ -29,7 +30,19 @@ from harness.watch.events import (
 )
 from harness.watch.facts.batches import LABELS
 from harness.watch.facts.datasets import length
-from harness.watch.facts.formulas import BEFORE, RATES, Group, Mistake, Part, Tally, Value, mistakes, values
+from harness.watch.facts.formulas import (
+    BEFORE,
+    RATES,
+    STREAMS,
+    Confusion,
+    Group,
+    Mistake,
+    Part,
+    Tally,
+    Value,
+    mistakes,
+    values,
+)
 
 MOST_PARTS = 16384
 """Batches of an evaluation that are counted one by one."""
@@ -77,6 +90,9 @@ NAMES: tuple[tuple[str, str], ...] = (
 )
 """What numbers are called, the most particular first."""
 
+HELD_OUT = re.compile(r"\bval(?!u)|\bvalid|\btest|\beval|\bdev\b|held.?out")
+"""Names of numbers that are of other rows than those of the training."""
+
 OTHERS = re.compile(r"best|max|min\b|prev|last|ema|smooth|running|patience|std|var\b|\blr\b|rate|time|epoch|step|train")
 """Names of numbers that are not of the evaluation at hand, or are no results: of these no mistake is told."""
 
@@ -117,7 +133,7 @@ class NumberReported(Fact):
     @property
     def of_training(self) -> bool:
         """Whether it is explained by losses of the training, of which no mistake is tried."""
-        return self.formula is not None and "training loss" in self.formula
+        return self.formula is not None and "training" in self.formula
 
 
 class Number(NamedTuple):
@@ -161,6 +177,8 @@ class _Counted:
     totals: tuple[torch.Tensor, ...] = ()
     """Of targets, their squares, what the model says and its squares, the sums."""
     confusion: torch.Tensor | None = None
+    otherwise: Mapping[str, tuple[torch.Tensor, Any, torch.Tensor | None]] = field(default_factory=dict)
+    """Hits, targets and confusion where classes are taken by mistake in another way."""
 
     def part(self) -> Part:
         totals: Any = tuple(float(each) for each in self.totals) or (0.0, 0.0, 0.0, 0.0)
@@ -174,8 +192,13 @@ class _Counted:
             0.0 if self.absolutes is None else float(self.absolutes),
             totals[:2],
             totals[2:],
-            None if self.confusion is None else self.confusion.cpu().numpy(),
+            _array(self.confusion),
+            {how: (int(hits), int(of), _array(pairs)) for how, (hits, of, pairs) in self.otherwise.items()},
         )
+
+
+def _array(confusion: torch.Tensor | None) -> Confusion | None:
+    return None if confusion is None else confusion.cpu().numpy()
 
 
 @dataclass(eq=False)
@@ -222,6 +245,18 @@ LIKE: Mapping[str, frozenset[str]] = {
 """What a name of a kind may mean besides."""
 
 
+class _Known(NamedTuple):
+    """What a number may be."""
+
+    right: list[Value]
+    """Of the rows that are evaluated."""
+    trained: list[Value]
+    """Of those that are trained on, meanwhile."""
+    wrong: list[Mistake]
+    whole: bool
+    """Whether all evaluations are over."""
+
+
 class _Round(NamedTuple):
     """One time that a number was reported."""
 
@@ -233,23 +268,34 @@ class _Round(NamedTuple):
     """How many mistaken ones there are."""
 
 
-@dataclass(frozen=True)
-class _Losses:
-    """Training losses, added up."""
+class _Training(NamedTuple):
+    """What was trained on, added up."""
 
     total: float = 0.0
+    """Of losses."""
     number: int = 0
     by_rows: float = 0.0
+    """Of losses times rows."""
     rows: int = 0
+    hits: int = 0
+    of: int = 0
+    """Rows of which it is known whether they are hits."""
 
-    def and_one(self, loss: float, rows: int) -> _Losses:
-        return _Losses(self.total + loss, self.number + 1, self.by_rows + loss * rows, self.rows + rows)
+    def and_one(self, loss: float, rows: int) -> _Training:
+        return self.plus(_Training(loss, 1, loss * rows, rows))
 
-    def since(self, other: _Losses) -> _Losses:
-        by_rows, rows = self.by_rows - other.by_rows, self.rows - other.rows
-        return _Losses(self.total - other.total, self.number - other.number, by_rows, rows)
+    def plus(self, other: _Training) -> _Training:
+        sums: Any = (one + another for one, another in zip(self, other, strict=True))
+        return _Training(*sums)
+
+    def since(self, other: _Training) -> _Training:
+        differences: Any = (one - another for one, another in zip(self, other, strict=True))
+        return _Training(*differences)
 
     def values(self, which: str) -> Iterator[Value]:
+        if self.of:
+            formula = f"{self.hits:,} of {self.of:,} training rows {which}"
+            yield Value("accuracy", formula, self.hits / self.of, self.of)
         if self.number and self.rows:
             yield Value("loss", f"the mean of the {self.number} training losses {which}", self.total / self.number)
             yield Value(
@@ -264,10 +310,16 @@ class _Place:
 
     name: str
     where: str | None
-    before: _Losses = field(default_factory=_Losses)
+    before: _Training = field(default_factory=_Training)
     """The training losses until it was reported last."""
     value: float = 0.0
     rounds: list[_Round] = field(default_factory=list)
+    series: dict[int, Number] = field(default_factory=dict)
+    """By the number of updates made, the first that it was then."""
+    moment: int = -1
+    """When it was reported last."""
+    table: list[Number] = field(default_factory=list)
+    """What it was each time since then: one row of a table for each evaluation, perhaps."""
 
 
 class ReportedNumbers(Recogniser):
@@ -283,10 +335,18 @@ class ReportedNumbers(Recogniser):
         """What the latest forward without a graph came to."""
         self._losses: list[tuple[torch.Tensor, int]] = []
         """Those that were differentiated since a number was reported, each of how many rows."""
+        self._hits: list[tuple[torch.Tensor, int]] = []
+        """Of the rows that were trained on since then."""
         self._last = 0.0
         """The one before."""
-        self._in_pass, self._in_all = _Losses(), _Losses()
-        """Those before, of the pass at hand and of the whole run."""
+        self._in_pass, self._in_all = _Training(), _Training()
+        """What was before, in the pass at hand and in the whole run."""
+        self._passes: deque[_Training] = deque(maxlen=MOST_EARLIER)
+        """The passes before."""
+        self._moment = 0
+        """Changes when a model is called."""
+        self._tables: dict[int, _Place] = {}
+        """Numbers that were reported several times since a model was called."""
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], _Place] = {}
@@ -302,7 +362,9 @@ class ReportedNumbers(Recogniser):
     def on_pass_begins(self, event: PassBegins) -> None:
         if event.of.number > 1 or not self._in_pass.number:
             self._add_up()
-            self._in_pass = _Losses()
+            if self._in_pass.number:
+                self._passes.append(self._in_pass)
+            self._in_pass = _Training()
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self._by_line.clear()
@@ -317,8 +379,11 @@ class ReportedNumbers(Recogniser):
         self._latest = None
 
     def on_forward(self, event: Forward) -> None:
-        self._latest = None
+        self._latest, self._moment = None, self._moment + 1
+        if self._tables:
+            self._read_tables()
         if event.gradients:
+            self._count_trained(event)
             return
         evaluation = self._evaluation(event)
         if evaluation is None or len(evaluation.batches) >= MOST_PARTS:
@@ -329,12 +394,23 @@ class ReportedNumbers(Recogniser):
         self._latest = event.number, counted, event
         labels = _labels(event)
         if labels is not None:
-            _count(counted, event.logits, labels)
+            _count(counted, event.logits, labels, event.loss)
         if event.loss is not None and event.loss.dim() == 0 and labels is not None:
             counted.loss = event.loss.detach()
             ahead = labels.dim() == 2 and event.logits is not None and event.logits.dim() == 3
             if ahead and event.logits is not None and event.logits.shape[-1] > MOST_SCORES:
                 counted.targets = (labels[:, 1:] != -100).sum()  # of the next token, as language models are
+
+    def _count_trained(self, event: Forward) -> None:
+        """Hits of the rows of a batch, as they are when it is trained on."""
+        labels = _labels(event) if event.batch is not None else None
+        said = event.logits
+        if labels is None or said is None or labels.dim() != 1 or labels.is_floating_point():
+            return
+        if said.dim() == 2 and len(said) == len(labels) and said.shape[1] > 1 and said.device == labels.device:
+            self._hits.append(((said.detach().argmax(1) == labels).sum(), len(labels)))
+            if len(self._hits) >= MOST_PARTS:
+                self._add_up()
 
     def _evaluation(self, event: Forward) -> _Evaluation | None:
         model = self.monitor.number_of(event.model)
@@ -395,7 +471,7 @@ class ReportedNumbers(Recogniser):
         slots = list(enumerate(self._named(event.text)))
         if not self._sources and not self._in_all.number and not self._losses:
             return
-        known: tuple[list[Value], list[Mistake], bool] | None = None
+        known: _Known | None = None
         for slot, number in slots:
             key = number.name, event.where, slot
             place = self._places.get(key)
@@ -407,9 +483,14 @@ class ReportedNumbers(Recogniser):
                 continue
             known = known or self._known()
             place.value = number.value
+            place.series.setdefault(event.at.updates_made, number)
+            place.table = [*place.table, number] if place.moment == self._moment else [number]
+            if len(place.table) > 1:
+                self._tables[id(place)] = place
+            place.moment = self._moment
             since = list(self._in_all.since(place.before).values("since the last report"))
             place.before = self._in_all
-            place.rounds.append(_judged(number, [*known[0], *since], *known[1:]))
+            place.rounds.append(_judged(number, known._replace(trained=[*known.trained, *since])))
         if slots:
             self._by_line.clear()
 
@@ -424,9 +505,9 @@ class ReportedNumbers(Recogniser):
                     return [each._replace(name=name.lower()) for name, each in zip(names, found, strict=True)]
         return found
 
-    def _known(self) -> tuple[list[Value], list[Mistake], bool]:
+    def _known(self) -> _Known:
         """What the latest evaluations come to, and by mistake; and whether all of them are over."""
-        right, wrong, whole = list(self._of_training()), list[Mistake](), True
+        right, wrong, whole = list[Value](), list[Mistake](), True
         for evaluations in self._sources.values():
             latest, earlier = evaluations[-1], [each.tally for each in evaluations[:-1] if each.tally]
             tally = self._tally(latest, earlier)
@@ -436,19 +517,47 @@ class ReportedNumbers(Recogniser):
                 right += values(earlier[-1]) if earlier else ()
             elif tally.judged:
                 wrong += mistakes(tally)
-        return right, wrong, whole
-
-    def _of_training(self) -> Iterator[Value]:
         self._add_up()
-        if self._in_all.number:
-            yield Value("loss", "the training loss of the latest batch", self._last)
-        yield from self._in_pass.values("of the pass")
+        trained = [Value("loss", "the training loss of the latest batch", self._last)] if self._in_all.number else []
+        return _Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)
+
+    def _read_tables(self) -> None:
+        """Judge again what was reported once for each evaluation when all of them were over."""
+        for place in self._tables.values():
+            number, first = len(place.table), place.table[0]
+            again = all(abs(each.value - first.value) <= each.half + first.half for each in place.table)
+            if again or number < len(place.rounds):
+                continue  # said twice, to the terminal and in a log, or not only in a table
+            known = [self._known_of(row, number) for row in range(number)]
+            judged = [_judged(said, of) for said, of in zip(place.table, known, strict=False) if of is not None]
+            if len(judged) == number:
+                place.rounds[-number:] = judged
+        self._tables.clear()
+
+    def _known_of(self, row: int, number: int) -> _Known | None:
+        """What the evaluations of one row of a table come to; None where there are not as many as rows."""
+        right, trained, wrong = list[Value](), list[Value](), list[Mistake]()
+        for evaluations in self._sources.values():
+            tallies = [self._tally(each, []) for each in evaluations] if len(evaluations) == number else []
+            if tallies:
+                tally = replace(tallies[row], earlier=tallies[:row])
+                right += values(tally)
+                wrong += mistakes(tally) if tally.judged else ()
+        passes = [*self._passes, self._in_pass]
+        if len(passes) == number:
+            trained += passes[row].values("of the pass")
+        return _Known(right, trained, wrong, True) if right or trained else None
 
     def _add_up(self) -> None:
+        new = _Training()
         for loss, rows in self._losses:
             self._last = float(loss)
-            self._in_pass, self._in_all = (each.and_one(self._last, rows) for each in (self._in_pass, self._in_all))
+            new = new.and_one(self._last, rows)
+        hits, of = sum(int(each) for each, _ in self._hits), sum(each for _, each in self._hits)
+        new = new._replace(hits=hits, of=of)
+        self._in_pass, self._in_all = self._in_pass.plus(new), self._in_all.plus(new)
         self._losses.clear()
+        self._hits.clear()
 
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:
         if of.tally is not None:
@@ -461,7 +570,13 @@ class ReportedNumbers(Recogniser):
         size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
         return Tally(parts, size, rows, judged, earlier, others)
 
+    @property
+    def series(self) -> list[tuple[str, dict[int, Number]]]:
+        """The name of each number that was reported, and what it was by the number of updates made."""
+        return [(place.name, place.series) for place in self._places.values()]
+
     def on_end(self, event: End) -> None:
+        self._read_tables()
         lines: dict[str | None, list[_Place]] = {}
         for place in self._places.values():
             lines.setdefault(place.where, []).append(place)
@@ -482,7 +597,9 @@ def _labels(event: Forward) -> torch.Tensor | None:
     return None if found is None else found.detach()
 
 
-def _count(counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor) -> None:
+def _count(
+    counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor, loss: torch.Tensor | None = None
+) -> None:
     """What a batch comes to, where its labels fit what the model says."""
     if logits is None or not labels.dim():
         return
@@ -501,24 +618,63 @@ def _count(counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor)
         return
     if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
         return
+    true, otherwise = labels.long(), dict[str, tuple[torch.Tensor, torch.Tensor]]()
     if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
         taken = said.argmax(-1)
+        if labels.dim() == 2 and said.shape[1] == said.shape[2]:
+            otherwise["with the likeliest place in the place of the likeliest class"] = said.argmax(1), true
+        if labels.dim() == 2 and loss is not None and _is_of_next(said, true, loss):
+            otherwise["with each label beside what the model says at its own place, and not before"] = taken, true
+            otherwise["with each label but the first beside what the model says at its own place"] = (
+                taken[:, 1:],
+                true[:, 1:],
+            )
+            taken, true = taken[:, :-1], true[:, 1:]
     elif said.numel() == labels.numel():
         flat = said.reshape(labels.shape)
-        taken, classes = (flat > (0.5 if bool(((flat >= 0) & (flat <= 1)).all()) else 0.0)).long(), 2
+        shares = bool(((flat >= 0) & (flat <= 1)).all())
+        taken, classes = (flat > (0.5 if shares else 0.0)).long(), 2
+        if not shares:
+            otherwise["with a threshold of 0.5 on scores that are no probabilities"] = (flat > 0.5).long(), true
     else:
         return
-    counts, true = labels != -100, labels.long()
-    counted.targets, counted.places = counts.sum(), labels.numel()
-    counted.hits = ((taken == true) & counts).sum()
+    counted.hits, counted.targets, counted.confusion = _hits(taken, true, classes)
+    counted.places = labels.numel()
+    counted.otherwise = {how: _hits(*each, classes) for how, each in otherwise.items()}
+
+
+def _hits(taken: torch.Tensor, true: torch.Tensor, classes: int) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+    """How many are right, of how many, and of few classes which were taken for which."""
+    counts = true != -100
+    confusion = None
     if classes <= MOST_CLASSES and bool(((true >= 0) & (true < classes) | ~counts).all()):
         pairs = true[counts] * classes + taken[counts]
-        counted.confusion = torch.bincount(pairs.reshape(-1), minlength=classes**2).reshape(classes, classes)
+        confusion = torch.bincount(pairs.reshape(-1), minlength=classes**2).reshape(classes, classes)
+    return ((taken == true) & counts).sum(), counts.sum(), confusion
 
 
-def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: bool) -> _Round:
+def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> bool:
+    """Whether the loss of a model is that of the next labels, as a language model's is."""
+    if true.shape[1] < 2 or loss.dim() or bool(((true >= said.shape[-1]) | (true < 0) & (true != -100)).any()):
+        return False
+    scores = said.float()
+    at, ahead = (
+        functional.cross_entropy(one.reshape(-1, one.shape[-1]), other.reshape(-1))
+        for one, other in ((scores, true), (scores[:, :-1], true[:, 1:]))
+    )
+    return bool((ahead - loss).abs() < (at - loss).abs())
+
+
+def _judged(number: Number, known: _Known) -> _Round:
     kind = kind_of(number.name)
     like = None if kind is None else LIKE.get(kind, frozenset({kind}))
+    right, wrong = known.right, known.wrong
+    own = next((each.value for each in right if each.kind == kind), None)
+    if own is not None and HELD_OUT.search(number.name):
+        trained = (each for each in known.trained if each.kind == kind)
+        wrong = [*wrong, *(Mistake(each.kind, each.formula, each.value, "rows", own, each.steps) for each in trained)]
+    else:
+        right = [*right, *known.trained]
     fitting = [each for each in right if like is None or each.kind in like]
     found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
     average = next((each for each in AVERAGES if each in number.name), None)
@@ -527,8 +683,12 @@ def _judged(number: Number, right: list[Value], wrong: list[Mistake], whole: boo
         wrong = [*wrong, *_other_averages(fitting, average)]
         fitting = meant or fitting
         found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
+    if all(STREAMS["agrees"] in each for each in found) and any(
+        each.group == "taken" and each.kind == kind and _gives(each.value, each.kind, number) for each in wrong
+    ):
+        found = frozenset()  # what the script compared is the mistake
     told: dict[str, tuple[Mistake, float]] = {}
-    named = kind is not None and whole and not OTHERS.search(number.name)
+    named = kind is not None and known.whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
     alike = Counter(pattern for pattern, _ in {(_pattern(each.formula), each.value) for each in of_kind})
     for each in of_kind:

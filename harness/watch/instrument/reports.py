@@ -1,9 +1,12 @@
-"""Reports: where a script says what it found, by print, logging, tqdm, TensorBoard, Accelerate and Trainer."""
+"""Reports: where a script says what it found: by print, logging and tqdm, in files, and to what tracks it."""
 
 from __future__ import annotations
 
 import builtins
+import csv
+import json
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import ModuleType
@@ -17,11 +20,20 @@ LONGEST = 2000
 """Characters of a text that are looked at: a line of results is shorter."""
 
 
+CALLER = 2
+"""Frames between a wrapper and who called what it wraps: its own and that of :class:`Patches`."""
+
+MOST_NUMBERS = 64
+"""Entries of a mapping that are looked at."""
+
+
 def install(threads: Session, patches: Patches) -> None:
     _wrap(
         threads, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
     )
     _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: str(args[1].getMessage()))
+    for owner, name in ((json, "dump"), (json, "dumps"), (csv.DictWriter, "writerow")):
+        _wrap(threads, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
 
 
 def install_tqdm(threads: Session, patches: Patches, module: ModuleType) -> None:
@@ -36,30 +48,61 @@ def install_tqdm(threads: Session, patches: Patches, module: ModuleType) -> None
         )
 
 
-def install_tensorboard(threads: Session, patches: Patches, module: ModuleType) -> None:
-    _wrap(threads, patches, module.SummaryWriter, "add_scalar", lambda args, kwargs: _tagged(args[1:], kwargs))
+def install_lightning(threads: Session, patches: Patches, module: ModuleType) -> None:
+    def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        return "" if args[0].trainer.sanity_checking else _named(args[0]._callback_metrics)
+
+    _wrap(threads, patches, module._LoggerConnector, "update_eval_epoch_metrics", text)
 
 
-def install_accelerate(threads: Session, patches: Patches, module: ModuleType) -> None:
-    _wrap(
-        threads,
-        patches,
-        module.Accelerator,
-        "log",
-        lambda args, kwargs: _named(_given(args[1:]) or kwargs.get("values")),
-    )
+def install_mlflow(threads: Session, patches: Patches, module: ModuleType) -> None:
+    _of_one("MlflowClient", "log_metric", "run_id", "key", "value")(threads, patches, module)
+
+    def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        return _named({each.key: each.value for each in kwargs.get("metrics") or ()})
+
+    _wrap(threads, patches, module.MlflowClient, "log_batch", text)
 
 
-def install_trainer(threads: Session, patches: Patches, module: ModuleType) -> None:
-    _wrap(threads, patches, module.Trainer, "log", lambda args, kwargs: _named(_given(args[1:]) or kwargs.get("logs")))
+def _of_mapping(owner: str, name: str, keyword: str) -> Callable[[Session, Patches, ModuleType], None]:
+    """Of a method that is given its numbers by their names."""
+
+    def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+        def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+            return _named(_given(args[1:]) or kwargs.get(keyword))
+
+        _wrap(threads, patches, getattr(module, owner), name, text)
+
+    return install
+
+
+def _of_one(owner: str, name: str, *names: str) -> Callable[[Session, Patches, ModuleType], None]:
+    """Of a method that is given a name and a number, called so."""
+
+    def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+        def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+            given = dict(zip(names, args[1:], strict=False)) | dict(kwargs)
+            return f"{given.get(names[-2])}: {_said(given.get(names[-1]))}"
+
+        _wrap(threads, patches, getattr(module, owner), name, text)
+
+    return install
 
 
 MODULES = {
     "tqdm.std": install_tqdm,
-    "torch.utils.tensorboard.writer": install_tensorboard,
-    "accelerate.accelerator": install_accelerate,
-    "transformers.trainer": install_trainer,
+    "torch.utils.tensorboard.writer": _of_one("SummaryWriter", "add_scalar", "tag", "scalar_value"),
+    "accelerate.accelerator": _of_mapping("Accelerator", "log", "values"),
+    "transformers.trainer": _of_mapping("Trainer", "log", "logs"),
+    "wandb.sdk.wandb_run": _of_mapping("Run", "log", "data"),
+    "trackio.run": _of_mapping("Run", "log", "metrics"),
+    "mlflow.tracking.client": install_mlflow,
+    **{
+        f"{package}.trainer.connectors.logger_connector.logger_connector": install_lightning
+        for package in ("lightning.pytorch", "pytorch_lightning")
+    },
 }
+"""By the module in which something is wrapped, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
 
 
 def _wrap(
@@ -68,11 +111,15 @@ def _wrap(
     owner: Any,
     name: str,
     text: Callable[[tuple[Any, ...], Mapping[str, Any]], str],
+    directly: bool = False,
 ) -> None:
+    """``directly`` where libraries do the same with what is no result, such as their configuration."""
+
     def reported(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         monitor = threads.current()
-        if monitor is not None and monitor.bus.wants(Reported):
+        users = not directly or monitor is None or monitor.locator.is_users(sys._getframe(CALLER))
+        if monitor is not None and monitor.bus.wants(Reported) and users:
             said = ""
             with suppress(Exception):  # what cannot be said is the script's own mistake, which its library deals with
                 said = text(args, kwargs)[:LONGEST]
@@ -85,11 +132,11 @@ def _wrap(
 
 def _said(value: Any) -> str:
     """As print says it; of what is large nothing, which takes long to say."""
-    return (
-        str(value)
-        if isinstance(value, (str, int, float)) or getattr(value, "size", None) == 1 or _is_one(value)
-        else ""
-    )
+    if isinstance(value, Mapping):
+        return _named(value) if len(value) <= MOST_NUMBERS else ""
+    if isinstance(value, (str, int, float)) or getattr(value, "size", None) == 1 or _is_one(value):
+        return str(value)
+    return ""
 
 
 def _is_one(value: Any) -> bool:
@@ -106,6 +153,5 @@ def _named(values: Any) -> str:
     return ", ".join(f"{name}: {_said(value)}" for name, value in named)
 
 
-def _tagged(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    given = dict(zip(("tag", "scalar_value"), args, strict=False)) | dict(kwargs)
-    return f"{given.get('tag')}: {_said(given.get('scalar_value'))}"
+def _written(args: tuple[Any, ...]) -> str:
+    return next((_named(each) for each in args if isinstance(each, Mapping)), "")

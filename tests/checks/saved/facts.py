@@ -68,8 +68,10 @@ CASES = [
     Case(BestIsLast, StateSaved(saved=saved()), HELD),
     Case(BestIsLast, StateSaved(saved=saved(asked=KEPT)), "kept after 4 updates shares its memory with the model"),
     Case(BestIsWorst, StatesKept(), HELD),
-    Case(BestIsWorst, StatesKept(by="the largest loss"), "whenever the loss is the largest so far"),
-    Case(BestIsWorst, StatesKept(by="the smallest accuracy"), "whenever the accuracy is the smallest so far"),
+    Case(BestIsWorst, StatesKept(by="the largest loss"), "after each evaluation with the largest loss so far"),
+    Case(
+        BestIsWorst, StatesKept(by="the smallest accuracy"), "after each evaluation with the smallest accuracy so far"
+    ),
     Case(BestIsWorst, trainer("eval_loss", greater=False), HELD),
     Case(BestIsWorst, trainer(None, greater=None), NOTHING_TO_JUDGE),
     Case(BestIsWorst, trainer("eval_loss", greater=True), "greater_is_better=True: the worst checkpoint is kept"),

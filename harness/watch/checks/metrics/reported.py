@@ -65,10 +65,13 @@ class OtherThanNamed(Check):
 
     ## Why is this a bug?
     Precision and recall change places where predictions and labels do; a mean square that is called RMSE is in other
-    units. Both look plausible, and are compared with numbers of others.
+    units. A threshold of 0.5 is right for probabilities and not for logits, the likeliest of the wrong axis is no
+    class, and a language model says at each place what comes next. All of them look plausible, and are compared with
+    numbers of others.
 
     ## What to do
     Look at the order of the arguments (scikit-learn takes labels first, Evaluate by name), and at the square root.
+    Compare what the model says with the labels by hand for one batch: its shape, its axis, which label is meant.
 
     ## When it is right
     Where the name means something else. A number is reported here only if no formula for its name gives it, and the
@@ -81,7 +84,7 @@ class OtherThanNamed(Check):
     status = "new"
 
     def judge(self, fact: NumberReported) -> Verdict:
-        if fact.mistake is not None and fact.group == "name":
+        if fact.mistake is not None and fact.group in ("name", "taken"):
             return Found(_expected(fact), _observed(fact))
         return _unless(fact, fact.kind in NAMED)
 

@@ -28,9 +28,9 @@ class BestIsWorst(Check):
     With Trainer, set `greater_is_better` for the metric, or leave it out if the metric's name implies it.
 
     ## When it is right
-    Keeping every state, or the best by another metric than accuracy and loss, is not reported. Only a loop that keeps
-    the state exactly after those evaluations whose accuracy was the lowest so far, or whose loss was the highest so
-    far, is reported.
+    Keeping every state, one in every few epochs, or the best by any number that the script prints or logs is not
+    reported. Only a loop that keeps the state exactly after those evaluations whose accuracy (F1, R²) was the lowest so
+    far, or whose loss (error, perplexity) was the highest so far, is reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/31142
@@ -41,10 +41,9 @@ class BestIsWorst(Check):
     def judge(self, fact: StatesKept) -> Verdict:
         if fact.by is None:
             return HELD
-        what = "loss is the largest" if fact.by == "the largest loss" else "accuracy is the smallest"
         return Found(
             expected="the state of the evaluation with the best result",
-            observed=f"the state is kept whenever the {what} so far",
+            observed=f"the state is kept after each evaluation with {fact.by} so far",
             update=fact.at.updates_made,
         )
 
