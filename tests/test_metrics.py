@@ -17,7 +17,7 @@ from harness.errors import CannotTry
 from harness.metrics import load_metric, scores_of
 from harness.recipe import DOCUMENTED_METRICS, METRICS, RECIPES
 from harness.run import run_recipe
-from harness.stages import by_hand
+from harness.stages.evaluate import FORMULAS, score
 
 LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 
@@ -96,7 +96,7 @@ def test_many_classes_equal_scikit_learn(all_of_them: Any, pairs: list[tuple[int
 def test_by_hand_is_scikit_learns_too(pairs: list[tuple[int, int]]) -> None:
     """What the check compares with shares no code with the metric."""
     predictions, references = zip(*pairs, strict=True)
-    found = {name: by_hand.score(name, predictions, references) for name in DEFINED}
+    found = {name: score(name, predictions, references) for name in DEFINED}
     assert found == pytest.approx(defined(pairs), rel=1e-12, abs=1e-12)
 
 
@@ -104,13 +104,13 @@ def test_by_hand_is_scikit_learns_too(pairs: list[tuple[int, int]]) -> None:
 @settings(deadline=None, max_examples=100)
 def test_binary_f1_by_hand(pairs: list[tuple[int, int]]) -> None:
     predictions, references = zip(*pairs, strict=True)
-    found = {name: by_hand.score(name, predictions, references) for name in DOCUMENTED_METRICS}
+    found = {name: score(name, predictions, references) for name in DOCUMENTED_METRICS}
     assert found == pytest.approx(expected(pairs), rel=1e-12)
 
 
 def test_every_name_can_be_measured_and_counted() -> None:
     loaded = load_metric(METRICS)
-    assert tuple(loaded.compute(predictions=[0, 1], references=[0, 1])) == METRICS == tuple(by_hand.SCORES)
+    assert tuple(loaded.compute(predictions=[0, 1], references=[0, 1])) == METRICS == tuple(FORMULAS)
 
 
 OWN = '''

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -30,14 +30,25 @@ from harness.claims import (
 from harness.findings import Finding, NotApplicable
 from harness.metrics import load_metric, scores_of
 from harness.recipe import is_module
-from harness.stages import by_hand
 from harness.stages.batches import fixed_length_rows
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
 from harness.stages.model import PADDING_INVARIANT, evaluated
 from harness.stages.trace import Trace, row_key
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
+from harness.watch.facts.formulas import Tally, mistakes, part_of, values
 
 STAGE = Stage("evaluate")
+
+FORMULAS = {
+    "accuracy": ("accuracy", ""),
+    "f1": ("f1", "of class 1"),
+    "f1_macro": ("f1", "macro"),
+    "f1_micro": ("f1", "micro"),
+    "f1_weighted": ("f1", "weighted"),
+    "matthews_correlation": ("mcc", "of all classes"),
+}
+"""By the name of a metric, its kind and its formula among those by which ``check`` explains what scripts report: the
+metric's own code must not vouch for itself."""
 
 CERTAIN = 1e-4
 """By so much one logit must be larger for its answer to count as certain: float32's rounding moves them less."""
@@ -237,7 +248,7 @@ def metric_is_right(run: Run) -> Iterator[Finding]:
     ):
         yield Finding(
             expected=f"{expected}",
-            observed=f"{run.metrics}",
+            observed=f"{run.metrics}{''.join(by_mistake(run, expected))}",
             hint="Compute the metric once, after the last batch, from the predictions of this model.",
         )
 
@@ -250,7 +261,32 @@ def scores_expected(run: Run) -> dict[str, float]:
         rows = min(len(predictions), len(references))
         expected = load_metric(own).compute(predictions=predictions[:rows], references=references[:rows])
     named = [metric for metric in run.recipe.metrics if not is_module(metric)]
-    return expected | {name: by_hand.score(name, predictions, references) for name in named}
+    return expected | {name: score(name, predictions, references) for name in named}
+
+
+def score(name: str, predictions: Sequence[int], references: Sequence[int]) -> float:
+    """One of the named metrics of as many rows as both sequences have; 0 where it is not defined.
+
+    >>> score("f1_macro", [0, 1, 2, 2], [0, 1, 1, 2])
+    0.7777777777777777
+    """
+    kind, formula = FORMULAS[name]
+    found = values(Tally([part_of(predictions, references)]))
+    return next((each.value for each in found if each.kind == kind and formula in (each.formula, "")), 0.0)
+
+
+def by_mistake(run: Run, expected: dict[str, float]) -> Iterator[str]:
+    """For each score that is wrong, the mistake that gives it, if one does."""
+    references, parts = labels(run), []
+    for batch in in_turn(run.evaluation_forwards):
+        parts.append(part_of(batch.predictions, references))
+        references = references[len(batch.predictions) :]
+    known = list(mistakes(Tally(parts, size=run.recipe.batch_size))) if parts else []
+    for name, observed in run.metrics.items():
+        kind, _ = FORMULAS.get(name, (None, ""))
+        wrong = not same_score(observed, expected.get(name, math.nan))
+        by = (each for each in known if wrong and each.kind == kind and same_score(observed, each.value))
+        yield from (f"; {name} is {each.formula}" for each in list(by)[:1])
 
 
 def same_score(observed: float, expected: float) -> bool:
@@ -452,7 +488,7 @@ def beats_the_majority_class(run: Run) -> Iterator[Finding]:
     run.whole_run_only()
     truth = labels(run)
     floor = max(truth.count(label) for label in range(run.recipe.num_labels)) / len(truth)
-    accuracy = run.metrics.get("accuracy", by_hand.score("accuracy", predictions_seen(run), truth))
+    accuracy = run.metrics.get("accuracy", score("accuracy", predictions_seen(run), truth))
     if not accuracy > floor:
         yield Finding(
             expected=f"accuracy above {floor:.4f}",

@@ -53,6 +53,15 @@ class Part:
     """Hits, targets and confusion where classes are taken by mistake in another way, by how."""
 
 
+def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
+    """A batch of which the classes are known that were taken and that are true; as many as both sequences have."""
+    rows = min(len(taken), len(true))
+    pairs = np.array([true[:rows], taken[:rows]], dtype=np.int64).reshape(2, -1)
+    classes = int(pairs.max(initial=1)) + 1
+    confusion = np.bincount(pairs[0] * classes + pairs[1], minlength=classes**2).reshape(classes, classes)
+    return Part(rows, rows, int((pairs[0] == pairs[1]).sum()), confusion=confusion.astype(np.int64))
+
+
 @dataclass
 class Tally:
     """One evaluation."""
@@ -191,11 +200,7 @@ def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
     yield Value("loss", f"the losses of {len(losses)} batches added up", means)
     yield Value("perplexity", f"the exponential of the mean over {of:,} targets", _exp(total / of))
     if len(losses) > 1:  # of which metrics::mean-of-means judges those that matter
-        mean, batches = means / len(losses), f"{len(losses)} batches"
-        yield Value("loss", f"the mean of the means of {batches}", mean)
-        yield Value("perplexity", f"the exponential of the mean of the means of {batches}", _exp(mean))
-        perplexities = sum(_exp(loss) for loss, _ in losses) / len(losses)
-        yield Value("perplexity", f"the mean of the perplexities of {batches}", perplexities)
+        yield Value("loss", f"the mean of the means of {len(losses)} batches", means / len(losses))
 
 
 def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[Mistake]:
@@ -209,9 +214,17 @@ def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[
 
     def mistake(formula: str, value: float) -> Iterator[Mistake]:
         yield Mistake("loss", formula, value, "rows", right, noise=noise)
-        yield Mistake("perplexity", f"the exponential of {formula}", _exp(value), "rows", _exp(right), noise=noise)
+        yield Mistake(
+            "perplexity", f"the exponential of {formula}", _exp(value), "rows", _exp(right), noise=noise * _exp(right)
+        )
 
     if batches > 1:
+        perplexities = sum(_exp(loss) for loss, _ in losses) / batches
+        for formula, value in (
+            (f"the exponential of the mean of the means of {batches} batches", _exp(mean)),
+            (f"the mean of the perplexities of {batches} batches", perplexities),
+        ):
+            yield Mistake("perplexity", formula, value, "batches", _exp(right), noise=noise * _exp(right))
         yield from mistake("the loss of the last batch alone", losses[-1][0])
         yield from mistake(f"the batches' means, added up and divided by {of} targets", means / of)
         yield from mistake(f"the sum over all targets, divided by {batches} batches", total / batches)
@@ -299,7 +312,7 @@ def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
         taken = sum(each for each, _, _ in other)
         yield Mistake("accuracy", f"{taken} of {targets}, {how}", taken / targets, "taken", hits / of, targets)
         confusions = [each for _, _, each in other if each is not None]
-        for each in _of_classes(sum(confusions[1:], confusions[0]) if len(confusions) == len(other) else None):
+        for each in _of_classes(_added(confusions) if len(confusions) == len(other) else None):
             formula = f"that {each.formula}, {how}"
             yield Mistake(each.kind, formula, each.value, "taken", right[each.kind, each.formula], each.steps)
 
@@ -307,7 +320,14 @@ def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
 def _confusion(parts: Sequence[Part]) -> Confusion | None:
     found = [each.confusion for each in parts]
     known = [each for each in found if each is not None]
-    return sum(known[1:], known[0]) if known and len(known) == len(found) else None
+    return _added(known) if len(known) == len(found) else None
+
+
+def _added(confusions: Sequence[Confusion]) -> Confusion | None:
+    """Of several batches, which may have seen unlike numbers of classes."""
+    classes = max(map(len, confusions), default=0)
+    padded = (np.pad(each, (0, classes - len(each))) for each in confusions)
+    return sum(padded, np.zeros((classes, classes), np.int64)) if classes else None
 
 
 def _of_classes(confusion: Confusion | None) -> Iterator[Value]:

@@ -56,6 +56,10 @@ MOST_SCORES = 1000
 MOST_SOURCES = 16
 """Sets of rows whose evaluations are kept."""
 
+MOST_GROUPS = 256
+"""Calls of one line without a loader of which each is looked at alone. By reasoning: what is given to a model in more
+pieces than that is seldom several evaluations."""
+
 MOST_EARLIER = 64
 """Evaluations of one set of rows that are kept: more than epochs are usually made."""
 
@@ -93,7 +97,9 @@ NAMES: tuple[tuple[str, str], ...] = (
 HELD_OUT = re.compile(r"\bval(?!u)|\bvalid|\btest|\beval|\bdev\b|held.?out")
 """Names of numbers that are of other rows than those of the training."""
 
-OTHERS = re.compile(r"best|max|min\b|prev|last|ema|smooth|running|patience|std|var\b|\blr\b|rate|time|epoch|step|train")
+OTHERS = re.compile(
+    r"best|max|min\b|prev|last|ema|smooth|running|patience|std|var\b|\blr\b|rate|time|epoch|\bsteps?\b|train"
+)
 """Names of numbers that are not of the evaluation at hand, or are no results: of these no mistake is told."""
 
 
@@ -211,6 +217,8 @@ class _Evaluation:
     """By the number of the batch, or of the forward where there is none."""
     made: list[Part] = field(default_factory=list)
     """Of all batches but the latest, which may be counted on."""
+    bases: list[int | None] = field(default_factory=list)
+    """Where there is no loader, of which tensor each batch is a part."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None
@@ -220,6 +228,12 @@ class _Evaluation:
         counted = list(self.batches.values())
         self.made += [each.part() for each in counted[len(self.made) : -1]]
         return [*self.made, *(each.part() for each in counted[-1:])]
+
+    def groups(self, parts: list[Part]) -> Iterator[list[Part]]:
+        """Those of one tensor, and each alone: without a loader, calls of one line may be several evaluations."""
+        for base in set(self.bases):
+            yield [part for part, of in zip(parts, self.bases, strict=False) if of == base]
+        yield from ([part] for part in parts)
 
     @property
     def whole(self) -> bool:
@@ -414,6 +428,7 @@ class ReportedNumbers(Recogniser):
 
     def _evaluation(self, event: Forward) -> _Evaluation | None:
         model = self.monitor.number_of(event.model)
+        key: tuple[Any, ...]
         if event.batch is not None:
             of = event.batch.of
             if of.trains:
@@ -424,9 +439,11 @@ class ReportedNumbers(Recogniser):
             return self._open[of]
         given = next((each for each in event.tensors.values() if each.dim()), None)
         base = None if given is None else given if given._base is None else given._base
-        key = "rows", None if base is None else base.data_ptr(), event.where, model
+        key = "rows", event.where, model
         if key not in self._by_line:
             self._by_line[key] = self._began(key, _Evaluation(None, event.at.updates_made))
+        if event.number not in self._by_line[key].batches:
+            self._by_line[key].bases.append(None if base is None else base.data_ptr())
         return self._by_line[key]
 
     def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
@@ -517,6 +534,9 @@ class ReportedNumbers(Recogniser):
                 right += values(earlier[-1]) if earlier else ()
             elif tally.judged:
                 wrong += mistakes(tally)
+            elif latest.of is None and 1 < len(tally.parts) <= MOST_GROUPS:
+                right += (value for parts in latest.groups(tally.parts) for value in values(Tally(parts)))
+                wrong += (each for each in mistakes(tally) if each.group != "rows")
         self._add_up()
         trained = [Value("loss", "the training loss of the latest batch", self._last)] if self._in_all.number else []
         return _Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)

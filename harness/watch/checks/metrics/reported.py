@@ -10,7 +10,7 @@ MUCH = 1.0
 NAMED = ("precision", "recall", "mse", "rmse", "mae")
 """What is taken for one another."""
 
-BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse")
+BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse", "perplexity")
 """Of what a mean of batches is off."""
 
 
@@ -94,7 +94,7 @@ class MeanOfBatches(Check):
 
     ## Why is this a bug?
     A batch of three rows counts as much as one of 32. The number changes with the batch size and the order of the rows,
-    and of F1, precision, recall and roots the mean over batches is no value of the whole at all.
+    and of F1, precision, recall, roots and perplexity the mean over batches is no value of the whole at all.
 
     ## What to do
     Add up hits, or losses times rows, and divide once at the end; give a metric all predictions at once.
