@@ -41,6 +41,15 @@ GRACE = 5.0
 SETTLE = 1.0
 """Seconds that a failed rank waits before it ends."""
 
+HANGS = 120.0
+"""Seconds for which a rank of a script that is checked waits for the others."""
+
+WAITS = "HARNESS_WAITS"
+"""The environment variable that says so to the ranks."""
+
+LAST_LINES = 12
+"""Of what a failed rank wrote."""
+
 LAST_SEEN, FAILED = "last-seen-", "failed-"
 
 _watched: tuple[float, TextIO] | None = None
@@ -185,9 +194,7 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
             processes.
     """
     import torch
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes))}
     if not torch.cuda.is_available():
@@ -197,35 +204,85 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
             f"{processes} processes need as many GPUs, found {torch.cuda.device_count()}; ask for fewer, or set "
             "ACCELERATE_USE_CPU=true"
         )
+    with _ranks_folder(environment) as folder:
+        try:
+            results = _launched(_rank, (function, str(folder), patience), processes, folder)
+        except ChildFailedError as error:
+            raise CannotTry(_what_happened(error, folder, patience)) from None
+    return [results[rank] for rank in sorted(results)]
+
+
+def command_in_processes(command: Sequence[str], *, processes: int, patience: float = HANGS) -> int:
+    """Start a command of Python's as so many ranks, on CPUs; the exit status of the first.
+
+    The ranks meet by gloo. The first one's output is this process's; of the others' only what is wrong is told. A rank
+    that waits for another longer than ``patience`` seconds gives up (:data:`WAITS`), and all are ended with it.
+
+    Raises:
+        CannotTry: a rank other than the first failed, or one died; says which, and how.
+    """
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes)), WAITS: f"{patience:g}"}
+    environment |= dict.fromkeys(("ACCELERATE_USE_CPU", accelerates_variable("ACCELERATE_USE_CPU")), "true")
+    with _ranks_folder(environment | {"CUDA_VISIBLE_DEVICES": ""}) as folder:
+        try:
+            _launched(sys.executable, tuple(command), processes, folder)
+        except ChildFailedError as error:
+            status = error.failures[0].exitcode if 0 in error.failures else 0
+            rank, failure = error.get_first_failure()
+            if status > 0 and (rank == 0 or status == failure.exitcode):
+                return int(status)
+            said = "\n".join(_last_lines(path) for path in sorted(folder.rglob(f"{rank}/stderr.log")))
+            how = failure.signal_name() if failure.exitcode < 0 else f"exit status {failure.exitcode}"
+            raise CannotTry(f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{said}") from None
+    return 0
+
+
+def _last_lines(path: Path) -> str:
+    return "\n".join(f"    {line}" for line in path.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+
+@contextmanager
+def _ranks_folder(environment: dict[str, str]) -> Iterator[Path]:
+    """Where ranks leave what they have to say; it goes, as they do, whatever becomes of this process."""
     with (
         tempfile.TemporaryDirectory(prefix="harness-ranks-") as folder,
         afterwards(Path(folder)),
         with_environment(environment),
         _held_back(signal.SIGINT),
     ):
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=processes,
-            run_id=Path(folder).name,
-            rdzv_backend="c10d",
-            rdzv_endpoint="localhost:0",
-            local_addr="localhost",
-            max_restarts=0,
-            # The first rank speaks for all of them.
-            logs_specs=DefaultLogsSpecs(folder, redirects=dict.fromkeys(range(1, processes), Std.ALL)),
-        )
-        disabled = logging.root.manager.disable
-        try:
-            logging.disable()  # the launcher's own account of a failure: forty lines of its stack
-            results = elastic_launch(config, _rank)(function, folder, patience)
-        except ChildFailedError as error:
-            raise CannotTry(_what_happened(error, Path(folder), patience)) from None
-        except SignalException as error:
-            raise KeyboardInterrupt from error
-        finally:
-            logging.disable(disabled)
-    return [results[rank] for rank in sorted(results)]
+        yield Path(folder)
+
+
+def _launched(
+    entrypoint: Callable[..., Any] | str, arguments: tuple[Any, ...], processes: int, folder: Path
+) -> dict[int, Any]:
+    """What the ranks returned, as torch's elastic launcher starts them on this machine."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=folder.name,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        # The first rank speaks for all of them.
+        logs_specs=DefaultLogsSpecs(str(folder), redirects=dict.fromkeys(range(1, processes), Std.ALL)),
+    )
+    disabled = logging.root.manager.disable
+    try:
+        logging.disable()  # the launcher's own account of a failure: forty lines of its stack
+        found: dict[int, Any] = elastic_launch(config, entrypoint)(*arguments)
+    except SignalException as error:
+        raise KeyboardInterrupt from error
+    finally:
+        logging.disable(disabled)
+    return found
 
 
 def _rank(function: Callable[[], Result], folder: str, patience: float) -> Result:

@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @click.option("--no-reload", is_flag=True, help="Load nothing again that the script saved.")
 @click.option("--strict", is_flag=True, help="Let warnings count as errors do for the exit status.")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Start the script in N processes, as torchrun does, on CPUs.",
+)
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
@@ -64,6 +70,7 @@ def check(
     full: bool,
     no_reload: bool,
     strict: bool,
+    processes: int | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     module: bool,
@@ -80,6 +87,9 @@ def check(
 
     Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
     script: # harness: ignore[ID].
+
+    With --processes the script is started as torchrun starts it, without a GPU, and what all ranks found is told once.
+    A script that several processes train can also be checked under a launcher of its own: torchrun … -m harness check.
 
     With --diff or --fix the script is run again, in a copy of the working directory, with each edit that may repair
     what was found. An edit is offered if that is gone then, nothing else has come, and what held still holds.
@@ -98,6 +108,9 @@ def check(
         sys.exit(_check_all(module, updates, full, no_reload, strict, select, ignore, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
+    if processes is not None:
+        words = [*_options(updates, full, no_reload, strict, select, ignore), *output.options, *["-m"] * module]
+        sys.exit(_in_processes([*words, script, *arguments], processes, repairs=diff or fix))
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr() if output.err else None
 
@@ -133,6 +146,29 @@ def check(
         if diff or fix:
             bench = stack.enter_context(_bench(script, arguments, options, output))
         sys.exit(told(check_script(script, arguments, leaving=leaving, **options)))
+
+
+def _options(
+    updates: int | None,
+    full: bool,
+    no_reload: bool,
+    strict: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> list[str]:
+    """What is said to a ``harness check`` in another process."""
+    options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
+    options += ["--no-reload"] * no_reload + ["--strict"] * strict
+    return [*options, *(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
+
+
+def _in_processes(words: list[str], processes: int, *, repairs: bool) -> int:
+    """The exit status of the first of several ranks that check a script together."""
+    if repairs:
+        raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
+    if launch.world_size() is not None:
+        raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
+    return launch.command_in_processes(["-m", "harness", "check", *words], processes=processes)
 
 
 def _bench(
@@ -220,9 +256,7 @@ def _check_all(
     from harness.watch.scripts import ScriptsReport, check_scripts
 
     folder, commands = scripts()
-    options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
-    options += ["--no-reload"] * no_reload + ["--strict"] * strict
-    options += [*(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
+    options = _options(updates, full, no_reload, strict, select, ignore)
     output, report = output.from_here(), ScriptsReport()
     with working_in(folder):
         for each in check_scripts(commands, options, on):

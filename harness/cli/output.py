@@ -116,6 +116,12 @@ class Output:
         """Whether lines go to stderr, because stdout has a form for programs."""
         return self.taken or self.format != "text" or self.json_file == STDOUT
 
+    @property
+    def options(self) -> list[str]:
+        """What says the same on a command line."""
+        json_file = [f"--json={self.json_file}"] if self.json_file is not None else []
+        return [*json_file, f"--format={self.format}", *["--quiet"] * self.quiet, *["--verbose"] * self.verbose]
+
     def from_here(self) -> Output:
         """The same for a process that goes to another folder."""
         return self if self.json_file in (None, STDOUT) else replace(self, json_file=Path(self.json_file).absolute())

@@ -35,6 +35,7 @@ LIBRARIES: tuple[tuple[str, Callable[[Session, Patches, ModuleType], None]], ...
     (datasets.MODULE, datasets.install),
     *lightning.MODULES.items(),
     *metrics.MODULES.items(),
+    ("torch.distributed", processes.install_groups),
     *reports.MODULES.items(),
     *states.MODULES.items(),
     *transformers.MODULES.items(),

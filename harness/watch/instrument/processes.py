@@ -1,11 +1,15 @@
-"""Processes: a copy of this one is not watched, and one that is left at once says first what was found."""
+"""Processes: a copy of this one is not watched, one that is left at once says first what was found, and ranks that we
+start ourselves do not wait for one another for ever."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
+from harness.launch import WAITS
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.session import Session
 
@@ -33,3 +37,14 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(os, "_exit", left)
     for name in ("execv", "execve"):  # all others call these
         patches.wrap(os, name, replaced)
+
+
+def install_groups(threads: Session, patches: Patches, module: ModuleType) -> None:
+    """Give up on a rank that hangs: torch's own patience is half an hour."""
+    waits = os.environ.get(WAITS)
+
+    def joined(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return original(*args, **{**kwargs, "timeout": timedelta(seconds=float(waits or 0))})
+
+    if waits:
+        patches.wrap(module, "init_process_group", joined)
