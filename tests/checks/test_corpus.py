@@ -20,6 +20,7 @@ BY_EXAMPLES = {
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
     *("loss::flattened-apart", "metrics::ranked-by-classes", "metrics::threshold-of-probabilities"),
     *("model::hooks-skipped", "rows::loaders-apart"),
+    *("ranks::clipped-before-averaging", "ranks::gradient-scaled", "ranks::tokens-weigh-unlike"),
     *("ranks::fewer-than-asked", "ranks::rows-divided-twice", "ranks::rows-shared", "ranks::weights-differ"),
     *("rows::changed-in-place", "rows::evaluation-augmented"),
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),

@@ -62,6 +62,31 @@ def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
     return Part(rows, rows, int((pairs[0] == pairs[1]).sum()), confusion=confusion.astype(np.int64))
 
 
+def total(parts: Sequence[Part]) -> Part:
+    """Several batches as one."""
+    counted, agreed = (_counted(parts, stream) for stream in STREAMS)
+    targets = sum(each.targets for each in parts)
+    losses = [each.loss * each.targets for each in parts if each.loss is not None]
+    squares = [each.squares for each in parts if each.squares is not None]
+    first, second, said, said_second = (
+        (sum(values) for values in zip(*((*each.totals, *each.said) for each in parts), strict=True))
+        if parts
+        else (0.0,) * 4
+    )
+    return Part(
+        targets,
+        sum(each.places for each in parts),
+        sum(hits for hits, _ in counted) if counted else None,
+        (sum(hits for hits, _ in agreed), sum(of for _, of in agreed)) if agreed else None,
+        sum(losses) / targets if targets and len(losses) == len(parts) else None,
+        sum(squares) if squares and len(squares) == len(parts) else None,
+        sum(each.absolutes for each in parts),
+        (first, second),
+        (said, said_second),
+        _confusion(parts),
+    )
+
+
 @dataclass
 class Tally:
     """One evaluation."""
@@ -198,7 +223,7 @@ def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
     yield Value("loss", f"the mean over {of:,} targets", total / of)
     yield Value("loss", f"the sum over {of:,} targets", total)
     yield Value("loss", f"the losses of {len(losses)} batches added up", means)
-    yield Value("perplexity", f"the exponential of the mean over {of:,} targets", _exp(total / of))
+    yield Value("perplexity", f"the exponential of the mean over {of:,} targets", exp(total / of))
     if len(losses) > 1:  # of which metrics::mean-of-means judges those that matter
         yield Value("loss", f"the mean of the means of {len(losses)} batches", means / len(losses))
 
@@ -215,16 +240,16 @@ def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[
     def mistake(formula: str, value: float) -> Iterator[Mistake]:
         yield Mistake("loss", formula, value, "rows", right, noise=noise)
         yield Mistake(
-            "perplexity", f"the exponential of {formula}", _exp(value), "rows", _exp(right), noise=noise * _exp(right)
+            "perplexity", f"the exponential of {formula}", exp(value), "rows", exp(right), noise=noise * exp(right)
         )
 
     if batches > 1:
-        perplexities = sum(_exp(loss) for loss, _ in losses) / batches
+        perplexities = sum(exp(loss) for loss, _ in losses) / batches
         for formula, value in (
-            (f"the exponential of the mean of the means of {batches} batches", _exp(mean)),
+            (f"the exponential of the mean of the means of {batches} batches", exp(mean)),
             (f"the mean of the perplexities of {batches} batches", perplexities),
         ):
-            yield Mistake("perplexity", formula, value, "batches", _exp(right), noise=noise * _exp(right))
+            yield Mistake("perplexity", formula, value, "batches", exp(right), noise=noise * exp(right))
         yield from mistake("the loss of the last batch alone", losses[-1][0])
         yield from mistake(f"the batches' means, added up and divided by {of} targets", means / of)
         yield from mistake(f"the sum over all targets, divided by {batches} batches", total / batches)
@@ -356,5 +381,5 @@ def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
         yield Value("mcc", "of all classes", float(covariance) / scale)
 
 
-def _exp(value: float) -> float:
+def exp(value: float) -> float:
     return math.exp(min(value, 500.0))

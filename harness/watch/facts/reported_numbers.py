@@ -41,6 +41,7 @@ from harness.watch.facts.formulas import (
     Tally,
     Value,
     mistakes,
+    total,
     values,
 )
 
@@ -134,7 +135,7 @@ class NumberReported(Fact):
     def pattern(self) -> str | None:
         """The formula that gives it, right or mistaken, without its numbers."""
         formula = self.formula or self.mistake
-        return None if formula is None else _pattern(formula)
+        return None if formula is None else pattern_of(formula)
 
     @property
     def of_training(self) -> bool:
@@ -259,7 +260,7 @@ LIKE: Mapping[str, frozenset[str]] = {
 """What a name of a kind may mean besides."""
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """What a number may be."""
 
     right: list[Value]
@@ -485,10 +486,10 @@ class ReportedNumbers(Recogniser):
     # What is reported
 
     def on_reported(self, event: Reported) -> None:
-        slots = list(enumerate(self._named(event.text)))
+        slots = list(enumerate(self.named(event.text)))
         if not self._sources and not self._in_all.number and not self._losses:
             return
-        known: _Known | None = None
+        known: Known | None = None
         for slot, number in slots:
             key = number.name, event.where, slot
             place = self._places.get(key)
@@ -507,11 +508,11 @@ class ReportedNumbers(Recogniser):
             place.moment = self._moment
             since = list(self._in_all.since(place.before).values("since the last report"))
             place.before = self._in_all
-            place.rounds.append(_judged(number, known._replace(trained=[*known.trained, *since])))
+            place.rounds.append(judged(number, known._replace(trained=[*known.trained, *since])))
         if slots:
             self._by_line.clear()
 
-    def _named(self, text: str) -> list[Number]:
+    def named(self, text: str) -> list[Number]:
         """The numbers of a text; those of a row of a table by the names over its columns."""
         found = list(numbers_in(text))
         if not found:
@@ -522,7 +523,7 @@ class ReportedNumbers(Recogniser):
                     return [each._replace(name=name.lower()) for name, each in zip(names, found, strict=True)]
         return found
 
-    def _known(self) -> _Known:
+    def _known(self) -> Known:
         """What the latest evaluations come to, and by mistake; and whether all of them are over."""
         right, wrong, whole = list[Value](), list[Mistake](), True
         for evaluations in self._sources.values():
@@ -539,7 +540,7 @@ class ReportedNumbers(Recogniser):
                 wrong += (each for each in mistakes(tally) if each.group != "rows")
         self._add_up()
         trained = [Value("loss", "the training loss of the latest batch", self._last)] if self._in_all.number else []
-        return _Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)
+        return Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)
 
     def _read_tables(self) -> None:
         """Judge again what was reported once for each evaluation when all of them were over."""
@@ -549,12 +550,12 @@ class ReportedNumbers(Recogniser):
             if again or number < len(place.rounds):
                 continue  # said twice, to the terminal and in a log, or not only in a table
             known = [self._known_of(row, number) for row in range(number)]
-            judged = [_judged(said, of) for said, of in zip(place.table, known, strict=False) if of is not None]
-            if len(judged) == number:
-                place.rounds[-number:] = judged
+            rounds = [judged(said, of) for said, of in zip(place.table, known, strict=False) if of is not None]
+            if len(rounds) == number:
+                place.rounds[-number:] = rounds
         self._tables.clear()
 
-    def _known_of(self, row: int, number: int) -> _Known | None:
+    def _known_of(self, row: int, number: int) -> Known | None:
         """What the evaluations of one row of a table come to; None where there are not as many as rows."""
         right, trained, wrong = list[Value](), list[Value](), list[Mistake]()
         for evaluations in self._sources.values():
@@ -566,7 +567,7 @@ class ReportedNumbers(Recogniser):
         passes = [*self._passes, self._in_pass]
         if len(passes) == number:
             trained += passes[row].values("of the pass")
-        return _Known(right, trained, wrong, True) if right or trained else None
+        return Known(right, trained, wrong, True) if right or trained else None
 
     def _add_up(self) -> None:
         new = _Training()
@@ -589,6 +590,15 @@ class ReportedNumbers(Recogniser):
         others = frozenset(self._lengths - {rows, len(parts)})
         size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
         return Tally(parts, size, rows, judged, earlier, others)
+
+    @property
+    def evaluations(self) -> list[list[Any]]:
+        """Of each set of rows those that have begun."""
+        return list(self._sources.values())
+
+    def totals(self) -> list[list[Part]]:
+        """What each of them came to, in all."""
+        return [[total(self._tally(each, []).parts) for each in evaluations] for evaluations in self.evaluations]
 
     @property
     def series(self) -> list[tuple[str, dict[int, Number]]]:
@@ -685,7 +695,7 @@ def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> b
     return bool((ahead - loss).abs() < (at - loss).abs())
 
 
-def _judged(number: Number, known: _Known) -> _Round:
+def judged(number: Number, known: Known) -> _Round:
     kind = kind_of(number.name)
     like = None if kind is None else LIKE.get(kind, frozenset({kind}))
     right, wrong = known.right, known.wrong
@@ -710,10 +720,10 @@ def _judged(number: Number, known: _Known) -> _Round:
     told: dict[str, tuple[Mistake, float]] = {}
     named = kind is not None and known.whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
-    alike = Counter(pattern for pattern, _ in {(_pattern(each.formula), each.value) for each in of_kind})
+    alike = Counter(pattern for pattern, _ in {(pattern_of(each.formula), each.value) for each in of_kind})
     for each in of_kind:
         if _gives(each.value, each.kind, number):
-            pattern = _pattern(each.formula)
+            pattern = pattern_of(each.formula)
             digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
             told[pattern] = each, 0.0 if found else max(0.0, digits)
     return _Round(found, told, len(of_kind))
@@ -727,7 +737,7 @@ def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
             yield Mistake(each.kind, f"the {each.formula} average", each.value, "name", right, each.steps)
 
 
-def _pattern(formula: str) -> str:
+def pattern_of(formula: str) -> str:
     """A formula without its numbers, which differ from one evaluation to the next."""
     return re.sub(r"[\d,.]+", "#", formula)
 
@@ -769,8 +779,8 @@ def _outcome(place: _Place, enough: set[str]) -> NumberReported | None:
     known = kind_of(place.name) is not None
     if all(each.right for each in place.rounds):
         latest = sorted(place.rounds[-1].right)
-        always = set.intersection(*({_pattern(formula) for formula in each.right} for each in place.rounds))
-        same = [formula for formula in latest if _pattern(formula) in always]
+        always = set.intersection(*({pattern_of(formula) for formula in each.right} for each in place.rounds))
+        same = [formula for formula in latest if pattern_of(formula) in always]
         return replace(told, formula=min(same or latest, key=len)) if known else None
     for pattern in sorted(enough):
         alone = [(each, digits) for each, digits in _explained(place, pattern) if digits]

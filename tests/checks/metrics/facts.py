@@ -23,6 +23,7 @@ from harness.watch.events import Forward, Pass, Scored
 from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
 from harness.watch.facts.batch_means import BatchMeans
 from harness.watch.facts.metric_calls import Computed, OtherRowsScored
+from harness.watch.facts.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 from tests.checks.judging import Case
 
@@ -65,6 +66,12 @@ CASES = [
     Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
     Case(OfOtherRows, reported(formula="15 of 20 targets"), HELD),
     Case(OfOtherRows, reported(formula="the training loss of the latest batch"), NOTHING_TO_JUDGE),
+    Case(OfOtherRows, NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, formula="9 of 18 targets"), HELD),
+    Case(
+        OfOtherRows,
+        NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, mistake="that of rank 0 alone", right=0.6),
+        "0.5, which is that of rank 0 alone, in 2 reports of it",
+    ),
     Case(OfOtherRows, reported(mistake="the last batch alone", rounds=3), "0.5, which is the last batch alone, in 3"),
     Case(OtherThanNamed, reported(formula="15 of 20 targets"), NOTHING_TO_JUDGE),
     Case(OtherThanNamed, reported(name="rmse", formula="the root of a mean"), HELD),

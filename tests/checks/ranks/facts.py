@@ -1,11 +1,43 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD
+from typing import Any
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.ranks.gradients import ClippedBeforeAveraging, GradientScaled, TokensWeighUnlike
 from harness.watch.checks.ranks.processes import FewerThanAsked, RowsDividedTwice, RowsShared, WeightsDiffer
+from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import DatasetsOfRanks, ProcessesAsked, RowsOfRanks, WeightsOfRanks
 from tests.checks.judging import Case
 
+
+def gradients(**how: Any) -> GradientsOfRanks:
+    """Of a training that is right, but for ``how``."""
+    right: dict[str, Any] = {"ranks": 2, "updates": 8, "passes": 1, "reduced": 1.0, "whole": 1.0, "off": 0.0}
+    more: dict[str, Any] = {"uneven": 1.0, "clipped_own": None, "divided": None, "where": "train.py:9"}
+    return GradientsOfRanks(**(right | more | how))
+
+
 CASES = [
+    Case(GradientScaled, gradients(), HELD),
+    Case(GradientScaled, gradients(updates=1), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=None), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=1.002, reduced=2.0), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=2.0, reduced=2.0), "2 times it, in 8 updates of 2 processes"),
+    Case(GradientScaled, gradients(whole=2.0), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=0.5), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=0.5, reduced=0.5), "a half of it"),
+    Case(GradientScaled, gradients(whole=0.25, reduced=0.25, ranks=4), "a 4th of it"),
+    Case(GradientScaled, gradients(whole=0.5, divided="train.py:7"), "a half of it"),
+    Case(GradientScaled, gradients(whole=0.3, reduced=0.3), NOTHING_TO_JUDGE),
+    Case(ClippedBeforeAveraging, gradients(), HELD),
+    Case(ClippedBeforeAveraging, gradients(reduced=None), NOTHING_TO_JUDGE),
+    Case(ClippedBeforeAveraging, gradients(clipped_own="train.py:8"), "each rank's own"),
+    Case(TokensWeighUnlike, gradients(), NOTHING_TO_JUDGE),
+    Case(TokensWeighUnlike, gradients(uneven=1.25), HELD),
+    Case(TokensWeighUnlike, gradients(uneven=1.25, off=0.049), HELD),
+    Case(TokensWeighUnlike, gradients(uneven=1.25, off=0.05, whole=None), "off by 5%: backward passes of up to 1.2"),
+    Case(TokensWeighUnlike, gradients(uneven=2.0, off=0.5, whole=None, reduced=None), NOTHING_TO_JUDGE),
+    Case(TokensWeighUnlike, gradients(uneven=2.0, off=0.5, whole=None, updates=1), NOTHING_TO_JUDGE),
     Case(FewerThanAsked, ProcessesAsked(), HELD),
     Case(FewerThanAsked, ProcessesAsked(advice="Start it with torchrun."), "one"),
     Case(RowsDividedTwice, DatasetsOfRanks(rows=64, parts=2, differ=False), HELD),

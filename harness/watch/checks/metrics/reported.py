@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 
 MUCH = 1.0
@@ -24,15 +25,18 @@ def _expected(fact: NumberReported) -> str:
 
 
 def _observed(fact: NumberReported) -> str:
-    times = f", in {fact.rounds} reports of it" if fact.rounds > 1 else ""
-    return f"{fact.number:g}, which is {fact.mistake}{times}"
+    return f"{fact.number:g}, which is {fact.mistake}{_times(fact.rounds)}"
+
+
+def _times(rounds: int) -> str:
+    return f", in {rounds} reports of it" if rounds > 1 else ""
 
 
 class OfOtherRows(Check):
     """A number that is reported is not that of the rows that were evaluated.
 
-    It comes from the last batch alone, from the evaluation before, from all evaluations since the beginning, or it is
-    divided by something else than the number of rows.
+    It comes from the last batch alone, from one of several processes, from the evaluation before, from all evaluations
+    since the beginning, or it is divided by something else than the number of rows.
 
     ## Why is this a bug?
     The model is chosen, and the result published, by a number that says something else: counters that are never set to
@@ -58,6 +62,16 @@ class OfOtherRows(Check):
         if fact.mistake is not None and fact.group == "rows":
             return Found(_expected(fact), _observed(fact))
         return _unless(fact)
+
+    def judge_ranks(self, fact: NumberOfRanks) -> Verdict:
+        if fact.mistake is None:
+            return HELD
+        return Found(
+            expected=f"{fact.name} of the rows of all {fact.ranks} ranks, {fact.right:.4g}",
+            observed=f"{fact.number:g}, which is {fact.mistake}{_times(fact.rounds)}",
+            hint="Add up hits, or losses times rows, and the number of rows over all ranks (all_reduce, "
+            "gather_for_metrics, sync_dist=True), and divide once.",
+        )
 
 
 class OtherThanNamed(Check):

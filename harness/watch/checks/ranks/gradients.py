@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.rank_gradients import SAME, GradientsOfRanks
+
+MIN_UPDATES = 2
+"""Updates in which it must be so. By reasoning: in one of them it may be a coincidence."""
+
+MIN_OFF = 0.05
+"""By how much a gradient must differ from that of one process, as a share. By reasoning: less is within what another
+order of the rows makes of it."""
+
+MIN_UNEVEN = 1.25
+"""How many times more tokens a rank must have than another. By reasoning: a last batch that is a little smaller is
+usual."""
+
+
+class GradientScaled(Check):
+    """The gradient that several processes make together is a multiple of what one process would have had.
+
+    ## Why is this a bug?
+    DistributedDataParallel, Accelerate and Trainer average the gradients of the ranks. Whoever also divides the loss by
+    the number of processes trains with a fraction of it, and whoever adds the gradients up by hand and does not divide
+    trains with a multiple. The learning rate means something else with each number of processes; with Adam it shows
+    only in clipping, in weight decay and in the norms that are logged.
+
+    ## What to do
+    Average once: with DistributedDataParallel leave the loss as it is; by hand use `ReduceOp.AVG`, or divide by the
+    number of processes after the sum.
+
+    ## When it is right
+    A loss that is added up over the rows and divided by the number of all rows (or tokens) of all ranks is not
+    reported, nor one with a weight. What each rank differentiates is compared with what its optimizer gets, in at least
+    two updates.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/ddp.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: GradientsOfRanks) -> Verdict:
+        if fact.updates < MIN_UPDATES or fact.whole is None:
+            return NOTHING_TO_JUDGE
+        if abs(fact.whole - 1) <= SAME:
+            return HELD
+        by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > SAME
+        times = fact.whole * fact.ranks
+        is_fraction, is_multiple = abs(times - 1) <= SAME, abs(fact.whole / fact.ranks - 1) <= SAME
+        if not (is_fraction and (by_reduction or fact.divided)) and not (is_multiple and by_reduction):
+            return NOTHING_TO_JUDGE
+        how = f"a {'half' if fact.ranks == 2 else f'{fact.ranks}th'} of it" if is_fraction else f"{fact.ranks} times it"
+        return Found(
+            expected="the gradient of the mean loss over the rows of all ranks",
+            observed=f"{how}, in {fact.updates} updates of {fact.ranks} processes",
+            where=(fact.divided if is_fraction and not by_reduction else None) or fact.where,
+        )
+
+
+class ClippedBeforeAveraging(Check):
+    """Each process clips its own gradients, before they are averaged.
+
+    ## Why is this a bug?
+    The limit is meant for the gradient of the whole batch. A rank's own gradient is noisier and has a larger norm, so
+    that it is clipped more often, and ranks that are clipped weigh less in the average than those that are not.
+
+    ## What to do
+    Average the gradients first, then clip, then step.
+
+    ## When it is right
+    With DistributedDataParallel, Accelerate and Trainer the gradients are averaged in the backward pass; clipping after
+    it is not reported.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html
+    """
+
+    status = "new"
+
+    def judge(self, fact: GradientsOfRanks) -> Verdict:
+        if fact.clipped_own is None:
+            return HELD if fact.reduced is not None else NOTHING_TO_JUDGE
+        return Found(
+            expected="gradients that are averaged over the ranks when they are clipped",
+            observed="each rank's own",
+            where=fact.clipped_own,
+        )
+
+
+class TokensWeighUnlike(Check):
+    """A token, or a row, of one process weighs more in an update than one of another.
+
+    ## Why is this a bug?
+    Each rank takes the mean over its own tokens, and the ranks' gradients are averaged: a rank with few taught tokens
+    counts as much as one with many. The training depends on how rows are spread over processes, and gives other results
+    with another number of them.
+
+    ## What to do
+    Add up the losses of the tokens, divide by the number of tokens of all ranks, and multiply by the number of
+    processes, because the gradients are averaged. Trainer does so (`average_tokens_across_devices`).
+
+    ## When it is right
+    Whoever wants each rank, or each sequence, to count alike can ignore it. It is reported only if the numbers of
+    tokens differ by a quarter or more, and the gradients by a twentieth.
+
+    ## References
+    - https://huggingface.co/blog/gradient_accumulation
+    """
+
+    severity = "warning"
+    status = "new"
+
+    def judge(self, fact: GradientsOfRanks) -> Verdict:
+        averaged = fact.reduced is not None and fact.updates >= MIN_UPDATES
+        if not averaged or fact.uneven < MIN_UNEVEN:
+            return NOTHING_TO_JUDGE
+        if fact.off < MIN_OFF:
+            return HELD
+        return Found(
+            expected="the gradient of the mean loss over all tokens of all ranks",
+            observed=f"one that is off by {fact.off:.0%}: backward passes of up to {fact.uneven:.1f} times as many "
+            f"tokens count alike, in {fact.updates} updates of {fact.ranks} processes",
+        )

@@ -1,0 +1,144 @@
+"""Numbers of ranks: what the first of several processes reports, beside what all of them evaluated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from harness import launch
+from harness.watch.bus import Recogniser
+from harness.watch.events import Fact, Reported
+from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, values
+from harness.watch.facts.reported_numbers import (
+    EVIDENCE,
+    MOST_PLACES,
+    MOST_ROUNDS,
+    Known,
+    Number,
+    ReportedNumbers,
+    judged,
+    kind_of,
+    pattern_of,
+)
+
+
+class NumberOfRanks(Fact):
+    """The ranks are over: a number that the first reported after evaluations of which each had a part.
+
+    ``where`` it was reported.
+    """
+
+    needs = "number that is reported after several processes evaluated"
+    of_run = True
+    name: str
+    number: float
+    """The latest."""
+    rounds: int
+    ranks: int
+    formula: str | None = None
+    """The right one, of the rows of all ranks, that gives it."""
+    mistake: str | None = None
+    """The mistaken one that does, where no right one does."""
+    right: float = math.nan
+    """What the rows of all ranks give, the latest."""
+
+
+class NumbersOfRanks(Recogniser):
+    makes = (NumberOfRanks,)
+
+    def begin(self) -> None:
+        self._numbers = self.fact(ReportedNumbers)
+        self._said: dict[tuple[str, str | None, int], list[tuple[Number, list[int]]]] = {}
+        """By name, line and place in it, the numbers, each with how many evaluations of each set of rows there were."""
+
+    def on_reported(self, event: Reported) -> None:
+        if not launch.in_process_group() or not launch.is_main_process():
+            return
+        made = [len(each) for each in self._numbers.evaluations]
+        for slot, number in enumerate(self._numbers.named(event.text)):
+            key = number.name, event.where, slot
+            if (
+                kind_of(number.name) is None
+                or not any(made)
+                or (key not in self._said and len(self._said) >= MOST_PLACES)
+            ):
+                continue
+            rounds = self._said.setdefault(key, [])
+            if len(rounds) < MOST_ROUNDS:
+                rounds.append((number, made))
+
+    def summary(self) -> list[list[dict[str, Any]]]:
+        """Of each set of rows the evaluations, each as one part."""
+        return [[_as_json(part) for part in parts] for parts in self._numbers.totals()]
+
+    def compare(self, summaries: Sequence[list[list[dict[str, Any]]]]) -> None:
+        sets = min(map(len, summaries))
+        by_set = [[[_part(each) for each in summary[number]] for summary in summaries] for number in range(sets)]
+        for (name, where, _), rounds in self._said.items():
+            known = [(number, _known(by_set, made)) for number, made in rounds]
+            found = [(number, judged(number, each)) for number, each in known if each is not None]
+            if len(found) != len(rounds):
+                continue
+            told = NumberOfRanks(
+                name=name, number=rounds[-1][0].value, rounds=len(rounds), ranks=len(summaries), where=where
+            )
+            right = [each.right for _, each in found]
+            if all(right):
+                self.tell(replace(told, formula=min(right[-1], key=len)))
+                continue
+            patterns = set.intersection(*(set(each.wrong) for _, each in found))
+            for pattern in sorted(patterns):
+                sure = sum(each.wrong[pattern][1] for _, each in found)
+                if sure >= EVIDENCE + math.log10(max(1, *(each.formulas for _, each in found))):
+                    mistake, _ = found[-1][1].wrong[pattern]
+                    self.tell(replace(told, mistake=mistake.formula, right=mistake.right))
+                    break
+
+
+def _known(by_set: list[list[list[Part]]], made: list[int]) -> Known | None:
+    """What a number may be that is said when so many evaluations of each set of rows were made."""
+    right, wrong = list[Value](), list[Mistake]()
+    for ranks, latest in zip(by_set, made, strict=False):
+        parts = [rank[latest - 1] for rank in ranks if 0 < latest <= len(rank)]
+        if len(parts) == len(ranks):
+            right += values(Tally(parts))
+            wrong += _mistaken(parts)
+        elif latest:
+            right += (value for part in parts for value in values(Tally([part])))  # one of the ranks evaluates alone
+    return Known(right, [], wrong, True) if wrong else None
+
+
+def _mistaken(parts: list[Part]) -> Iterator[Mistake]:
+    """What it comes to by mistakes that only several processes make."""
+    whole = {(each.kind, pattern_of(each.formula)): each.value for each in values(Tally(parts))}
+    for each in values(Tally(parts[:1])):
+        right = whole.get((each.kind, pattern_of(each.formula)), math.nan)
+        yield Mistake(each.kind, f"that of rank 0 alone, {each.formula}", each.value, "rows", right, each.steps)
+    for mistake in mistakes(Tally(parts)):
+        if mistake.group == "batches":
+            yield mistake._replace(formula=mistake.formula.replace("batches", "ranks"))
+    own, of = parts[0].targets, sum(each.targets for each in parts)
+    for value in values(Tally(parts)):
+        times = value.value * of / own if own else math.nan
+        formula = f"the sum over all ranks, divided by the {own} targets of rank 0"
+        if value.kind == "accuracy":
+            yield Mistake(value.kind, formula, times, "rows", value.value, value.steps)
+        if value.kind == "loss" and value.formula.startswith("the mean over"):
+            yield Mistake(value.kind, formula, times, "rows", value.value, value.steps)
+            yield Mistake("perplexity", f"the exponential of {formula}", exp(times), "rows", exp(value.value))
+
+
+def _as_json(part: Part) -> dict[str, Any]:
+    confusion = None if part.confusion is None else part.confusion.tolist()
+    return {**asdict(part), "confusion": confusion, "otherwise": {}}
+
+
+def _part(found: Mapping[str, Any]) -> Part:
+    confusion = None if found["confusion"] is None else np.array(found["confusion"], dtype=np.int64)
+    tuples = {name: tuple(found[name]) for name in ("totals", "said")}
+    agrees = None if found["agrees"] is None else tuple(found["agrees"])
+    return Part(**{**found, **tuples, "agrees": agrees, "confusion": confusion})

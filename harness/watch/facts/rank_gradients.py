@@ -1,0 +1,285 @@
+"""Rank gradients: what each process differentiated, beside the gradient that its optimizer got."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from harness import launch
+from harness.torch_objects import is_distributed
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins
+from harness.watch.facts.gradient_ledger import GradientLedger
+from harness.watch.monitor import ALWAYS_SAMPLED
+
+Array = npt.NDArray[np.float64]
+
+MOST_PROBES, MOST_VALUES = 8, 64
+"""Parameters whose gradients are compared, and values of each, evenly spread. By reasoning: a factor shows in any."""
+
+MOST_PASSES = 64
+"""Backward passes of an update that are compared: more than are accumulated."""
+
+SAME = 1e-3
+"""By how much, as a share, two gradients that are the same may differ: float32's rounding is far below, and half of
+one far above."""
+
+SMALLEST = 1e-30
+"""Below any norm of a gradient."""
+
+WORLD = re.compile(r"world|n_?procs|num_processes|n_?ranks|n_?gpus|device_count", re.IGNORECASE)
+"""What the number of processes is called."""
+
+
+class GradientsOfRanks(Fact):
+    """The ranks are over: the gradients of the first updates, beside those that one process would have had.
+
+    ``where`` is a line that calls backward.
+    """
+
+    needs = "second process"
+    of_run = True
+    ranks: int
+    updates: int
+    """That were compared."""
+    passes: int
+    """Backward passes of each rank in one of them."""
+    reduced: float | None
+    """What the optimizers got, as a multiple of the mean over the ranks of what each differentiated; None where it
+    points elsewhere, or not always by one factor."""
+    whole: float | None
+    """As a multiple of the gradient of the mean loss over all rows (or tokens) of all ranks and passes; None where that
+    is not known, too."""
+    off: float
+    """By how much it differs from that beyond a factor, as a share, the mean over the updates; 0 where not known."""
+    uneven: float
+    """The largest number of rows or tokens of a backward pass over the smallest."""
+    clipped_own: str | None
+    """The line that clipped gradients before they were averaged."""
+    divided: str | None
+    """The line that divides a loss by the number of processes, in the script's text."""
+
+
+class OwnPass(NamedTuple):
+    """One backward pass, of which this rank's own gradients are known before anything is averaged."""
+
+    number: int
+    own: dict[int, Array]
+    """By the number of the parameter."""
+    rows: int | None
+    """Rows or tokens of its loss."""
+
+
+class RankGradients(Recogniser):
+    makes = (GradientsOfRanks,)
+
+    def begin(self) -> None:
+        self._ledgers = self.fact(GradientLedger)
+        self._probes: list[nn.Parameter] = []
+        self._handles: list[Any] = []
+        self._own: dict[int, Array] = {}
+        self._passes: list[OwnPass] = []
+        self._clipped: tuple[list[float], str | None] | None = None
+        """The gradients as they were before they were clipped, and where that was."""
+        self._updates: list[dict[str, Any]] = []
+        self._where: str | None = None
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        known = event.at.update <= ALWAYS_SAMPLED and len(self._passes) < MOST_PASSES and event.scale == 1
+        if event.inside_step or not known or not launch.in_process_group():
+            return
+        if not self._probes:
+            trained = [p for f in event.forwards for p in f.model.parameters() if p.requires_grad]
+            trained = [p for p in {id(p): p for p in trained}.values() if not is_distributed(p)]
+            self._probes = trained[:: max(1, len(trained) // MOST_PROBES)][:MOST_PROBES]
+        if all(p.grad is None or not bool(p.grad.any()) for p in self._probes):
+            self._passes.clear()
+        self._own = {}
+        for number, probe in enumerate(self._probes):
+            if probe.requires_grad:
+                hook: Any = probe.register_hook
+                self._handles.append(hook(partial(self._add, number)))
+
+    def _add(self, number: int, gradient: torch.Tensor) -> None:
+        now = _values(gradient)
+        self._own[number] = self._own[number] + now if number in self._own else now
+
+    def on_backward(self, event: Backward) -> None:
+        for handle in self._handles:
+            handle.remove()
+        if self._handles and self._own:
+            self._passes.append(OwnPass(event.number, self._own, _count(event.losses)))
+            self._where = event.where
+        self._handles = []
+
+    def on_clip(self, event: Clip) -> None:
+        given = {id(each) for each in event.parameters}
+        if self._passes and self._clipped is None and all(id(p) in given for p in self._probes):
+            self._clipped = self._used(), event.where
+
+    def on_step_begins(self, event: StepBegins) -> None:
+        passes, clipped = self._passes, self._clipped
+        held = {id(each) for group in event.optimizer.param_groups for each in group["params"]}
+        if not passes or not all(id(p) in held for p in self._probes):
+            return
+        self._passes, self._clipped = [], None
+        ledger = self._ledgers.of(event.optimizer)
+        shares = {} if ledger is None else {each.number: each.share for each in ledger.entries}
+        own = [
+            {
+                "values": self._flat(each.own),
+                "rows": each.rows,
+                "share": shares.get(each.number),
+            }
+            for each in passes
+        ]
+        before = None if clipped is None else {"values": clipped[0], "where": clipped[1]}
+        self._updates.append({"update": event.update, "own": own, "used": self._used(), "clipped": before})
+
+    def _used(self) -> list[float]:
+        return self._flat({n: _values(p.grad) for n, p in enumerate(self._probes) if p.grad is not None})
+
+    def _flat(self, values: Mapping[int, Array]) -> list[float]:
+        """Of all probes; those without a gradient have zeros."""
+        zeros = (np.zeros(min(p.numel(), MOST_VALUES)) for p in self._probes)
+        flat: list[float] = np.concatenate([values.get(n, zero) for n, zero in enumerate(zeros)]).tolist()
+        return flat
+
+    def summary(self) -> list[dict[str, Any]]:
+        return self._updates
+
+    def compare(self, summaries: Sequence[list[dict[str, Any]]]) -> None:
+        by_update = [{each["update"]: each for each in summary} for summary in summaries]
+        shared = [update for update in by_update[0] if all(update in each for each in by_update)]
+        compared = [found for u in shared if (found := _compared([each[u] for each in by_update])) is not None]
+        if not compared:
+            return
+        offs = [each.off for each in compared if each.off is not None]
+        self.tell(
+            GradientsOfRanks(
+                ranks=len(summaries),
+                updates=len(compared),
+                passes=max(each.passes for each in compared),
+                reduced=_one([each.reduced for each in compared]),
+                whole=_one([each.whole for each in compared]),
+                off=float(np.mean(offs)) if len(offs) == len(compared) else 0.0,
+                uneven=float(np.mean([each.uneven for each in compared])),
+                clipped_own=next((each.clipped_own for each in compared if each.clipped_own), None),
+                divided=self._divided(),
+                where=self._where,
+            )
+        )
+
+    def _divided(self) -> str | None:
+        for file in sorted(self.monitor.locator.users_files()):
+            for line in _divisions(file):
+                return f"{file}:{line}"
+        return None
+
+
+class Compared(NamedTuple):
+    """One update of all ranks."""
+
+    passes: int
+    reduced: float | None
+    whole: float | None
+    off: float | None
+    uneven: float
+    clipped_own: str | None
+
+
+def _compared(ranks: list[dict[str, Any]]) -> Compared | None:
+    """None where nothing is to be seen: no gradient, or a different number of parameters."""
+    if len({len(each["used"]) for each in ranks}) != 1:
+        return None
+    own = [np.sum([each["values"] for each in rank["own"]], axis=0) for rank in ranks]
+    mean = np.mean(own, axis=0)
+    if not np.linalg.norm(mean) or not all(np.isfinite(each).all() for each in own):
+        return None
+    # Where clipping comes after the averaging, the gradient is looked at before it.
+    before = [rank["clipped"] for rank in ranks]
+    is_own = all(
+        each is not None and _alike(np.array(each["values"]), mine) for each, mine in zip(before, own, strict=True)
+    )
+    differ = not all(_alike(own[0], each) for each in own)
+    clipped_own = str(before[0]["where"]) if is_own and differ else None
+    whole, uneven = _of_one_process(ranks)
+    used = np.array(ranks[0]["used"] if before[0] is None or clipped_own else before[0]["values"])
+    factor = None if whole is None else _factor(used, whole)
+    off = None if whole is None else _off(used, whole)
+    return Compared(max(len(rank["own"]) for rank in ranks), _factor(used, mean), factor, off, uneven, clipped_own)
+
+
+def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float]:
+    """The gradient of the mean loss over all rows, and how uneven the passes are; None where it is not known."""
+    passes: list[dict[str, Any]] = [each for rank in ranks for each in rank["own"]]
+    if not all(each["rows"] and each["share"] for each in passes):
+        return None, 1.0
+    counts: list[int] = [each["rows"] for each in passes]
+    weighed = [np.array(each["values"]) * (each["rows"] / each["share"]) for each in passes]
+    found: Array = np.sum(weighed, axis=0) / sum(counts)
+    return (found if found.any() else None), max(counts) / min(counts)
+
+
+def _factor(used: Array, expected: Array) -> float | None:
+    """What one is a multiple of the other by."""
+    factor = float(used @ expected / (expected @ expected))
+    return factor if factor and _alike(used, factor * expected) else None
+
+
+def _off(used: Array, expected: Array) -> float:
+    """By how much, as a share, it differs beyond a factor."""
+    nearest = expected * float(used @ expected / (expected @ expected))
+    return float(np.linalg.norm(used - nearest) / max(float(np.linalg.norm(nearest)), SMALLEST))
+
+
+def _alike(one: Array, other: Array) -> bool:
+    return bool(np.linalg.norm(one - other) <= SAME * np.linalg.norm(other))
+
+
+def _one(factors: Sequence[float | None]) -> float | None:
+    """The factor of all updates, where it is one."""
+    known = [each for each in factors if each is not None]
+    same = len(known) == len(factors) and max(known) - min(known) <= 2 * SAME * max(map(abs, known))
+    return float(np.mean(known)) if same else None
+
+
+def _values(gradient: torch.Tensor) -> Array:
+    flat = gradient.detach().reshape(-1)
+    apart = max(1, flat.numel() // MOST_VALUES)
+    found: Array = flat[::apart][:MOST_VALUES].double().cpu().numpy()
+    return found
+
+
+def _count(losses: Sequence[LossCall]) -> int | None:
+    """Rows or tokens that the one loss function was given that was called."""
+    if len(losses) != 1:
+        return None
+    target = losses[0].target
+    if losses[0].function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
+        return int((target != losses[0].options.get("ignore_index", -100)).sum())
+    return target.numel()
+
+
+def _divisions(file: str) -> list[int]:
+    """The lines of a file that divide what is called a loss by what is called the number of processes."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            tree = ast.parse(text.read())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div):
+            left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+            if "loss" in ast.unparse(left).lower() and WORLD.search(ast.unparse(right)):
+                found.append(node.lineno)
+    return found
