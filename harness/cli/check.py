@@ -55,6 +55,12 @@ if TYPE_CHECKING:
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @click.option("--diff", is_flag=True, help="Print edits that are proved to repair what was found, as a patch.")
 @click.option("--fix", is_flag=True, help="Write edits that are proved to repair what was found.")
+@click.option(
+    "--receipt",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.md",
+    help="Also write what was looked at as Markdown of one screen, for a pull request.",
+)
 @on_option
 @quiet_option
 @verbose_option
@@ -76,6 +82,7 @@ def check(
     module: bool,
     diff: bool,
     fix: bool,
+    receipt: Path | None,
     on: On,
     json_file: Path | None,
     format_: Format,
@@ -99,12 +106,12 @@ def check(
     """
     if diff and (format_ != "text" or json_file == STDOUT):
         raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
-    output = Output(json_file, quiet, verbose, format_, taken=diff)
+    output = Output(json_file, quiet, verbose, format_, taken=diff, receipt=receipt)
     if launch.is_main_process():
         output.check()
     if script is None:
-        if diff or fix:
-            raise click.UsageError("name the SCRIPT that --diff or --fix repairs.")
+        if diff or fix or processes or receipt:
+            raise click.UsageError("name the SCRIPT that --diff, --fix, --processes and --receipt are for.")
         sys.exit(_check_all(module, updates, full, no_reload, strict, select, ignore, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
@@ -190,8 +197,9 @@ def _bench(
 
 def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:
     """Print and write what a script came to; the exit status."""
+    from harness.fingerprint import library_versions
     from harness.report import annotations, sarif
-    from harness.report.check import outcome_lines
+    from harness.report.check import outcome_lines, receipt_lines
 
     if report.crashed is not None:
         say(report.crashed, err=True)
@@ -203,6 +211,8 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
             _repair(report, output, on, diff=diff, fix=fix)
         found = annotations.of_findings(report.findings)
         output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_check, report))
+        if output.receipt is not None:
+            output.write_file(output.receipt, "\n".join(receipt_lines(report, library_versions())))
     if report.crashed is not None:
         return CRASHED
     if not launch.is_main_process():

@@ -110,6 +110,8 @@ class Output:
     format: Format = "text"
     taken: bool = False
     """Whether stdout has something else, such as a patch."""
+    receipt: Path | None = None
+    """A file of Markdown for a pull request."""
 
     @property
     def err(self) -> bool:
@@ -120,6 +122,7 @@ class Output:
     def options(self) -> list[str]:
         """What says the same on a command line."""
         json_file = [f"--json={self.json_file}"] if self.json_file is not None else []
+        json_file += [f"--receipt={self.receipt}"] if self.receipt is not None else []
         return [*json_file, f"--format={self.format}", *["--quiet"] * self.quiet, *["--verbose"] * self.verbose]
 
     def from_here(self) -> Output:
@@ -140,6 +143,8 @@ class Output:
             raise click.UsageError(f"--json - and --format {self.format} both write to stdout: name a file for --json.")
         if self.json_file is not None:
             check_json(self.json_file)
+        if self.receipt is not None and self.receipt.suffix != ".md":
+            raise CannotTry(f"--receipt {self.receipt} is not named as Markdown is; write --receipt FILE.md")
 
     def write(self, as_json: str, as_annotations: Iterable[str], as_sarif: Callable[[], Mapping[str, Any]]) -> None:
         """Write what was found in the forms that are asked for; GitHub gets its annotations without asking.
@@ -163,15 +168,23 @@ class Output:
         Raises:
             CannotTry: it cannot be written.
         """
-        from harness.files import write_atomically
-
         if self.format == "json" or self.json_file == STDOUT:
             say(text.rstrip("\n"))
         if self.json_file is not None and self.json_file != STDOUT:
-            try:
-                write_atomically(self.json_file, text.rstrip("\n") + "\n")
-            except OSError as error:
-                raise CannotTry(f"{self.json_file} cannot be written ({error.strerror}); choose another") from error
+            self.write_file(self.json_file, text)
+
+    def write_file(self, file: Path, text: str) -> None:
+        """Write a whole file or none.
+
+        Raises:
+            CannotTry: it cannot be written.
+        """
+        from harness.files import write_atomically
+
+        try:
+            write_atomically(file, text.rstrip("\n") + "\n")
+        except OSError as error:
+            raise CannotTry(f"{file} cannot be written ({error.strerror}); choose another") from error
 
 
 def check_json(file: Path) -> None:

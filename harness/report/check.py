@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from harness import launch
 from harness.findings import count
 from harness.watch import by_reason
 from harness.watch.script import CheckReport
@@ -59,6 +60,25 @@ def summary_line(report: CheckReport) -> str:
         when = f"after {made}" if report.updates else "before its first update"
         says = f"{ended[0] if ended else 'crashed'} {when}; until then {found}"
     return f"{report.script}: {says}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
+
+
+def receipt_lines(report: CheckReport, versions: Mapping[str, str | None]) -> Iterator[str]:
+    """What was looked at and what it came to, as Markdown of one screen for a pull request."""
+    yield f"**harness check**: {summary_line(report)}"
+    yield ""
+    yield from (
+        f"- {finding.severity} `{finding.check}` {finding.where}: {finding.observed}" for finding in report.findings
+    )
+    yield from (f"- {what}: {said}" for what, said in report.did.items())
+    yield f"- {_looked_at(report)}"
+    for why, checks in ((each.why, each.checks) for each in report.did_not_apply):
+        if any(check.startswith("ranks::") for check in checks):
+            yield f"- not judged: {', '.join(each for each in checks if each.startswith('ranks::'))}: {why}"
+    yield from (f"- {note}" for note in report.notes)
+    yield ""
+    processes = f"--processes {launch.world_size()} " if launch.world_size() else ""
+    command = f"harness check {processes}{report.script}"
+    yield f"`{command}`, {', '.join(f'{name} {version}' for name, version in versions.items() if version)}"
 
 
 def script_lines(each: ScriptReport, *, quiet: bool = False, verbose: bool = False) -> Iterator[str]:

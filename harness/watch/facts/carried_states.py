@@ -93,11 +93,15 @@ def _is_varied(tensor: torch.Tensor) -> bool:
 
 
 def _kept_by(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Tensors without a graph that modules have as plain attributes, as a state is that is detached."""
+    """Tensors without a graph that modules have as plain attributes, as a state is that is detached.
+
+    DistributedDataParallel keeps a list of parameters, which are no state.
+    """
     for module in model.modules():
         for value in list(vars(module).values()):
             for each in value if isinstance(value, (list, tuple)) else (value,):
-                if torch.is_tensor(each) and each.is_floating_point() and each.grad_fn is None:
+                state = torch.is_tensor(each) and not isinstance(each, nn.Parameter)
+                if state and each.is_floating_point() and each.grad_fn is None:
                     yield each
 
 

@@ -1,4 +1,5 @@
-"""The outline: what a run read, what it trained, and what it scored and saved, in three lines under every verdict.
+"""The outline: what a run read, what it trained, and what it scored and saved, in three lines under every verdict; of
+several processes a fourth: whether they made the updates that one would have made.
 
 It looks at no tensor, so it costs a check nothing; the whole page is :mod:`harness.describe.page`.
 """
@@ -17,6 +18,8 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Save, Step
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
+from harness.watch.facts.rank_gradients import GradientsOfRanks
+from harness.watch.facts.ranks import WeightsOfRanks
 from harness.watch.monitor import OwnUpdate
 
 MOST_SHOWN = 4
@@ -56,6 +59,15 @@ class Outline(Recogniser):
         self._steps: Counter[str] = Counter()
         self._saved: dict[bool, dict[str, int]] = {True: {}, False: {}}
         """By whether it is a model of transformers or PEFT: after how many updates each name was saved last."""
+
+        self._gradients: GradientsOfRanks | None = None
+        self._weights: list[WeightsOfRanks] = []
+
+    def on_gradients_of_ranks(self, event: GradientsOfRanks) -> None:
+        self._gradients = event
+
+    def on_weights_of_ranks(self, event: WeightsOfRanks) -> None:
+        self._weights.append(event)
 
     def on_pass_ends(self, event: PassEnds) -> None:
         of = event.of
@@ -116,7 +128,26 @@ class Outline(Recogniser):
             return {}
         trained = [each for number, each in self._models.items() if each.calls and self._optimized.has(number)]
         asked = [each for each in self._models.values() if each.after]
-        return {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
+        said = {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
+        return said | ({"ranks": self._ranks()} if self._weights or self._gradients else {})
+
+    def _ranks(self) -> str:
+        weights, found = self._weights, self._gradients
+        said = []
+        if weights:
+            same = sum(each.same for each in weights)
+            said.append(
+                f"the same weights after {same} of {count(len(weights), 'update')} of {weights[0].ranks} processes"
+            )
+        if found is None:
+            return few([*said, "their gradients were not compared"], MOST_SHOWN)
+        own = "no multiple" if found.reduced is None else f"{found.reduced:.4g} times"
+        one = f"{found.off:.1%} off" if found.whole is None else f"{found.whole:.4g} times, {found.off:.1e} off"
+        if found.whole is None and not found.off:
+            one = "not known, of several losses or weighted ones"
+        passes = count(found.passes, "backward pass")
+        said.append(f"their gradient in {count(found.updates, 'update')} of {passes}: {own} the mean of the ranks' own")
+        return "; ".join([*said, f"beside that of one process: {one}"])
 
     def _data(self, trained: list[_Model]) -> str:
         said = [

@@ -45,7 +45,7 @@ class GradientsOfRanks(Fact):
     ``where`` is a line that calls backward.
     """
 
-    needs = "second process"
+    needs = "gradient of several processes that fits"
     of_run = True
     ranks: int
     updates: int
@@ -61,7 +61,10 @@ class GradientsOfRanks(Fact):
     off: float
     """By how much it differs from that beyond a factor, as a share, the mean over the updates; 0 where not known."""
     uneven: float
-    """The largest number of rows or tokens of a backward pass over the smallest."""
+    """How much more a row or token of one backward pass weighs than one of another, at most."""
+    of_all: bool
+    """Whether each loss is divided by the rows or tokens of all ranks and passes together: the shares of the mean loss
+    that are differentiated add up to 1, and are not all the same."""
     clipped_own: str | None
     """The line that clipped gradients before they were averaged."""
     divided: str | None
@@ -172,6 +175,7 @@ class RankGradients(Recogniser):
                 whole=_one([each.whole for each in compared]),
                 off=float(np.mean(offs)) if len(offs) == len(compared) else 0.0,
                 uneven=float(np.mean([each.uneven for each in compared])),
+                of_all=all(each.of_all for each in compared),
                 clipped_own=next((each.clipped_own for each in compared if each.clipped_own), None),
                 divided=self._divided(),
                 where=self._where,
@@ -179,10 +183,11 @@ class RankGradients(Recogniser):
         )
 
     def _divided(self) -> str | None:
-        for file in sorted(self.monitor.locator.users_files()):
-            for line in _divisions(file):
-                return f"{file}:{line}"
-        return None
+        """The line of the script's text that divides a loss by the number of processes, if one does."""
+        locator = self.monitor.locator
+        script = set() if locator.script_place is None else {locator.script_place.rpartition(":")[0]}
+        found = (f"{file}:{line}" for file in sorted(locator.users_files() | script) for line in _divisions(file))
+        return next(found, None)
 
 
 class Compared(NamedTuple):
@@ -193,6 +198,7 @@ class Compared(NamedTuple):
     whole: float | None
     off: float | None
     uneven: float
+    of_all: bool
     clipped_own: str | None
 
 
@@ -211,22 +217,28 @@ def _compared(ranks: list[dict[str, Any]]) -> Compared | None:
     )
     differ = not all(_alike(own[0], each) for each in own)
     clipped_own = str(before[0]["where"]) if is_own and differ else None
-    whole, uneven = _of_one_process(ranks)
+    whole, uneven, of_all = _of_one_process(ranks)
     used = np.array(ranks[0]["used"] if before[0] is None or clipped_own else before[0]["values"])
     factor = None if whole is None else _factor(used, whole)
     off = None if whole is None else _off(used, whole)
-    return Compared(max(len(rank["own"]) for rank in ranks), _factor(used, mean), factor, off, uneven, clipped_own)
+    passes = max(len(rank["own"]) for rank in ranks)
+    return Compared(passes, _factor(used, mean), factor, off, uneven, of_all, clipped_own)
 
 
-def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float]:
-    """The gradient of the mean loss over all rows, and how uneven the passes are; None where it is not known."""
+def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, bool]:
+    """The gradient of the mean loss over all rows, how unlike rows weigh, and whether losses are shares of the whole.
+
+    None where that is not known.
+    """
     passes: list[dict[str, Any]] = [each for rank in ranks for each in rank["own"]]
     if not all(each["rows"] and each["share"] for each in passes):
-        return None, 1.0
-    counts: list[int] = [each["rows"] for each in passes]
+        return None, 1.0, False
+    rows, shares = ([each[what] for each in passes] for what in ("rows", "share"))
+    weights = [abs(share) / of for share, of in zip(shares, rows, strict=True)]
     weighed = [np.array(each["values"]) * (each["rows"] / each["share"]) for each in passes]
-    found: Array = np.sum(weighed, axis=0) / sum(counts)
-    return (found if found.any() else None), max(counts) / min(counts)
+    found: Array = np.sum(weighed, axis=0) / sum(rows)
+    of_all = abs(sum(shares) - 1) <= SAME and max(shares) - min(shares) > SAME
+    return (found if found.any() else None), max(weights) / min(weights), of_all
 
 
 def _factor(used: Array, expected: Array) -> float | None:

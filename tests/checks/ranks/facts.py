@@ -13,7 +13,7 @@ from tests.checks.judging import Case
 def gradients(**how: Any) -> GradientsOfRanks:
     """Of a training that is right, but for ``how``."""
     right: dict[str, Any] = {"ranks": 2, "updates": 8, "passes": 1, "reduced": 1.0, "whole": 1.0, "off": 0.0}
-    more: dict[str, Any] = {"uneven": 1.0, "clipped_own": None, "divided": None, "where": "train.py:9"}
+    more: dict[str, Any] = {"uneven": 1.0, "of_all": False, "clipped_own": None, "divided": None, "where": "train.py:9"}
     return GradientsOfRanks(**(right | more | how))
 
 
@@ -28,6 +28,7 @@ CASES = [
     Case(GradientScaled, gradients(whole=0.5, reduced=0.5), "a half of it"),
     Case(GradientScaled, gradients(whole=0.25, reduced=0.25, ranks=4), "a 4th of it"),
     Case(GradientScaled, gradients(whole=0.5, divided="train.py:7"), "a half of it"),
+    Case(GradientScaled, gradients(whole=0.5, of_all=True), "a half of it"),
     Case(GradientScaled, gradients(whole=0.3, reduced=0.3), NOTHING_TO_JUDGE),
     Case(ClippedBeforeAveraging, gradients(), HELD),
     Case(ClippedBeforeAveraging, gradients(reduced=None), NOTHING_TO_JUDGE),
@@ -35,7 +36,11 @@ CASES = [
     Case(TokensWeighUnlike, gradients(), NOTHING_TO_JUDGE),
     Case(TokensWeighUnlike, gradients(uneven=1.25), HELD),
     Case(TokensWeighUnlike, gradients(uneven=1.25, off=0.049), HELD),
-    Case(TokensWeighUnlike, gradients(uneven=1.25, off=0.05, whole=None), "off by 5%: backward passes of up to 1.2"),
+    Case(
+        TokensWeighUnlike,
+        gradients(uneven=1.25, off=0.05, whole=None),
+        "off by 5%: a token of one backward pass weighs up to 1.2",
+    ),
     Case(TokensWeighUnlike, gradients(uneven=2.0, off=0.5, whole=None, reduced=None), NOTHING_TO_JUDGE),
     Case(TokensWeighUnlike, gradients(uneven=2.0, off=0.5, whole=None, updates=1), NOTHING_TO_JUDGE),
     Case(FewerThanAsked, ProcessesAsked(), HELD),

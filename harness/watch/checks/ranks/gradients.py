@@ -11,8 +11,7 @@ MIN_OFF = 0.05
 order of the rows makes of it."""
 
 MIN_UNEVEN = 1.25
-"""How many times more tokens a rank must have than another. By reasoning: a last batch that is a little smaller is
-usual."""
+"""How many times more a token must weigh than another. By reasoning: a last batch that is a little smaller is usual."""
 
 
 class GradientScaled(Check):
@@ -26,7 +25,8 @@ class GradientScaled(Check):
 
     ## What to do
     Average once: with DistributedDataParallel leave the loss as it is; by hand use `ReduceOp.AVG`, or divide by the
-    number of processes after the sum.
+    number of processes after the sum. A loss that is divided by the number of tokens of all ranks has to be multiplied
+    by the number of processes.
 
     ## When it is right
     A loss that is added up over the rows and divided by the number of all rows (or tokens) of all ranks is not
@@ -47,7 +47,7 @@ class GradientScaled(Check):
         by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > SAME
         times = fact.whole * fact.ranks
         is_fraction, is_multiple = abs(times - 1) <= SAME, abs(fact.whole / fact.ranks - 1) <= SAME
-        if not (is_fraction and (by_reduction or fact.divided)) and not (is_multiple and by_reduction):
+        if not (is_fraction and (by_reduction or fact.divided or fact.of_all)) and not (is_multiple and by_reduction):
             return NOTHING_TO_JUDGE
         how = f"a {'half' if fact.ranks == 2 else f'{fact.ranks}th'} of it" if is_fraction else f"{fact.ranks} times it"
         return Found(
@@ -88,19 +88,19 @@ class ClippedBeforeAveraging(Check):
 
 
 class TokensWeighUnlike(Check):
-    """A token, or a row, of one process weighs more in an update than one of another.
+    """A token, or a row, of one process or backward pass weighs more in an update than one of another.
 
     ## Why is this a bug?
     Each rank takes the mean over its own tokens, and the ranks' gradients are averaged: a rank with few taught tokens
     counts as much as one with many. The training depends on how rows are spread over processes, and gives other results
-    with another number of them.
+    with another number of them. So it does where one of several micro-batches is not divided by their number.
 
     ## What to do
     Add up the losses of the tokens, divide by the number of tokens of all ranks, and multiply by the number of
     processes, because the gradients are averaged. Trainer does so (`average_tokens_across_devices`).
 
     ## When it is right
-    Whoever wants each rank, or each sequence, to count alike can ignore it. It is reported only if the numbers of
+    Whoever wants each rank, or each sequence, to count alike can ignore it. It is reported only if the weights of
     tokens differ by a quarter or more, and the gradients by a twentieth.
 
     ## References
@@ -118,6 +118,6 @@ class TokensWeighUnlike(Check):
             return HELD
         return Found(
             expected="the gradient of the mean loss over all tokens of all ranks",
-            observed=f"one that is off by {fact.off:.0%}: backward passes of up to {fact.uneven:.1f} times as many "
-            f"tokens count alike, in {fact.updates} updates of {fact.ranks} processes",
+            observed=f"one that is off by {fact.off:.0%}: a token of one backward pass weighs up to {fact.uneven:.1f} "
+            f"times as much as one of another, in {fact.updates} updates of {fact.ranks} processes",
         )
