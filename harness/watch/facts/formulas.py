@@ -100,8 +100,16 @@ class Tally:
     """Whether it is known to be over and of all its rows, so that a mistake could be told."""
     earlier: list[Tally] = field(default_factory=list)
     """The evaluations of the same rows before it, the latest last."""
+    divided: bool = False
+    """Whether its rows are divided among processes, each of which is given as many: some come twice."""
     others: frozenset[int] = frozenset()
     """Lengths of other datasets, and numbers of their batches, by which something may be divided."""
+
+    @property
+    def compared_twice(self) -> int:
+        """How many rows were compared again, of all processes, because they fill up the last batches."""
+        compared = sum(of for _, of in _counted(self.parts, "agrees"))
+        return compared - self.rows if self.divided and self.rows and compared > self.rows else 0
 
     @property
     def targets(self) -> int:
@@ -135,6 +143,8 @@ class Mistake(NamedTuple):
 def values(tally: Tally) -> Iterator[Value]:
     """What an evaluation comes to, by every formula that is right."""
     for hits, of, what in _hits(tally.parts):
+        if what == STREAMS["agrees"] and tally.compared_twice:
+            continue
         yield Value("accuracy", f"{hits:,} of {of:,} {what}", hits / of, of)
         yield Value("error rate", f"{of - hits:,} of {of:,} {what} that are wrong", 1 - hits / of, of)
         yield Value("count", f"the number of {what} that are right", hits, of)
@@ -150,6 +160,10 @@ def mistakes(tally: Tally) -> Iterator[Mistake]:
         counted = _counted(parts, stream)
         if counted and all(of for _, of in counted):
             yield from _mistaken_hits(counted, tally, stream)
+    if tally.compared_twice:
+        hits, of = (sum(counts) for counts in zip(*_counted(parts, "agrees"), strict=True))
+        formula = f"{hits} of {of} comparisons, though there are {tally.rows} rows: some fill up the last batch"
+        yield Mistake("accuracy", formula, hits / of, "rows", math.nan, of)
     if all(each.loss is not None for each in parts):
         yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
     yield from _mistaken_names(tally)

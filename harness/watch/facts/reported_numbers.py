@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.nn import functional
 
+from harness import launch
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
@@ -44,6 +45,7 @@ from harness.watch.facts.formulas import (
     total,
     values,
 )
+from harness.watch.facts.samplers import shares
 
 MOST_PARTS = 16384
 """Batches of an evaluation that are counted one by one."""
@@ -589,7 +591,8 @@ class ReportedNumbers(Recogniser):
         judged = judged and of.of is not None and len(parts) == of.of.batches
         others = frozenset(self._lengths - {rows, len(parts)})
         size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
-        return Tally(parts, size, rows, judged, earlier, others)
+        divided = loader is not None and launch.in_process_group() and shares(loader) > 1
+        return Tally(parts, size, rows, judged, earlier, divided, others)
 
     @property
     def evaluations(self) -> list[list[Any]]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
@@ -21,7 +23,8 @@ def _unless(fact: NumberReported, seen: bool = True) -> Verdict:
 
 
 def _expected(fact: NumberReported) -> str:
-    return f"{fact.name} of the evaluation, {fact.right:.4g}"
+    right = "" if math.isnan(fact.right) else f", {fact.right:.4g}"
+    return f"{fact.name} of the evaluation{right}, each row counted once"
 
 
 def _observed(fact: NumberReported) -> str:
