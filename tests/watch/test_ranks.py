@@ -16,6 +16,7 @@ import pytest
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
 from harness.watch.exchange import exchange_folder
+from harness.watch.facts.rank_gradients import Compared, compared
 from tests.server import Done, server_of
 from tests.versions import installed
 
@@ -110,6 +111,140 @@ def test_a_bug_of_several_processes(
     assert done.status == 1
     assert [each["check"] for each in found["findings"]] == [check]
     assert found["findings"][0]["where"].startswith("train.py:")
+
+
+SCORED = """
+import torch
+from torch import distributed, nn
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+distributed.init_process_group("gloo")
+torch.manual_seed(0)
+rows = TensorDataset(torch.randn(206, 4), torch.arange(206) % 2)
+loader = DataLoader(rows, batch_size=16, sampler=DistributedSampler(rows, shuffle=False))
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(4):
+    nn.functional.cross_entropy(model(rows.tensors[0]), rows.tensors[1]).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    counted = torch.zeros(2)
+    with torch.no_grad():
+        for inputs, labels in loader:
+            counted += torch.tensor([(model(inputs).argmax(1) == labels).sum(), len(labels)])
+    distributed.all_reduce(counted)
+    if distributed.get_rank() == 0:
+        print(f"accuracy {counted[0] / counted[1]:.5f}")
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_number_of_one_rank_alone(tmp_path: Path, alone: bool, pytestconfig: pytest.Config) -> None:
+    script = SCORED.replace("    distributed.all_reduce(counted)\n", "") if alone else SCORED
+    _done, found = forked(tmp_path, script, pytestconfig)
+    told = [each["observed"] for each in found["findings"] if each["check"] == "metrics::of-other-rows"]
+    assert (len(told) == 1 and "that of rank 0 alone" in told[0]) if alone else not told
+    assert ("metrics::of-other-rows" in found["held"]) == (not alone)
+
+
+@pytest.mark.slow
+def test_a_script_is_started_in_several_processes(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT.replace("gather_for_metrics", "gather"))
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "check",
+        "--processes",
+        "2",
+        "--json",
+        "found.json",
+        "--receipt",
+        "r.md",
+    ]
+    done = subprocess.run([*command, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 1, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [each["check"] for each in found["findings"]] == ["metrics::rows-missing-or-repeated"]
+    assert found["did"]["ranks"].startswith("the same weights after 8 of 8 updates of 2 processes; their gradient in 8")
+    receipt = (tmp_path / "r.md").read_text()
+    assert "`metrics::rows-missing-or-repeated`" in receipt
+    assert "`harness check --processes 2 train.py`" in receipt
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("raise ValueError('no such label')", "rank 1 of 2 ended with exit status 3; all ranks were ended"),
+        ("__import__('os').kill(__import__('os').getpid(), 9)", "rank 1 of 2 ended with SIGKILL; all ranks were ended"),
+    ],
+)
+def test_a_rank_that_fails_ends_all(tmp_path: Path, how: str, said: str) -> None:
+    place = "for epoch in range(2):\n"
+    script = SCRIPT.replace(place, f"{place}    if accelerator.process_index == 1:\n        {how}\n")
+    (tmp_path / "train.py").write_text(script)
+    command = [sys.executable, "-m", "harness", "check", "--processes", "2", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert ("ValueError: no such label" in done.stderr) == ("ValueError" in how)
+
+
+def rank(
+    *passes: tuple[list[float], int, float], used: list[float], clipped: list[float] | None = None
+) -> dict[str, Any]:
+    """What one rank knows of one update: values, rows and share of each backward pass."""
+    own = [{"values": values, "rows": rows, "share": share} for values, rows, share in passes]
+    before = None if clipped is None else {"values": clipped, "where": "train.py:8"}
+    return {"update": 1, "own": own, "used": used, "clipped": before}
+
+
+def test_a_mean_over_ranks_is_what_one_process_has() -> None:
+    found = compared([rank(([2.0, 0.0], 4, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 4, 1.0), used=[1.0, 2.0])])
+    assert found == Compared(1, 1.0, 1.0, 0.0, 1.0, False, None)
+
+
+def test_a_sum_over_ranks_is_a_multiple_of_it() -> None:
+    found = compared([rank(([2.0, 0.0], 4, 1.0), used=[2.0, 4.0]), rank(([0.0, 4.0], 4, 1.0), used=[2.0, 4.0])])
+    assert found is not None
+    assert (found.reduced, found.whole) == (2.0, 2.0)
+
+
+def test_shares_of_the_whole_add_up_to_one() -> None:
+    """Three rows and one, each divided by four: what is averaged is half of the mean over four."""
+    ranks = [rank(([1.5, 0.0], 3, 0.75), used=[0.75, 0.5]), rank(([0.0, 1.0], 1, 0.25), used=[0.75, 0.5])]
+    found = compared(ranks)
+    assert found is not None
+    assert (found.reduced, found.whole, found.of_all) == (1.0, 0.5, True)
+
+
+def test_rows_of_small_ranks_weigh_more() -> None:
+    found = compared([rank(([2.0, 0.0], 3, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 1, 1.0), used=[1.0, 2.0])])
+    assert found is not None
+    assert (found.reduced, found.whole, found.uneven) == (1.0, None, 3.0)
+    assert found.off == pytest.approx(4 / 7)  # the tangent between (1, 2) and (1.5, 1)
+
+
+@pytest.mark.parametrize(("own", "where"), [(True, "train.py:8"), (False, None)])
+def test_what_is_clipped_before_it_is_averaged(own: bool, where: str | None) -> None:
+    mean = [1.0, 2.0]
+    ranks = [
+        rank(([2.0, 0.0], 4, 1.0), used=[0.5, 1.0], clipped=[2.0, 0.0] if own else mean),
+        rank(([0.0, 4.0], 4, 1.0), used=[0.5, 1.0], clipped=[0.0, 4.0] if own else mean),
+    ]
+    found = compared(ranks)
+    assert found is not None
+    assert found.clipped_own == where
+    assert found.reduced == (0.5 if own else 1.0)
+
+
+@pytest.mark.parametrize("used", [[0.0, 0.0], [1.0]])
+def test_nothing_is_seen_of_no_gradient_and_of_other_parameters(used: list[float]) -> None:
+    ranks = [rank(([0.0, 0.0], 4, 1.0), used=[0.0, 0.0]), rank(([0.0, 0.0], 4, 1.0), used=used)]
+    assert compared(ranks) is None
 
 
 @pytest.mark.nightly

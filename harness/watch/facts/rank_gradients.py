@@ -162,21 +162,21 @@ class RankGradients(Recogniser):
     def compare(self, summaries: Sequence[list[dict[str, Any]]]) -> None:
         by_update = [{each["update"]: each for each in summary} for summary in summaries]
         shared = [update for update in by_update[0] if all(update in each for each in by_update)]
-        compared = [found for u in shared if (found := _compared([each[u] for each in by_update])) is not None]
-        if not compared:
+        updates = [found for u in shared if (found := compared([each[u] for each in by_update])) is not None]
+        if not updates:
             return
-        offs = [each.off for each in compared if each.off is not None]
+        offs = [each.off for each in updates if each.off is not None]
         self.tell(
             GradientsOfRanks(
                 ranks=len(summaries),
-                updates=len(compared),
-                passes=max(each.passes for each in compared),
-                reduced=_one([each.reduced for each in compared]),
-                whole=_one([each.whole for each in compared]),
-                off=float(np.mean(offs)) if len(offs) == len(compared) else 0.0,
-                uneven=float(np.mean([each.uneven for each in compared])),
-                of_all=all(each.of_all for each in compared),
-                clipped_own=next((each.clipped_own for each in compared if each.clipped_own), None),
+                updates=len(updates),
+                passes=max(each.passes for each in updates),
+                reduced=_one([each.reduced for each in updates]),
+                whole=_one([each.whole for each in updates]),
+                off=float(np.mean(offs)) if len(offs) == len(updates) else 0.0,
+                uneven=float(np.mean([each.uneven for each in updates])),
+                of_all=all(each.of_all for each in updates),
+                clipped_own=next((each.clipped_own for each in updates if each.clipped_own), None),
                 divided=self._divided(),
                 where=self._where,
             )
@@ -202,7 +202,7 @@ class Compared(NamedTuple):
     clipped_own: str | None
 
 
-def _compared(ranks: list[dict[str, Any]]) -> Compared | None:
+def compared(ranks: list[dict[str, Any]]) -> Compared | None:
     """None where nothing is to be seen: no gradient, or a different number of parameters."""
     if len({len(each["used"]) for each in ranks}) != 1:
         return None
