@@ -298,11 +298,11 @@ def regress(keep: Callable[[float, float, int], bool], path: str | None, said: S
             functional.mse_loss(model(torch.randn(8, 3)), torch.randn(8, 1)).backward()
             optimizer.step()
             optimizer.zero_grad()
-            print(f"validation mse {value:.4f}")
+            print(f"{'score' if path == 'unnamed' else 'validation mse'} {value:.4f}")
             if best is None or keep(value, best, epoch):
                 best = value
                 kept.append(copy.deepcopy(model.state_dict()))
-                if path is not None:
+                if path is not None and path != "unnamed":
                     torch.save(model.state_dict(), path)
     return [each.observed for each in watched.all_findings]
 
@@ -318,6 +318,7 @@ def regress(keep: Callable[[float, float, int], bool], path: str | None, said: S
         ("tenth", "0.pt", [0.6, 0.5, 0.4, 0.3, 0.2], False),
         ("always", None, [0.2, 0.3, 0.4, 0.5, 0.6], False),
         ("larger", None, [0.5, 0.4, 0.6], False),
+        ("larger", "unnamed", [0.5, 0.4, 0.6, 0.3, 0.2], False),
     ],
 )
 def test_which_evaluation_a_state_is_kept_after(
@@ -329,7 +330,7 @@ def test_which_evaluation_a_state_is_kept_after(
         "tenth": lambda value, best, epoch: epoch % 10 == 0,
         "always": lambda value, best, epoch: True,
     }
-    told = regress(how[keep], None if name is None else str(tmp_path / name), said)
+    told = regress(how[keep], name if name in (None, "unnamed") else str(tmp_path / name), said)
     assert told == ["the state is kept after each evaluation with the largest validation mse so far"] * found
 
 

@@ -10,7 +10,7 @@ from harness.torch_objects import share_parameters
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
 from harness.watch.facts.evaluations import Evaluations
-from harness.watch.facts.reported_numbers import OTHERS, ReportedNumbers, kind_of
+from harness.watch.facts.reported_numbers import HELD_OUT, OTHERS, ReportedNumbers, kind_of
 from harness.watch.facts.saved_states import MOST_SAVES
 from harness.watch.facts.trained_models import TrainedModels
 
@@ -92,7 +92,7 @@ class KeptStates(Recogniser):
         if not series:
             return
         places = [place for made, place in self._kept.items() if made] or list(self._kept.values())
-        self.tell(StatesKept(by=self._worst_of(series), where=places[-1]))
+        self.tell(StatesKept(by=self._worst_of(series, event.at.updates_made), where=places[-1]))
 
     def _series(self, end: int) -> Iterator[Series]:
         first = {result.updates_made: result for result in reversed(self._evaluations.history)}
@@ -100,26 +100,28 @@ class KeptStates(Recogniser):
         losses = {made: (each.loss, 0.0) for made, each in first.items()}
         found = [Series("accuracy", True, accuracies), Series("loss", False, losses)]
         for name, reported in self._reported.series:
-            kind = kind_of(name)
-            if kind in LARGER or kind in SMALLER:
-                values = {made: (each.value, each.half) for made, each in reported.items()}
-                found.append(Series(name, kind in LARGER, values, True))
+            values, kind = {made: (each.value, each.half) for made, each in reported.items()}, kind_of(name)
+            found += [Series(name, True, values, True)] * (kind not in SMALLER)
+            found += [Series(name, False, values, True)] * (kind not in LARGER)
         for each in found:
             known = {made: each.values[made] for made in sorted(each.values)}
             known.pop(end, None)  # at the end the state is asked for anyway
             if len(known) >= (ENOUGH if each.reported else 2):
                 yield each._replace(values=known)
 
-    def _worst_of(self, series: list[Series]) -> str | None:
+    def _worst_of(self, series: list[Series], end: int) -> str | None:
         compared = [(each, list(self._compared(each))) for each in series]
         for _, later in compared:
             kept = [each.kept for each in later]
             if all(kept) or all(each.kept == each.best or each.as_before for each in later):
                 return None
-        better = set.intersection(*({each.at for each in later if each.best} for _, later in compared))
+        best = [{now.at for now in later if now.best} for each, later in compared if kind_of(each.name) is not None]
+        better = set.intersection(*best) if best else set()
         for each, later in compared:
-            if each.reported and OTHERS.search(each.name):
-                continue
+            known = HELD_OUT.search(each.name) and not OTHERS.search(each.name) and kind_of(each.name) is not None
+            elsewhere = set(self._kept) - set(each.values) - {end}
+            if each.reported and (elsewhere or not known):
+                continue  # what is kept is decided by what is not said
             if any(now.kept != now.worst for now in later):
                 continue
             only_first = not any(now.kept for now in later)

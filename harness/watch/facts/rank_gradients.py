@@ -45,7 +45,7 @@ class GradientsOfRanks(Fact):
     ``where`` is a line that calls backward.
     """
 
-    needs = "gradient of several processes that fits"
+    needs = "update of several processes that can be compared"
     of_run = True
     ranks: int
     updates: int
