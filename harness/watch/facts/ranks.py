@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.utils.data import Subset
+
 from harness import launch
 from harness.torch_objects import checksum, held_by
 from harness.watch.bus import Recogniser
@@ -94,6 +96,8 @@ class Ranks(Recogniser):
         ranks = shares(event.of.loader) if self._divided is None and event.of.trains else 1
         if ranks > 1 and launch.in_process_group():
             hashes = row_hashes(event.of.dataset)
+            if hashes is None and isinstance(event.of.dataset, Subset):
+                hashes = [int(index) for index in event.of.dataset.indices]  # of rows that only the script can read
             known = None if hashes is None else sum(hashes) % 2**32
             self._divided = {"all": known, "count": len(hashes or ()), "parts": ranks, "where": event.of.where}
 
