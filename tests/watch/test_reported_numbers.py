@@ -301,8 +301,9 @@ def regress(keep: Callable[[float, float, int], bool], path: str | None, said: S
             print(f"{'score' if path == 'unnamed' else 'validation mse'} {value:.4f}")
             if best is None or keep(value, best, epoch):
                 best = value
-                kept.append(copy.deepcopy(model.state_dict()))
-                if path is not None and path != "unnamed":
+                if path is None or path == "unnamed":
+                    kept.append(copy.deepcopy(model.state_dict()))
+                else:
                     torch.save(model.state_dict(), path)
     return [each.observed for each in watched.all_findings]
 

@@ -11,7 +11,6 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
 from harness.watch.facts.evaluations import Evaluations
 from harness.watch.facts.reported_numbers import HELD_OUT, OTHERS, ReportedNumbers, kind_of
-from harness.watch.facts.saved_states import MOST_SAVES
 from harness.watch.facts.trained_models import TrainedModels
 
 LARGER = ("accuracy", "f1", "precision", "recall", "mcc", "r2")
@@ -65,8 +64,9 @@ class KeptStates(Recogniser):
         self._reported = self.fact(ReportedNumbers)
         self._kept: dict[int, str | None] = {}
         """After how many updates the state was asked for, and where: those with an evaluation, and the latest."""
-        self._named: dict[int, bool] = {}
-        """After how many updates a state was saved, and whether the file is called the best."""
+        self._in_memory: dict[int, int] = {}
+        """By the number of updates, how often a state was asked for and not saved to a file that is not called the
+        best."""
 
     def on_state_asked(self, event: StateAsked) -> None:
         if any(share_parameters(event.module, other) for other in self._trained.all):
@@ -74,6 +74,8 @@ class KeptStates(Recogniser):
             evaluated.update(made for _, values in self._reported.series for made in values)
             self._kept = {made: where for made, where in self._kept.items() if made in evaluated}
             self._kept[event.at.updates_made] = event.where
+            self._in_memory = {made: self._in_memory.get(made, 0) for made in self._kept}
+            self._in_memory[event.at.updates_made] += 1
 
     def on_save(self, event: Save) -> None:
         self._saved(event.at.updates_made, event.path)
@@ -82,9 +84,8 @@ class KeptStates(Recogniser):
         self._saved(event.at.updates_made, event.folder)
 
     def _saved(self, made: int, path: str | None) -> None:
-        if path is not None and len(self._named) < MOST_SAVES:
-            self._named.setdefault(made, False)
-            self._named[made] |= "best" in Path(path).name.lower()
+        if path is not None and "best" not in Path(path).name.lower():
+            self._in_memory[made] = self._in_memory.get(made, 0) - 1
 
     def on_end(self, event: End) -> None:
         """Who keeps the state after some evaluations and not after others keeps the best."""
@@ -125,7 +126,7 @@ class KeptStates(Recogniser):
             if any(now.kept != now.worst for now in later):
                 continue
             only_first = not any(now.kept for now in later)
-            in_turn = self._named.get(next(iter(each.values))) is False  # as one in every ten epochs
+            in_turn = self._in_memory.get(next(iter(each.values)), 0) <= 0  # as one in every ten epochs
             if not only_first or (better and not in_turn):
                 return f"the {'smallest' if each.larger else 'largest'} {each.name}"
         return None

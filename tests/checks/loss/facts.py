@@ -147,7 +147,7 @@ CASES = [
     Case(TermWithoutGradient, TermAdded(constants={1.0, 2.0, 3.0}), HELD),
     Case(TermWithoutGradient, TermAdded(constants={1.0, 2.0, 3.0, 4.5}), "has none: 1, 2, 3, 4.5 in 4 batches"),
     Case(WeightRoundedToZero, WeightOfTerm(zeros=20), HELD),
-    Case(WeightRoundedToZero, WeightOfTerm(zeros=20, rounded="epoch // 5"), "it comes of `epoch // 5`"),
+    Case(WeightRoundedToZero, WeightOfTerm(zeros=20, rounded="epoch // 5"), "`epoch // 5` rounds it down"),
     Case(Constant, LossOverBatches(value=0.7, varied=True), HELD),
     Case(Constant, LossOverBatches(value=0.0, varied=False, of_one_class=True), HELD),
     Case(Constant, LossOverBatches(value=0.7, varied=False), "it has been exactly 0.7 for 5 batches"),

@@ -77,7 +77,7 @@ CASES = [
     Case(NeverMade, BackwardWithoutOptimizer(passes=8, meant=False), "after 8 backward passes"),
     Case(NeverSteps, StepsMade(any_step=True), HELD),
     Case(NeverSteps, StepsMade(any_step=False, passes=8), "8 backward passes and not one optimizer step"),
-    Case(NeverSteps, OptimizerUnused(shown="a.weight of Net"), "nothing changes a.weight of Net"),
+    Case(NeverSteps, OptimizerUnused(shown="a.weight of Net"), "nothing else changes a.weight of Net"),
     Case(NotAsAsked, OptimizerGiven(), HELD),
     Case(NotAsAsked, OptimizerGiven(settings=[Setting("learning_rate", 5e-5, [1e-3, 5e-5])]), HELD),
     Case(

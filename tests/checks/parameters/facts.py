@@ -92,7 +92,11 @@ CASES = [
     Case(NotRegistered, LooseTensors(shapes=[(2, 3)]), "a parameter of shape (2, 3) gets gradients and is in neither"),
     Case(NotRegistered, LooseTensors(shapes=[(2,), (3,)]), "2 parameters, the first of shape (2,)"),
     Case(FrozenChanged, FrozenFollowed(), HELD),
-    Case(FrozenChanged, FrozenFollowed(changed="a.weight of Net"), "scaled or clipped between two updates"),
+    Case(
+        FrozenChanged,
+        FrozenFollowed(changed="a.weight of Net"),
+        "scales or clips frozen parameters between two updates",
+    ),
     Case(FrozenChanged, FrozenFollowed(changed="a.weight", by="the optimizer"), "the optimizer changed a.weight"),
     Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=1e-8, largest=1.0), HELD),
     Case(ModifiedOutsideOptimizer, LeftByUpdate(apart=0.5, largest=1.0, clamped=True), HELD),

@@ -33,7 +33,7 @@ class ClippedInPart(Check):
             return HELD
         return Found(
             expected="clipping once all micro-batches of the update have been added up",
-            observed="it clips after a micro-batch, and then adds the gradients of further ones",
+            observed="the script clips after a micro-batch, and then adds the gradients of further ones",
         )
 
     def judge_clipping(self, fact: GradientsClipped) -> Verdict:
@@ -64,7 +64,7 @@ class ClippedWhileScaled(Check):
             return HELD
         return Found(
             expected="gradients in their own scale when they are clipped",
-            observed="they still carry the GradScaler's factor",
+            observed="the gradients still carry the GradScaler's factor",
         )
 
 
@@ -92,7 +92,7 @@ class ClipsNothing(Check):
             return HELD
         return Found(
             expected="the parameters whose gradients are to be clipped",
-            observed="none: a generator that was used up before",
+            observed="a generator that was used up before, so that nothing is clipped",
         )
 
 

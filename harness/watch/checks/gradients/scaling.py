@@ -65,5 +65,6 @@ class NotUnscaled(Check):
             return HELD
         return Found(
             expected="gradients in their own scale when an update uses them",
-            observed="they still carry the GradScaler's factor: optimizer.step() was called, and not the scaler's",
+            observed="the gradients still carry the GradScaler's factor: optimizer.step() was called, and not the "
+            "scaler's",
         )

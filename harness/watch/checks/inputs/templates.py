@@ -85,7 +85,7 @@ class TemplateTwice(Check):
         if fact.nested < MIN_NESTED or fact.nested < MIN_SHARE_NESTED * fact.rows:
             return HELD
         return Found(
-            expected="something that is said between the beginnings of two turns",
+            expected="text between the start of one turn and the start of the next",
             observed=f"in {fact.nested} of {fact.rows} rows one turn begins right where another begins",
         )
 

@@ -94,7 +94,7 @@ class TermOfUntrainedParameters(Check):
             return HELD
         return Found(
             expected="a term that reaches a parameter of an optimizer",
-            observed=f"one that is added here reaches {fact.untrained}, and no optimizer holds "
+            observed=f"the term that is added here reaches {fact.untrained}, and no optimizer holds "
             f"{'it' if fact.tensors == 1 else 'any of them'}",
         )
 
@@ -156,5 +156,5 @@ class WeightRoundedToZero(Check):
             return HELD
         return Found(
             expected="a weight that is above 0 at some time of the training",
-            observed=f"0 in all {fact.zeros} products: it comes of `{fact.rounded}`",
+            observed=f"the weight is 0 in all {fact.zeros} products: `{fact.rounded}` rounds it down",
         )

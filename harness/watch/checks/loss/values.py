@@ -130,7 +130,7 @@ class RatioAlwaysOne(Check):
         if fact.ones != MIN_UPDATES:
             return HELD
         return Found(
-            expected="a ratio of probabilities that leaves 1 in the second update on the same rows",
+            expected="ratios other than 1 from the second update on the same rows on",
             observed=f"exactly 1 for all {fact.rows} rows in each of {MIN_UPDATES} updates on rows that were "
             "trained on before: the old policy's probabilities are the current one's, and nothing is ever clipped",
         )

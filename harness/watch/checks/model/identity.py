@@ -152,7 +152,7 @@ class ReferenceIsAnother(Check):
         if not fact.others:
             return HELD
         return Found(
-            expected="a reference model that is what the policy begins as",
+            expected="a reference model with the weights that the policy starts from",
             observed=f"before the first update {len(fact.others)} of {fact.tensors} tensors of the policy differ from "
             f"the reference's, {fact.others[0]} among them",
         )

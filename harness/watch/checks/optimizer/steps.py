@@ -120,7 +120,7 @@ class NeverSteps(Check):
     def judge_unused(self, fact: OptimizerUnused) -> Verdict:
         return Found(
             expected="a call of step() for every optimizer whose gradients are cleared in the loop",
-            observed=f"this one made none, and nothing changes {fact.shown}",
+            observed=f"its step() is never called, and nothing else changes {fact.shown}",
             update=1,
             hint="Call its step() after the backward pass of its loss.",
         )

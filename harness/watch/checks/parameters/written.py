@@ -37,7 +37,7 @@ class FrozenChanged(Check):
             return Found(expected, f"the optimizer changed {fact.changed}, frozen while a gradient was left")
         return Found(
             expected,
-            observed=f"scaled or clipped between two updates, though frozen: {fact.changed}",
+            observed=f"the script scales or clips frozen parameters between two updates: {fact.changed}",
             hint="Leave frozen parameters out of what is written by hand.",
         )
 

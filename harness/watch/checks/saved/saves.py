@@ -131,7 +131,7 @@ class NotWhatWasEvaluated(Check):
         if not fact.other:
             return HELD
         return Found(
-            expected="the weights that were evaluated, in what is saved",
+            expected="a save of the weights that were evaluated",
             observed="the model that is evaluated has other weights than the one that is saved: an average of them, or "
             "an earlier state",
             update=fact.update,
@@ -231,7 +231,7 @@ class StateIncomplete(Check):
         ):
             if tensors:
                 return Found(
-                    expected=f"all that the training changed of {fact.trained.name}",
+                    expected=f"every tensor of {fact.trained.name} that the training changed",
                     observed=f"{len(tensors)} tensors {how}: {names(sorted(tensors))}",
                     where=latest[-1].where,
                     update=latest[-1].updates_made,
@@ -264,7 +264,7 @@ class WithoutAdapter(Check):
         if not all(saved.is_base for saved in fact.saves):
             return HELD if fact.trained.base else NOTHING_TO_JUDGE
         return Found(
-            expected="what the adapters have learnt, in what is saved",
+            expected="the trained adapters among the saved files",
             observed=f"the base of {fact.trained.name} as it was, without its adapters, which are saved nowhere",
             update=fact.saves[-1].updates_made,
         )
