@@ -117,9 +117,12 @@ class WrittenParameters(Recogniser):
         """A few tensors of each optimizer, and those of others that it holds too."""
         self._left: dict[int, torch.Tensor] = {}
         """What the latest step of any optimizer made of each, by its id."""
+        self._joins = False
+        """Whether ranks with fewer rows than others are given their weights in the end, as ``join()`` does."""
 
     def on_backward(self, event: Backward) -> None:
         self._backward_passes += 1
+        self._joins |= any(getattr(getattr(f.model, "_join_config", None), "enable", False) for f in event.forwards)
         if event.inside_step or not event.at.sampled or not self.wants(FrozenFollowed):
             return
         for forward in event.forwards:
@@ -149,7 +152,7 @@ class WrittenParameters(Recogniser):
             self._of_step = _copies([p for p in frozen if p.grad is not None][:OF_A_STEP])
             if frozen and not self._of_step:
                 self.tell(FrozenFollowed(by="the optimizer", where=event.where))
-        if self._backward_passes == 1:
+        if self._backward_passes == 1 and not self._joins:
             for parameter in self._followed.get(event.optimizer, ()):
                 self._tell_of(parameter, event.where)
 
