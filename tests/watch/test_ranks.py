@@ -273,3 +273,54 @@ def test_the_folder_between_ranks_is_private(tmp_path: Path, monkeypatch: pytest
     folder.symlink_to(tmp_path / "theirs")
     with pytest.raises(CannotTry, match="is not a folder of your own"):
         exchange_folder()
+
+
+LIGHTNING = """
+import lightning as L
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Classifier(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        return self.layer(inputs)
+
+    def training_step(self, batch, _):
+        return cross_entropy(self(batch[0]), batch[1])
+
+    def validation_step(self, batch, _):
+        hits = (self(batch[0]).argmax(1) == batch[1]).float().mean()
+        self.log("val_acc", hits, batch_size=len(batch[1]), SYNC)
+
+    def on_validation_epoch_end(self):
+        if self.trainer.is_global_zero:
+            print(f"val_acc {self.trainer.callback_metrics['val_acc']:.5f}")
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+L.seed_everything(0, verbose=False)
+rows = TensorDataset(torch.randn(128, 4), torch.randint(2, (128,)))
+more = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, num_sanity_val_steps=0)
+trainer = L.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=5, **more)
+unseen = TensorDataset(torch.randn(128, 4), torch.randint(2, (128,)))
+trainer.fit(Classifier(), DataLoader(rows, batch_size=16, shuffle=True), DataLoader(unseen, batch_size=16))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("synced", [True, False])
+def test_lightnings_log_of_one_rank(tmp_path: Path, synced: bool) -> None:
+    pytest.importorskip("lightning")
+    (tmp_path / "train.py").write_text(LIGHTNING.replace("SYNC", f"sync_dist={synced}"))
+    command = [sys.executable, "-m", "harness", "check", "--processes", "2", "--json", "found.json", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180)
+    found = json.loads((tmp_path / "found.json").read_text())
+    told = [each["observed"] for each in found["findings"]]
+    assert (not told) if synced else ("that of rank 0 alone" in told[0]), done.stderr

@@ -26,6 +26,10 @@ A_FORWARD = re.compile(r"(?<!super\(\))\.forward\(")
 """A call of a method of that name that is not the base class's."""
 
 
+REDIRECTED = "wrapped_forward"
+"""What Lightning puts in the place of a module's forward for the length of a step."""
+
+
 class _Calls:
     """What is told of the calls of modules."""
 
@@ -123,7 +127,7 @@ def install(threads: Session, patches: Patches) -> None:
             return call(module, *args, **kwargs)
         if calling.depth and not (calling.within_own and hasattr(type(module), "base_model_prefix")):
             return call(module, *args, **kwargs)
-        is_part = is_traced()
+        is_part = is_traced() or (not calling.depth and _is_redirected(module))
         if not calling.depth and not is_part:
             with threads.guarded():
                 is_part = calls.is_part(module, sys._getframe(1))
@@ -136,6 +140,16 @@ def install(threads: Session, patches: Patches) -> None:
     patches.put(nn.Module, "__call__", __call__)
 
 
+def _is_redirected(module: nn.Module) -> bool:
+    """Whether Lightning calls a step of its module by way of DistributedDataParallel's forward, and the module's own.
+
+    What the step calls is the model, as it is in one process.
+    """
+    inner = vars(module)["_modules"].get("module", module)
+    forward = vars(inner).get("forward")
+    return getattr(forward, "__name__", "") == REDIRECTED
+
+
 def _whose_forward_calls(module: nn.Module, frame: FrameType | None) -> nn.Module | None:
     """The outermost module of which a part is called in its forward, where that was not reached by a call of it."""
     whole = None
@@ -143,6 +157,8 @@ def _whose_forward_calls(module: nn.Module, frame: FrameType | None) -> nn.Modul
         if frame is None:
             break
         code = frame.f_code
+        if code.co_name == REDIRECTED:
+            break
         if code.co_name == "forward" and code.co_argcount:
             first = frame.f_locals.get(code.co_varnames[0])
             if (
