@@ -17,6 +17,7 @@ from harness.compat import accelerates_variable
 from harness.errors import CannotTry
 from harness.watch.exchange import exchange_folder
 from harness.watch.facts.rank_gradients import Compared, compared
+from harness.watch.facts.ranks import come_together
 from tests.server import Done, server_of
 from tests.versions import installed
 
@@ -239,6 +240,18 @@ def test_what_is_clipped_before_it_is_averaged(own: bool, where: str | None) -> 
     assert found is not None
     assert found.clipped_own == where
     assert found.reduced == (0.5 if own else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "together"),
+    [
+        ([{"1": (0, 1), "2": (1, 3), "3": (5, 6)}, {"1": (0, 2), "2": (2, 4), "3": (5, 7)}], True),
+        ([{"1": (0, 1), "2": (1, 3)}, {"1": (0, 2), "2": (2, 4)}], False),
+        ([{"1": (0, 1), "10": (1, 2), "2": (1, 1)}, {"1": (0, 1), "10": (1, 3), "2": (1, 1)}], False),
+    ],
+)
+def test_ranks_that_are_averaged_come_together(ranks: list[dict[str, tuple[int, int]]], together: bool) -> None:
+    assert come_together(ranks) == together
 
 
 @pytest.mark.parametrize("used", [[0.0, 0.0], [1.0]])

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch.optim import Optimizer
 from torch.utils.data import Subset
 
 from harness import launch
 from harness.torch_objects import checksum, held_by
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step
+from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step, StepBegins
 from harness.watch.facts.batches import rows_in
 from harness.watch.facts.datasets import row_hashes
 from harness.watch.facts.samplers import shares
@@ -19,6 +21,10 @@ from harness.watch.monitor import ALWAYS_SAMPLED
 
 MOST_ROWS = 256
 """Rows of a rank that are compared, about. Neither half nor double of it changes a verdict of the corpus."""
+
+
+MOST_TOGETHER = 64
+"""Updates in which ranks that train apart may come together. By reasoning: they are averaged more often than that."""
 
 
 class ProcessesAsked(Fact):
@@ -65,6 +71,8 @@ class WeightsOfRanks(Fact):
     update: int
     ranks: int
     same: bool
+    averaged: bool = False
+    """Whether ranks that had different ones have the same again when a later update begins, as in local SGD."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,9 @@ class Ranks(Recogniser):
         self._candidate: Candidate | None = None
         self._weights: dict[str, tuple[int, str | None]] = {}
         """By the number of the update, their checksum and where it was made."""
+        self._smallest: dict[str, tuple[int, int]] = {}
+        """By the number of the update, the checksums of the smallest tensor before it and after it."""
+        self._before = 0
 
     def on_pass_ends(self, event: PassEnds) -> None:
         self._is_over |= event.of.trains and bool(self._rows)
@@ -113,7 +124,13 @@ class Ranks(Recogniser):
             self._rows |= self._candidate.rows
             self._where = self._candidate.where
 
+    def on_step_begins(self, event: StepBegins) -> None:
+        if event.update <= MOST_TOGETHER and launch.in_process_group():
+            self._before = checksum(_smallest(event.optimizer))
+
     def on_step(self, event: Step) -> None:
+        if event.update <= MOST_TOGETHER and launch.in_process_group():
+            self._smallest[str(event.update)] = self._before, checksum(_smallest(event.optimizer))
         if event.update <= ALWAYS_SAMPLED and launch.in_process_group():
             self._weights[str(event.update)] = checksum(held_by(event.optimizer)), event.where
 
@@ -124,7 +141,7 @@ class Ranks(Recogniser):
 
     def summary(self) -> dict[str, Any]:
         rows = {"rows": sorted(self._rows), "where": self._where}
-        return {"divided": self._divided, "rows": rows, "weights": self._weights}
+        return {"divided": self._divided, "rows": rows, "weights": self._weights, "smallest": self._smallest}
 
     def compare(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         divided = [each["divided"] for each in summaries if each["divided"] and each["divided"]["all"] is not None]
@@ -136,7 +153,24 @@ class Ranks(Recogniser):
             theirs = set(each["rows"]["rows"])
             rows, common = len(self._rows), len(self._rows & theirs)
             self.tell(RowsOfRanks(rank=rank, rows=rows, others=len(theirs), common=common, where=self._where))
+        averaged = come_together([each["smallest"] for each in summaries])
         for update, (own, where) in self._weights.items():
             values = {own, *(each["weights"][update][0] for each in summaries if update in each["weights"])}
             same, ranks = len(values) == 1, len(summaries)
-            self.tell(WeightsOfRanks(update=int(update), ranks=ranks, same=same, where=where))
+            told = WeightsOfRanks(update=int(update), ranks=ranks, same=same, averaged=averaged, where=where)
+            self.tell(told)
+
+
+def _smallest(optimizer: Optimizer) -> list[torch.Tensor]:
+    return sorted(held_by(optimizer), key=lambda tensor: tensor.numel())[:1]
+
+
+def come_together(ranks: Sequence[Mapping[str, tuple[int, int]]]) -> bool:
+    """Whether they differ after some update and not any more when a later one begins."""
+    differed = False
+    for update in sorted(set.intersection(*map(set, ranks)), key=int):
+        before, after = ({rank[update][which] for rank in ranks} for which in (0, 1))
+        if differed and len(before) == 1:
+            return True
+        differed = len(after) > 1
+    return False

@@ -50,5 +50,6 @@ CASES = [
     Case(RowsShared, RowsOfRanks(rank=1, rows=64, others=64, common=32), HELD),
     Case(RowsShared, RowsOfRanks(rank=1, rows=64, others=64, common=33), "33 of 64 rows of rank 0 are rank 1's too"),
     Case(WeightsDiffer, WeightsOfRanks(update=1, ranks=2, same=True), HELD),
+    Case(WeightsDiffer, WeightsOfRanks(update=1, ranks=2, same=False, averaged=True), NOTHING_TO_JUDGE),
     Case(WeightsDiffer, WeightsOfRanks(update=1, ranks=2, same=False), "they differ between the 2 ranks"),
 ]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.ranks import DatasetsOfRanks, ProcessesAsked, RowsOfRanks, WeightsOfRanks
 
 MAX_SHARE_OF_COMMON_ROWS = 0.5
@@ -104,7 +104,7 @@ class WeightsDiffer(Check):
 
     ## When it is right
     Processes that were started together and never join a process group, such as the trials of a search, are not
-    compared.
+    compared. Ranks that train apart and are averaged after some updates (local SGD) are not reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/ddp.html
@@ -116,6 +116,8 @@ class WeightsDiffer(Check):
     def judge(self, fact: WeightsOfRanks) -> Verdict:
         if fact.same:
             return HELD
+        if fact.averaged:
+            return NOTHING_TO_JUDGE
         return Found(
             expected="the same weights on every rank",
             observed=f"they differ between the {fact.ranks} ranks",
