@@ -12,7 +12,7 @@ from torch.utils.data import default_collate
 
 from harness.torch_objects import real
 from harness.watch.bus import Recogniser
-from harness.watch.events import Batch, Forward
+from harness.watch.events import Backward, Batch, Forward
 
 MIN_MOVED = 16
 """Rows that must have come again with another row behind them: by reasoning, the steps of a sequence, the nodes of a
@@ -49,7 +49,8 @@ class RowDimension(Recogniser):
     """What each model is given by rows.
 
     A DataLoader says how many rows a batch has. Where the script makes batches by hand, rows are what comes again in
-    another order: the script shuffles them.
+    another order, because the script shuffles them; or slices of a tensor, of which each has a label in the same slice
+    of another.
     """
 
     def begin(self) -> None:
@@ -82,6 +83,23 @@ class RowDimension(Recogniser):
             if not order.unclear and order.moved >= MIN_MOVED and order.moved > 8 * order.kept:
                 self._known[event.model] = _kind(given)
                 del self._orders[event.model]
+
+    def on_backward(self, event: Backward) -> None:
+        if not self.monitor.is_sampled() or len(event.losses) != 1:
+            return
+        for forward in event.forwards:
+            given = largest(forward) if forward.number in event.reached and forward.model not in self._known else None
+            if given is not None and given.dim() > 2 and _are_slices(given, event.losses[0].target):
+                self._known[forward.model] = _kind(given)
+
+
+def _are_slices(given: torch.Tensor, labels: torch.Tensor) -> bool:
+    """Whether both are slices of tensors of as many rows, and no other dimension may be theirs."""
+    whole, of_labels = given._base, labels._base
+    if whole is None or of_labels is None or labels.dim() != 1 or len(labels) in given.shape[1:]:
+        return False
+    sliced = whole.shape[1:] == given.shape[1:] and len(whole) > len(given) == len(labels)
+    return sliced and of_labels.dim() == 1 and len(of_labels) == len(whole)
 
 
 def largest(event: Forward) -> torch.Tensor | None:
