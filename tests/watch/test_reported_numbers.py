@@ -88,6 +88,8 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     assert found["precision", "of class 1"] == pytest.approx(4 / 5)
     assert found["recall", "of class 1"] == pytest.approx(4 / 6)
     assert found["f1", "of class 1"] == pytest.approx(8 / 11)
+    assert found["iou", "of class 1"] == pytest.approx(4 / 7)
+    assert found["iou", "macro"] == pytest.approx((4 / 7 + 5 / 8) / 2)
     assert found["mcc", "of all classes"] == pytest.approx(18 / math.sqrt(7 * 5 * 6 * 6), rel=1e-6)
     swapped = [each for each in mistakes(Tally([Part(12, 12, hits=9, confusion=confusion)])) if each.group == "name"]
     of_class_1 = {each.kind: each.value for each in swapped if each.formula.endswith("of class 1")}
@@ -181,6 +183,40 @@ def test_where_numbers_are_reported(how: str) -> None:
         right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
         LOGS[how](right / 50)
     assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+
+
+class Segmenter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(1, 2, 3, padding=1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.layer(images)
+        return logits
+
+
+def test_masks_have_a_class_for_each_pixel() -> None:
+    torch.manual_seed(0)
+    images, masks = torch.randn(9, 1, 6, 5), torch.randint(2, (9, 6, 5))
+    model = Segmenter()
+    with describing() as found, torch.no_grad():
+        taken = torch.cat([model(x).argmax(1) for x, _ in DataLoader(TensorDataset(images, masks), 4)])
+        both = int(((taken == 1) & (masks == 1)).sum())
+        print(f"IoU {both / int(((taken == 1) | (masks == 1)).sum()):.5f}")
+    assert found.facts["metric.reported.iou.by_bits"] == "of class #"
+
+
+def test_one_of_the_five_likeliest() -> None:
+    torch.manual_seed(0)
+    rows, labels, model = torch.randn(97, 4), torch.randint(9, (97,)), nn.Linear(4, 9)
+    with describing() as found, torch.no_grad():
+        hits = sum(
+            int((model(x).topk(5).indices == y[:, None]).any(1).sum())
+            for x, y in DataLoader(TensorDataset(rows, labels), 20)
+        )
+        print(f"acc@5 {hits / 97:.4f}")
+    (by,) = [value for key, value in found.facts.items() if key.endswith("by_bits") and "reported" in key]
+    assert by == "# of # targets that are among the five likeliest"
 
 
 class Run:

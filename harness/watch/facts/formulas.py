@@ -17,14 +17,19 @@ Group = Literal["rows", "batches", "name", "taken"]
 """What is wrong with a formula: the rows that it counts, that batches count alike, what its value is called, or how
 classes are taken from what the model says."""
 
-RATES = ("accuracy", "error rate", "precision", "recall", "f1")
+RATES = ("accuracy", "error rate", "precision", "recall", "f1", "iou")
 """Kinds of values between 0 and 1, which may be given in per cent."""
 
 
 BEFORE = "that of the evaluation before"
 
-STREAMS = {"hits": "targets", "agrees": "numbers that were compared"}
-"""What is counted as right: classes by the labels that are known, and what the script itself compared."""
+STREAMS = {
+    "hits": "targets",
+    "among_five": "targets that are among the five likeliest",
+    "agrees": "numbers that were compared",
+}
+"""What is counted as right: the likeliest class by the labels that are known, one of the five likeliest, and what the
+script itself compared."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Part:
     """All labels, the ignored ones too."""
     hits: int | None = None
     """Targets for which the model says the right class."""
+    among_five: int | None = None
+    """Targets whose class is one of the five likeliest, where there are more."""
     agrees: tuple[int, int] | None = None
     """Where tensors that the script compared are equal, of how many numbers."""
     loss: float | None = None
@@ -64,7 +71,7 @@ def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
 
 def total(parts: Sequence[Part]) -> Part:
     """Several batches as one."""
-    counted, agreed = (_counted(parts, stream) for stream in STREAMS)
+    counted, among_five, agreed = (_counted(parts, stream) for stream in STREAMS)
     targets = sum(each.targets for each in parts)
     losses = [each.loss * each.targets for each in parts if each.loss is not None]
     squares = [each.squares for each in parts if each.squares is not None]
@@ -77,6 +84,7 @@ def total(parts: Sequence[Part]) -> Part:
         targets,
         sum(each.places for each in parts),
         sum(hits for hits, _ in counted) if counted else None,
+        sum(hits for hits, _ in among_five) if among_five else None,
         (sum(hits for hits, _ in agreed), sum(of for _, of in agreed)) if agreed else None,
         sum(losses) / targets if targets and len(losses) == len(parts) else None,
         sum(squares) if squares and len(squares) == len(parts) else None,
@@ -156,7 +164,7 @@ def values(tally: Tally) -> Iterator[Value]:
 def mistakes(tally: Tally) -> Iterator[Mistake]:
     """What it comes to by the mistakes that people make."""
     parts = tally.parts
-    for stream in STREAMS:
+    for stream in ("hits", "agrees"):
         counted = _counted(parts, stream)
         if counted and all(of for _, of in counted):
             yield from _mistaken_hits(counted, tally, stream)
@@ -172,7 +180,7 @@ def mistakes(tally: Tally) -> Iterator[Mistake]:
 
 def _counted(parts: Sequence[Part], stream: str) -> list[tuple[int, int]]:
     """Of each batch the hits, and of how many; nothing where that is not known of all."""
-    found = [each.agrees if stream == "agrees" else (each.hits, each.targets) for each in parts]
+    found = [each.agrees if stream == "agrees" else (getattr(each, stream), each.targets) for each in parts]
     known = [(each[0], each[1]) for each in found if each is not None and each[0] is not None]
     return known if len(known) == len(found) else []
 
@@ -379,8 +387,9 @@ def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
         precision = np.nan_to_num(right / taken)
         recall = np.nan_to_num(right / true)
         f1 = np.nan_to_num(2 * right / (taken + true))
+        iou = np.nan_to_num(right / (taken + true - right))
     there = (taken + true) > 0
-    for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1)):
+    for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1), ("iou", iou)):
         fractions = of**2 / 3 + 1  # about as many different ones have denominators up to this
         for number, value in enumerate(by_class):
             steps = float(true[number]) if kind == "recall" else fractions

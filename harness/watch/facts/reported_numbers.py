@@ -56,6 +56,9 @@ MOST_CLASSES = 20
 MOST_SCORES = 1000
 """Classes of a token up to which the likeliest is looked for: a vocabulary has more."""
 
+FIVE = 5
+"""Classes among which the right one is with top-5 accuracy. A convention."""
+
 MOST_SOURCES = 16
 """Sets of rows whose evaluations are kept."""
 
@@ -83,7 +86,8 @@ NUMBER = re.compile(r"(?<![\w.])(?<!\w-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\
 
 NAMES: tuple[tuple[str, str], ...] = (
     ("perplexity", r"ppl|perplex"),
-    ("f1", r"f1|f-1|f_1|fscore|f-score"),
+    ("f1", r"f1|f-1|f_1|fscore|f-score|dice"),
+    ("iou", r"iou|jaccard"),
     ("precision", r"precision|prec\b"),
     ("recall", r"recall|sensitivity"),
     ("mcc", r"mcc|matthews"),
@@ -179,6 +183,7 @@ class _Counted:
     targets: Any = 0
     places: int = 0
     hits: torch.Tensor | None = None
+    among_five: torch.Tensor | None = None
     agrees: tuple[torch.Tensor, int] | None = None
     loss: torch.Tensor | None = None
     squares: torch.Tensor | None = None
@@ -195,6 +200,7 @@ class _Counted:
             int(self.targets),
             self.places,
             None if self.hits is None else int(self.hits),
+            None if self.among_five is None else int(self.among_five),
             None if self.agrees is None else (int(self.agrees[0]), self.agrees[1]),
             None if self.loss is None else float(self.loss),
             None if self.squares is None else float(self.squares),
@@ -637,6 +643,8 @@ def _count(
     if logits is None or not labels.dim():
         return
     said, labels = logits.detach(), labels.to(logits.device)
+    if said.dim() == labels.dim() + 1 > 3 and said.shape[2:] == labels.shape[1:] and len(said) == len(labels):
+        said = said.movedim(1, -1)  # classes of each pixel
     classes = said.shape[-1] if said.dim() > labels.dim() else 1
     if (
         labels.is_floating_point()
@@ -672,6 +680,8 @@ def _count(
     else:
         return
     counted.hits, counted.targets, counted.confusion = _hits(taken, true, classes)
+    if labels.dim() == 1 and FIVE < classes <= MOST_SCORES:
+        counted.among_five = ((said.topk(FIVE, -1).indices == true[:, None]).any(1) & (true != -100)).sum()
     counted.places = labels.numel()
     counted.otherwise = {how: _hits(*each, classes) for how, each in otherwise.items()}
 
