@@ -26,7 +26,7 @@ CASES = [
     Case(GradientScaled, gradients(whole=2.0), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=0.5), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=0.5, reduced=0.5), "a half of it"),
-    Case(GradientScaled, gradients(whole=0.25, reduced=0.25, ranks=4), "a 4th of it"),
+    Case(GradientScaled, gradients(whole=0.25, reduced=0.25, ranks=4), "1/4 of it"),
     Case(GradientScaled, gradients(whole=0.5, divided="train.py:7"), "a half of it"),
     Case(GradientScaled, gradients(whole=0.5, of_all=True), "a half of it"),
     Case(GradientScaled, gradients(whole=0.3, reduced=0.3), NOTHING_TO_JUDGE),

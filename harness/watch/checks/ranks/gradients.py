@@ -49,7 +49,8 @@ class GradientScaled(Check):
         is_fraction, is_multiple = abs(times - 1) <= SAME, abs(fact.whole / fact.ranks - 1) <= SAME
         if not (is_fraction and (by_reduction or fact.divided or fact.of_all)) and not (is_multiple and by_reduction):
             return NOTHING_TO_JUDGE
-        how = f"a {'half' if fact.ranks == 2 else f'{fact.ranks}th'} of it" if is_fraction else f"{fact.ranks} times it"
+        part = "a half" if fact.ranks == 2 else f"1/{fact.ranks}"
+        how = f"{part} of it" if is_fraction else f"{fact.ranks} times it"
         return Found(
             expected="the gradient of the mean loss over the rows of all ranks",
             observed=f"{how}, in {fact.updates} updates of {fact.ranks} processes",
