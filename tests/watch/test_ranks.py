@@ -205,7 +205,7 @@ def rank(
 
 def test_a_mean_over_ranks_is_what_one_process_has() -> None:
     found = compared([rank(([2.0, 0.0], 4, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 4, 1.0), used=[1.0, 2.0])])
-    assert found == Compared(1, 1.0, 1.0, 0.0, 1.0, False, None)
+    assert found == Compared(1, 1.0, 1.0, 1.0, 0.0, 1.0, False, None)
 
 
 def test_a_sum_over_ranks_is_a_multiple_of_it() -> None:

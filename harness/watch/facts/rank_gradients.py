@@ -58,6 +58,8 @@ class GradientsOfRanks(Fact):
     whole: float | None
     """As a multiple of the gradient of the mean loss over all rows (or tokens) of all ranks and passes; None where that
     is not known, too."""
+    nearest: float | None
+    """As about that multiple of it, the mean over the updates; None where it is not known."""
     off: float
     """By how much it differs from that beyond a factor, as a share, the mean over the updates; 0 where not known."""
     uneven: float
@@ -166,6 +168,7 @@ class RankGradients(Recogniser):
         if not updates:
             return
         offs = [each.off for each in updates if each.off is not None]
+        nearest = [each.nearest for each in updates if each.nearest is not None]
         self.tell(
             GradientsOfRanks(
                 ranks=len(summaries),
@@ -173,6 +176,7 @@ class RankGradients(Recogniser):
                 passes=max(each.passes for each in updates),
                 reduced=_one([each.reduced for each in updates]),
                 whole=_one([each.whole for each in updates]),
+                nearest=float(np.mean(nearest)) if len(nearest) == len(updates) else None,
                 off=float(np.mean(offs)) if len(offs) == len(updates) else 0.0,
                 uneven=float(np.mean([each.uneven for each in updates])),
                 of_all=all(each.of_all for each in updates),
@@ -196,6 +200,7 @@ class Compared(NamedTuple):
     passes: int
     reduced: float | None
     whole: float | None
+    nearest: float | None
     off: float | None
     uneven: float
     of_all: bool
@@ -221,8 +226,9 @@ def compared(ranks: list[dict[str, Any]]) -> Compared | None:
     used = np.array(ranks[0]["used"] if before[0] is None or clipped_own else before[0]["values"])
     factor = None if whole is None else _factor(used, whole)
     off = None if whole is None else _off(used, whole)
+    nearest = None if whole is None else _nearest(used, whole)
     passes = max(len(rank["own"]) for rank in ranks)
-    return Compared(passes, _factor(used, mean), factor, off, uneven, of_all, clipped_own)
+    return Compared(passes, _factor(used, mean), factor, nearest, off, uneven, of_all, clipped_own)
 
 
 def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, bool]:
@@ -243,13 +249,17 @@ def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, b
 
 def _factor(used: Array, expected: Array) -> float | None:
     """What one is a multiple of the other by."""
-    factor = float(used @ expected / (expected @ expected))
+    factor = _nearest(used, expected)
     return factor if factor and _alike(used, factor * expected) else None
+
+
+def _nearest(used: Array, expected: Array) -> float:
+    return float(used @ expected / (expected @ expected))
 
 
 def _off(used: Array, expected: Array) -> float:
     """By how much, as a share, it differs beyond a factor."""
-    nearest = expected * float(used @ expected / (expected @ expected))
+    nearest = expected * _nearest(used, expected)
     return float(np.linalg.norm(used - nearest) / max(float(np.linalg.norm(nearest)), SMALLEST))
 
 

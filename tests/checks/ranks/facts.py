@@ -14,7 +14,7 @@ def gradients(**how: Any) -> GradientsOfRanks:
     """Of a training that is right, but for ``how``."""
     right: dict[str, Any] = {"ranks": 2, "updates": 8, "passes": 1, "reduced": 1.0, "whole": 1.0, "off": 0.0}
     more: dict[str, Any] = {"uneven": 1.0, "of_all": False, "clipped_own": None, "divided": None, "where": "train.py:9"}
-    return GradientsOfRanks(**(right | more | how))
+    return GradientsOfRanks(**(right | more | {"nearest": how.get("whole", 1.0)} | how))
 
 
 CASES = [
@@ -22,6 +22,10 @@ CASES = [
     Case(GradientScaled, gradients(updates=1), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=None), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=1.002, reduced=2.0), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=None, nearest=1.04, off=0.01), HELD),
+    Case(GradientScaled, gradients(whole=None, nearest=2.04, off=0.01, reduced=2.0), "2 times it"),
+    Case(GradientScaled, gradients(whole=None, nearest=2.2, off=0.01, reduced=2.0), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=None, nearest=2.0, off=0.05, reduced=2.0), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=2.0, reduced=2.0), "2 times it, in 8 updates of 2 processes"),
     Case(GradientScaled, gradients(whole=2.0), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=0.5), NOTHING_TO_JUDGE),

@@ -40,13 +40,14 @@ class GradientScaled(Check):
     status = "new"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
-        if fact.updates < MIN_UPDATES or fact.whole is None:
+        if fact.updates < MIN_UPDATES or fact.nearest is None or fact.off >= MIN_OFF:
             return NOTHING_TO_JUDGE
-        if abs(fact.whole - 1) <= SAME:
+        near = SAME if fact.whole is not None else MIN_OFF
+        if abs(fact.nearest - 1) <= near:
             return HELD
         by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > SAME
-        times = fact.whole * fact.ranks
-        is_fraction, is_multiple = abs(times - 1) <= SAME, abs(fact.whole / fact.ranks - 1) <= SAME
+        is_fraction = abs(fact.nearest * fact.ranks - 1) <= near
+        is_multiple = abs(fact.nearest / fact.ranks - 1) <= near
         if not (is_fraction and (by_reduction or fact.divided or fact.of_all)) and not (is_multiple and by_reduction):
             return NOTHING_TO_JUDGE
         part = "a half" if fact.ranks == 2 else f"1/{fact.ranks}"
