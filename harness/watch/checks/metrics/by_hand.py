@@ -156,6 +156,7 @@ class ThresholdOfProbabilities(Check):
     """
 
     status = "new"
+    explains = ("metrics::other-than-named",)
 
     def judge(self, fact: LogitsThresholded) -> Verdict:
         if fact.threshold != PROBABILITY:
