@@ -16,6 +16,7 @@ import pytest
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
 from harness.watch.exchange import exchange_folder
+from harness.watch.facts.numbers_of_ranks import same_sets
 from harness.watch.facts.rank_gradients import Compared, compared
 from harness.watch.facts.ranks import come_together
 from tests.server import Done, server_of
@@ -240,6 +241,31 @@ def test_what_is_clipped_before_it_is_averaged(own: bool, where: str | None) -> 
     assert found is not None
     assert found.clipped_own == where
     assert found.reduced == (0.5 if own else 1.0)
+
+
+def evaluated(where: str, *hits: int) -> tuple[str, list[dict[str, Any]]]:
+    part: dict[str, Any] = {
+        "targets": 8,
+        "places": 8,
+        "among_five": None,
+        "agrees": None,
+        "loss": None,
+        "squares": None,
+    }
+    part |= {"absolutes": 0.0, "totals": [0.0, 0.0], "said": [0.0, 0.0], "confusion": None, "otherwise": {}}
+    return where, [{**part, "hits": each} for each in hits]
+
+
+def test_sets_of_rows_are_the_same_that_are_evaluated_in_the_same_line() -> None:
+    first = [evaluated("train.py:7", 1), evaluated("train.py:9", 2, 3)]
+    found = same_sets([first, [evaluated("train.py:9", 4, 5)]])
+    assert [[[part.hits for part in rank] for rank in ranks] for ranks in found] == [[[1]], [[2, 3], [4, 5]]]
+
+
+def test_rows_that_one_rank_evaluates_in_a_line_of_all_are_nobodys() -> None:
+    first = [evaluated("train.py:7", 1), evaluated("train.py:7", 2)]
+    found = same_sets([first, [evaluated("train.py:7", 4)]])
+    assert [[[part.hits for part in rank] for rank in ranks] for ranks in found] == [[[1]], [[2]]]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -71,13 +72,12 @@ class NumbersOfRanks(Recogniser):
             if len(rounds) < MOST_ROUNDS:
                 rounds.append((number, made))
 
-    def summary(self) -> list[list[dict[str, Any]]]:
-        """Of each set of rows the evaluations, each as one part."""
-        return [[_as_json(part) for part in parts] for parts in self._numbers.totals()]
+    def summary(self) -> list[tuple[str | None, list[dict[str, Any]]]]:
+        """Of each set of rows where it is evaluated, and the evaluations, each as one part."""
+        return [(where, [_as_json(part) for part in parts]) for where, parts in self._numbers.totals()]
 
-    def compare(self, summaries: Sequence[list[list[dict[str, Any]]]]) -> None:
-        sets = min(map(len, summaries))
-        by_set = [[[_part(each) for each in summary[number]] for summary in summaries] for number in range(sets)]
+    def compare(self, summaries: Sequence[Sequence[tuple[str | None, list[dict[str, Any]]]]]) -> None:
+        by_set = same_sets(summaries)
         for (name, where, _), rounds in self._said.items():
             known = [(number, _known(by_set, made)) for number, made in rounds]
             found = [(number, judged(number, each)) for number, each in known if each is not None]
@@ -99,12 +99,32 @@ class NumbersOfRanks(Recogniser):
                     break
 
 
+def same_sets(summaries: Sequence[Sequence[tuple[str | None, list[dict[str, Any]]]]]) -> list[list[list[Part]]]:
+    """For each set of rows of the first rank, the evaluations of each rank that evaluates it.
+
+    Sets are the same that are evaluated in the same line, one after the other. Where ranks evaluate unlike numbers of
+    sets in a line, nobody knows which are, and none is anybody else's.
+    """
+    found = []
+    by_line = [Counter(where for where, _ in summary) for summary in summaries]
+    seen = Counter[str | None]()
+    for where, parts in summaries[0]:
+        alike = len({lines[where] for lines in by_line}) == 1
+        mine = [[_part(each) for each in parts]]
+        for summary in summaries[1:] if alike else ():
+            others = [theirs for line, theirs in summary if line == where]
+            mine.append([_part(each) for each in others[seen[where]]])
+        seen[where] += 1
+        found.append(mine)
+    return found
+
+
 def _known(by_set: list[list[list[Part]]], made: list[int]) -> Known | None:
     """What a number may be that is said when so many evaluations of each set of rows were made."""
     right, wrong = list[Value](), list[Mistake]()
     for ranks, latest in zip(by_set, made, strict=False):
         parts = [rank[latest - 1] for rank in ranks if 0 < latest <= len(rank)]
-        if len(parts) == len(ranks):
+        if len(parts) == len(ranks) > 1:
             right += values(Tally(parts))
             wrong += _mistaken(parts)
         elif latest:

@@ -605,9 +605,13 @@ class ReportedNumbers(Recogniser):
         """Of each set of rows those that have begun."""
         return list(self._sources.values())
 
-    def totals(self) -> list[list[Part]]:
-        """What each of them came to, in all."""
-        return [[total(self._tally(each, []).parts) for each in evaluations] for evaluations in self.evaluations]
+    def totals(self) -> list[tuple[str | None, list[Part]]]:
+        """Where the model was called for each set of rows, and what each evaluation of them came to, in all."""
+        found = []
+        for (how, *key), evaluations in self._sources.items():
+            parts = [total(self._tally(each, []).parts) for each in evaluations]
+            found.append((key[1] if how == "loader" else key[0], parts))
+        return found
 
     @property
     def series(self) -> list[tuple[str, dict[int, Number]]]:
