@@ -145,8 +145,9 @@ def _is_redirected(module: nn.Module) -> bool:
 
     What the step calls is the model, as it is in one process.
     """
-    inner = vars(module)["_modules"].get("module", module)
-    forward = vars(inner).get("forward")
+    parts = vars(module).get("_modules")  # a scripted module has no dictionary there
+    inner = parts.get("module") if isinstance(parts, dict) else None
+    forward = vars(module if inner is None else inner).get("forward")
     return getattr(forward, "__name__", "") == REDIRECTED
 
 
