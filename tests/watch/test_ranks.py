@@ -141,8 +141,9 @@ distributed.destroy_process_group()
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    "alone", [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.nightly)]
+)
 def test_a_number_of_one_rank_alone(tmp_path: Path, alone: bool, pytestconfig: pytest.Config) -> None:
     script = SCORED.replace("    distributed.all_reduce(counted)\n", "") if alone else SCORED
     _done, found = forked(tmp_path, script, pytestconfig)
@@ -206,7 +207,7 @@ def rank(
 
 def test_a_mean_over_ranks_is_what_one_process_has() -> None:
     found = compared([rank(([2.0, 0.0], 4, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 4, 1.0), used=[1.0, 2.0])])
-    assert found == Compared(1, 1.0, 1.0, 1.0, 0.0, 1.0, False, None)
+    assert found == Compared(1, 1.0, 1.0, 1.0, 0.0, 1.0, False, False, None)
 
 
 def test_a_sum_over_ranks_is_a_multiple_of_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,17 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Reported
 from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, values
 from harness.watch.facts.reported_numbers import (
-    EVIDENCE,
     MOST_PLACES,
     MOST_ROUNDS,
     Known,
     Number,
+    Place,
     ReportedNumbers,
     judged,
     kind_of,
+    outcome,
     pattern_of,
+    patterns_of,
 )
 
 
@@ -80,23 +82,24 @@ class NumbersOfRanks(Recogniser):
         by_set = same_sets(summaries)
         for (name, where, _), rounds in self._said.items():
             known = [(number, _known(by_set, made)) for number, made in rounds]
-            found = [(number, judged(number, each)) for number, each in known if each is not None]
-            if len(found) != len(rounds):
+            judgements = [judged(number, each) for number, each in known if each is not None]
+            if len(judgements) < len(rounds):
                 continue
-            told = NumberOfRanks(
-                name=name, number=rounds[-1][0].value, rounds=len(rounds), ranks=len(summaries), where=where
-            )
-            right = [each.right for _, each in found]
-            if all(right):
-                self.tell(replace(told, formula=min(right[-1], key=len)))
-                continue
-            patterns = set.intersection(*(set(each.wrong) for _, each in found))
-            for pattern in sorted(patterns):
-                sure = sum(each.wrong[pattern][1] for _, each in found)
-                if sure >= EVIDENCE + math.log10(max(1, *(each.formulas for _, each in found))):
-                    mistake, _ = found[-1][1].wrong[pattern]
-                    self.tell(replace(told, mistake=mistake.formula, right=mistake.right))
-                    break
+            place = Place(name, where, value=rounds[-1][0].value, rounds=judgements)
+            found = outcome(place, patterns_of([place]))
+            if found is not None and found.pattern is not None:
+                self.tell(
+                    NumberOfRanks(
+                        name=name,
+                        number=place.value,
+                        rounds=len(rounds),
+                        ranks=len(summaries),
+                        formula=found.formula,
+                        mistake=found.mistake,
+                        right=found.right,
+                        where=where,
+                    )
+                )
 
 
 def same_sets(summaries: Sequence[Sequence[tuple[str | None, list[dict[str, Any]]]]]) -> list[list[list[Part]]]:

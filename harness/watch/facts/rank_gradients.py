@@ -67,8 +67,10 @@ class GradientsOfRanks(Fact):
     of_all: bool
     """Whether each loss is divided by the rows or tokens of all ranks and passes together: the shares of the mean loss
     that are differentiated add up to 1, and are not all the same."""
+    clipped: bool
+    """Whether gradients were clipped in each of them."""
     clipped_own: str | None
-    """The line that clipped gradients before they were averaged."""
+    """The line that clipped them before they were averaged."""
     divided: str | None
     """The line that divides a loss by the number of processes, in the script's text."""
 
@@ -107,6 +109,7 @@ class RankGradients(Recogniser):
             self._probes = trained[:: max(1, len(trained) // MOST_PROBES)][:MOST_PROBES]
         if all(p.grad is None or not bool(p.grad.any()) for p in self._probes):
             self._passes.clear()
+            self._clipped = None
         self._own = {}
         for number, probe in enumerate(self._probes):
             if probe.requires_grad:
@@ -138,14 +141,7 @@ class RankGradients(Recogniser):
         self._passes, self._clipped = [], None
         ledger = self._ledgers.of(event.optimizer)
         shares = {} if ledger is None else {each.number: each.share for each in ledger.entries}
-        own = [
-            {
-                "values": self._flat(each.own),
-                "rows": each.rows,
-                "share": shares.get(each.number),
-            }
-            for each in passes
-        ]
+        own = [{"values": self._flat(each.own), "rows": each.rows, "share": shares.get(each.number)} for each in passes]
         before = None if clipped is None else {"values": clipped[0], "where": clipped[1]}
         self._updates.append({"update": event.update, "own": own, "used": self._used(), "clipped": before})
 
@@ -180,6 +176,7 @@ class RankGradients(Recogniser):
                 off=float(np.mean(offs)) if len(offs) == len(updates) else 0.0,
                 uneven=float(np.mean([each.uneven for each in updates])),
                 of_all=all(each.of_all for each in updates),
+                clipped=all(each.clipped for each in updates),
                 clipped_own=next((each.clipped_own for each in updates if each.clipped_own), None),
                 divided=self._divided(),
                 where=self._where,
@@ -204,6 +201,7 @@ class Compared(NamedTuple):
     off: float | None
     uneven: float
     of_all: bool
+    clipped: bool
     clipped_own: str | None
 
 
@@ -228,7 +226,7 @@ def compared(ranks: list[dict[str, Any]]) -> Compared | None:
     off = None if whole is None else _off(used, whole)
     nearest = None if whole is None else _nearest(used, whole)
     passes = max(len(rank["own"]) for rank in ranks)
-    return Compared(passes, _factor(used, mean), factor, nearest, off, uneven, of_all, clipped_own)
+    return Compared(passes, _factor(used, mean), factor, nearest, off, uneven, of_all, None not in before, clipped_own)
 
 
 def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, bool]:

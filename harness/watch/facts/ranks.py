@@ -98,8 +98,10 @@ class Ranks(Recogniser):
         self._candidate: Candidate | None = None
         self._weights: dict[str, tuple[int, str | None]] = {}
         """By the number of the update, their checksum and where it was made."""
+        self._followed: tuple[Optimizer, torch.Tensor] | None = None
+        """The first optimizer that steps, and its smallest tensor."""
         self._smallest: dict[str, tuple[int, int]] = {}
-        """By the number of the update, the checksums of the smallest tensor before it and after it."""
+        """By the number of the update, the checksums of that tensor before it and after it."""
         self._before = 0
 
     def on_pass_ends(self, event: PassEnds) -> None:
@@ -125,12 +127,17 @@ class Ranks(Recogniser):
             self._where = self._candidate.where
 
     def on_step_begins(self, event: StepBegins) -> None:
-        if event.update <= MOST_TOGETHER and launch.in_process_group():
-            self._before = checksum(_smallest(event.optimizer))
+        if event.update > MOST_TOGETHER or not launch.in_process_group():
+            return
+        held = held_by(event.optimizer) if self._followed is None else []
+        if held:
+            self._followed = event.optimizer, min(held, key=lambda tensor: tensor.numel())
+        if self._followed is not None and self._followed[0] is event.optimizer:
+            self._before = checksum([self._followed[1]])
 
     def on_step(self, event: Step) -> None:
-        if event.update <= MOST_TOGETHER and launch.in_process_group():
-            self._smallest[str(event.update)] = self._before, checksum(_smallest(event.optimizer))
+        if event.update <= MOST_TOGETHER and self._followed is not None and self._followed[0] is event.optimizer:
+            self._smallest[str(event.update)] = self._before, checksum([self._followed[1]])
         if event.update <= ALWAYS_SAMPLED and launch.in_process_group():
             self._weights[str(event.update)] = checksum(held_by(event.optimizer)), event.where
 
@@ -159,10 +166,6 @@ class Ranks(Recogniser):
             same, ranks = len(values) == 1, len(summaries)
             told = WeightsOfRanks(update=int(update), ranks=ranks, same=same, averaged=averaged, where=where)
             self.tell(told)
-
-
-def _smallest(optimizer: Optimizer) -> list[torch.Tensor]:
-    return sorted(held_by(optimizer), key=lambda tensor: tensor.numel())[:1]
 
 
 def come_together(ranks: Sequence[Mapping[str, tuple[int, int]]]) -> bool:

@@ -280,7 +280,7 @@ class Known(NamedTuple):
     """Whether all evaluations are over."""
 
 
-class _Round(NamedTuple):
+class Round(NamedTuple):
     """One time that a number was reported."""
 
     right: frozenset[str]
@@ -328,7 +328,7 @@ class _Training(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Place:
+class Place:
     """A number that one line reports again and again."""
 
     name: str
@@ -336,7 +336,7 @@ class _Place:
     before: _Training = field(default_factory=_Training)
     """The training losses until it was reported last."""
     value: float = 0.0
-    rounds: list[_Round] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
     series: dict[int, Number] = field(default_factory=dict)
     """By the number of updates made, the first that it was then."""
     moment: int = -1
@@ -368,11 +368,11 @@ class ReportedNumbers(Recogniser):
         """The passes before."""
         self._moment = 0
         """Changes when a model is called."""
-        self._tables: dict[int, _Place] = {}
+        self._tables: dict[int, Place] = {}
         """Numbers that were reported several times since a model was called."""
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
-        self._places: dict[tuple[str, str | None, int], _Place] = {}
+        self._places: dict[tuple[str, str | None, int], Place] = {}
         self._header = ""
         """The latest text without a number, which may name the columns of a table."""
 
@@ -504,7 +504,7 @@ class ReportedNumbers(Recogniser):
             if place is None:
                 if len(self._places) >= MOST_PLACES:
                     continue
-                place = self._places[key] = _Place(number.name, event.where)
+                place = self._places[key] = Place(number.name, event.where)
             if len(place.rounds) >= MOST_ROUNDS:
                 continue
             known = known or self._known()
@@ -620,12 +620,12 @@ class ReportedNumbers(Recogniser):
 
     def on_end(self, event: End) -> None:
         self._read_tables()
-        lines: dict[str | None, list[_Place]] = {}
+        lines: dict[str | None, list[Place]] = {}
         for place in self._places.values():
             lines.setdefault(place.where, []).append(place)
         for places in lines.values():
-            enough = _patterns_of(places)
-            for fact in (_outcome(place, enough) for place in places):
+            enough = patterns_of(places)
+            for fact in (outcome(place, enough) for place in places):
                 if fact is not None:
                     self.tell(fact)
 
@@ -712,7 +712,8 @@ def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> b
     return bool((ahead - loss).abs() < (at - loss).abs())
 
 
-def judged(number: Number, known: Known) -> _Round:
+def judged(number: Number, known: Known) -> Round:
+    """Which formulas, right and mistaken, give a number to all of its digits."""
     kind = kind_of(number.name)
     like = None if kind is None else LIKE.get(kind, frozenset({kind}))
     right, wrong = known.right, known.wrong
@@ -743,7 +744,7 @@ def judged(number: Number, known: Known) -> _Round:
             pattern = pattern_of(each.formula)
             digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
             told[pattern] = each, 0.0 if found else max(0.0, digits)
-    return _Round(found, told, len(of_kind))
+    return Round(found, told, len(of_kind))
 
 
 def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
@@ -774,13 +775,13 @@ def _digits(number: Number, steps: float) -> float:
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 
 
-def _explained(place: _Place, pattern: str) -> list[tuple[Mistake, float]]:
+def _explained(place: Place, pattern: str) -> list[tuple[Mistake, float]]:
     """The rounds of a number, where one mistaken formula gives it in all of them."""
     rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
     return [each.wrong[pattern] for each in rounds] if all(pattern in each.wrong for each in rounds) else []
 
 
-def _patterns_of(places: list[_Place]) -> set[str]:
+def patterns_of(places: list[Place]) -> set[str]:
     """The mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
     digits: dict[str, float] = {}
     for place in places:
@@ -790,7 +791,7 @@ def _patterns_of(places: list[_Place]) -> set[str]:
     return {pattern for pattern, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
 
 
-def _outcome(place: _Place, enough: set[str]) -> NumberReported | None:
+def outcome(place: Place, enough: set[str]) -> NumberReported | None:
     """What the rounds of a number come to, where one formula explains all of them."""
     told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
     known = kind_of(place.name) is not None

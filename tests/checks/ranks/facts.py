@@ -13,7 +13,14 @@ from tests.checks.judging import Case
 def gradients(**how: Any) -> GradientsOfRanks:
     """Of a training that is right, but for ``how``."""
     right: dict[str, Any] = {"ranks": 2, "updates": 8, "passes": 1, "reduced": 1.0, "whole": 1.0, "off": 0.0}
-    more: dict[str, Any] = {"uneven": 1.0, "of_all": False, "clipped_own": None, "divided": None, "where": "train.py:9"}
+    more: dict[str, Any] = {
+        "uneven": 1.0,
+        "of_all": False,
+        "clipped": True,
+        "clipped_own": None,
+        "divided": None,
+        "where": "train.py:9",
+    }
     return GradientsOfRanks(**(right | more | {"nearest": how.get("whole", 1.0)} | how))
 
 
@@ -36,6 +43,7 @@ CASES = [
     Case(GradientScaled, gradients(whole=0.3, reduced=0.3), NOTHING_TO_JUDGE),
     Case(ClippedBeforeAveraging, gradients(), HELD),
     Case(ClippedBeforeAveraging, gradients(reduced=None), NOTHING_TO_JUDGE),
+    Case(ClippedBeforeAveraging, gradients(clipped=False), NOTHING_TO_JUDGE),
     Case(ClippedBeforeAveraging, gradients(clipped_own="train.py:8"), "each rank's own"),
     Case(TokensWeighUnlike, gradients(), NOTHING_TO_JUDGE),
     Case(TokensWeighUnlike, gradients(uneven=1.25), HELD),

@@ -81,7 +81,7 @@ class ClippedBeforeAveraging(Check):
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.clipped_own is None:
-            return HELD if fact.reduced is not None else NOTHING_TO_JUDGE
+            return HELD if fact.clipped and fact.reduced is not None else NOTHING_TO_JUDGE
         return Found(
             expected="gradients that are averaged over the ranks when they are clipped",
             observed="each rank's own",
