@@ -231,11 +231,16 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
         except ChildFailedError as error:
             status = error.failures[0].exitcode if 0 in error.failures else 0
             rank, failure = error.get_first_failure()
-            if status > 0 and (rank == 0 or status == failure.exitcode):
+            if status > 0 and rank == 0:
                 return int(status)
             said = "\n".join(_last_lines(path) for path in sorted(folder.rglob(f"{rank}/stderr.log")))
             how = failure.signal_name() if failure.exitcode < 0 else f"exit status {failure.exitcode}"
-            raise CannotTry(f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{said}") from None
+            ended = f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{said}"
+            if status != failure.exitcode:
+                raise CannotTry(ended) from None
+            # The first rank crashed too, and has said how: perhaps only that it lost this one.
+            sys.stderr.write(f"harness: {ended}\n")
+            return int(status)
     return 0
 
 
