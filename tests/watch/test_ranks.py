@@ -207,7 +207,18 @@ def rank(
 
 def test_a_mean_over_ranks_is_what_one_process_has() -> None:
     found = compared([rank(([2.0, 0.0], 4, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 4, 1.0), used=[1.0, 2.0])])
-    assert found == Compared(1, 1.0, 1.0, 1.0, 0.0, 1.0, False, False, None)
+    assert found == Compared(
+        passes=1,
+        reduced=1.0,
+        whole=1.0,
+        nearest=1.0,
+        off=0.0,
+        uneven=1.0,
+        unequal=1.0,
+        of_all=False,
+        clipped=False,
+        clipped_own=None,
+    )
 
 
 def test_a_sum_over_ranks_is_a_multiple_of_it() -> None:
@@ -227,7 +238,7 @@ def test_shares_of_the_whole_add_up_to_one() -> None:
 def test_rows_of_small_ranks_weigh_more() -> None:
     found = compared([rank(([2.0, 0.0], 3, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 1, 1.0), used=[1.0, 2.0])])
     assert found is not None
-    assert (found.reduced, found.whole, found.uneven) == (1.0, None, 3.0)
+    assert (found.reduced, found.whole, found.uneven, found.unequal) == (1.0, None, 3.0, 3.0)
     assert found.off == pytest.approx(4 / 7)  # the tangent between (1, 2) and (1.5, 1)
 
 

@@ -64,6 +64,8 @@ class GradientsOfRanks(Fact):
     """By how much it differs from that beyond a factor, as a share, the mean over the updates; 0 where not known."""
     uneven: float
     """How much more a row or token of one backward pass weighs than one of another, at most."""
+    unequal: float
+    """How many times as many rows or tokens one backward pass has as another, at most."""
     of_all: bool
     """Whether each loss is divided by the rows or tokens of all ranks and passes together: the shares of the mean loss
     that are differentiated add up to 1, and are not all the same."""
@@ -175,6 +177,7 @@ class RankGradients(Recogniser):
                 nearest=float(np.mean(nearest)) if len(nearest) == len(updates) else None,
                 off=float(np.mean(offs)) if len(offs) == len(updates) else 0.0,
                 uneven=float(np.mean([each.uneven for each in updates])),
+                unequal=float(np.mean([each.unequal for each in updates])),
                 of_all=all(each.of_all for each in updates),
                 clipped=all(each.clipped for each in updates),
                 clipped_own=next((each.clipped_own for each in updates if each.clipped_own), None),
@@ -200,6 +203,7 @@ class Compared(NamedTuple):
     nearest: float | None
     off: float | None
     uneven: float
+    unequal: float
     of_all: bool
     clipped: bool
     clipped_own: str | None
@@ -220,29 +224,37 @@ def compared(ranks: list[dict[str, Any]]) -> Compared | None:
     )
     differ = not all(_alike(own[0], each) for each in own)
     clipped_own = str(before[0]["where"]) if is_own and differ else None
-    whole, uneven, of_all = _of_one_process(ranks)
+    whole, uneven, unequal, of_all = _of_one_process(ranks)
     used = np.array(ranks[0]["used"] if before[0] is None or clipped_own else before[0]["values"])
-    factor = None if whole is None else _factor(used, whole)
-    off = None if whole is None else _off(used, whole)
-    nearest = None if whole is None else _nearest(used, whole)
-    passes = max(len(rank["own"]) for rank in ranks)
-    return Compared(passes, _factor(used, mean), factor, nearest, off, uneven, of_all, None not in before, clipped_own)
+    return Compared(
+        passes=max(len(rank["own"]) for rank in ranks),
+        reduced=_factor(used, mean),
+        whole=None if whole is None else _factor(used, whole),
+        nearest=None if whole is None else _nearest(used, whole),
+        off=None if whole is None else _off(used, whole),
+        uneven=uneven,
+        unequal=unequal,
+        of_all=of_all,
+        clipped=None not in before,
+        clipped_own=clipped_own,
+    )
 
 
-def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, bool]:
-    """The gradient of the mean loss over all rows, how unlike rows weigh, and whether losses are shares of the whole.
+def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, float, bool]:
+    """The gradient of the mean loss over all rows, how unlike rows weigh, how unlike passes are in number of rows, and
+    whether losses are shares of the whole.
 
     None where that is not known.
     """
     passes: list[dict[str, Any]] = [each for rank in ranks for each in rank["own"]]
     if not all(each["rows"] and each["share"] for each in passes):
-        return None, 1.0, False
+        return None, 1.0, 1.0, False
     rows, shares = ([each[what] for each in passes] for what in ("rows", "share"))
     weights = [abs(share) / of for share, of in zip(shares, rows, strict=True)]
     weighed = [np.array(each["values"]) * (each["rows"] / each["share"]) for each in passes]
     found: Array = np.sum(weighed, axis=0) / sum(rows)
     of_all = abs(sum(shares) - 1) <= SAME and max(shares) - min(shares) > SAME
-    return (found if found.any() else None), max(weights) / min(weights), of_all
+    return (found if found.any() else None), max(weights) / min(weights), max(rows) / min(rows), of_all
 
 
 def _factor(used: Array, expected: Array) -> float | None:

@@ -15,6 +15,7 @@ def gradients(**how: Any) -> GradientsOfRanks:
     right: dict[str, Any] = {"ranks": 2, "updates": 8, "passes": 1, "reduced": 1.0, "whole": 1.0, "off": 0.0}
     more: dict[str, Any] = {
         "uneven": 1.0,
+        "unequal": 1.0,
         "of_all": False,
         "clipped": True,
         "clipped_own": None,
@@ -46,6 +47,8 @@ CASES = [
     Case(ClippedBeforeAveraging, gradients(clipped=False), NOTHING_TO_JUDGE),
     Case(ClippedBeforeAveraging, gradients(clipped_own="train.py:8"), "each rank's own"),
     Case(TokensWeighUnlike, gradients(), NOTHING_TO_JUDGE),
+    Case(TokensWeighUnlike, gradients(unequal=1.24), NOTHING_TO_JUDGE),
+    Case(TokensWeighUnlike, gradients(unequal=1.25), HELD),
     Case(TokensWeighUnlike, gradients(uneven=1.25), HELD),
     Case(TokensWeighUnlike, gradients(uneven=1.25, off=0.049), HELD),
     Case(

@@ -114,9 +114,9 @@ class TokensWeighUnlike(Check):
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         averaged = fact.reduced is not None and fact.updates >= MIN_UPDATES
-        if not averaged or fact.uneven < MIN_UNEVEN:
+        if not averaged or max(fact.uneven, fact.unequal) < MIN_UNEVEN:
             return NOTHING_TO_JUDGE
-        if fact.off < MIN_OFF:
+        if fact.uneven < MIN_UNEVEN or fact.off < MIN_OFF:
             return HELD
         return Found(
             expected="the gradient of the mean loss over all tokens of all ranks",
