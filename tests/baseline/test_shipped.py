@@ -18,7 +18,13 @@ from tests.benchmarks.test_precision import UNITS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "baselines"
-SEEDS = {"tiny-plain-cpu": 20, "tiny-trainer-cpu": 5, "tiny-accelerate-cpu": 5, "minilm-plain-cpu": 5}
+SEEDS = {
+    "tiny-plain-cpu": 20,
+    "tiny-trainer-cpu": 5,
+    "tiny-accelerate-cpu": 5,
+    "minilm-plain-cpu": 5,
+    "minilm-plain-nvidia-h200": 3,
+}
 """How many seeds each was recorded with, at least."""
 
 THROUGHPUT_RUNS = 6

@@ -1,4 +1,4 @@
-"""The documented run on a GPU, bert-base-uncased on MRPC with all 1377 updates; elsewhere the same with a small one."""
+"""The documented run on a GPU, bert-base-uncased and MiniLM on MRPC with all 1377 updates; elsewhere a small one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from tests.gpu.test_loops import run_once
 
 
 @pytest.fixture(
-    params=[pytest.param("small", marks=pytest.mark.slow), pytest.param("bert-base", marks=pytest.mark.gpu)]
+    params=[
+        pytest.param("small", marks=pytest.mark.slow),
+        pytest.param("minilm", marks=pytest.mark.gpu),
+        pytest.param("bert-base", marks=pytest.mark.gpu),
+    ]
 )
 def documented(
     request: pytest.FixtureRequest, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -34,7 +38,9 @@ def documented(
         monkeypatch.setattr(request.config.option, "harness_baselines", str(tmp_path))
         monkeypatch.setattr(request.config.option, "harness_update", False)
         return small
-    recipe = with_options(RECIPES["bert-base"], request.config)
+    recipe = with_options(RECIPES[request.param], request.config)
+    if request.param == "minilm":  # whatever --harness-checkpoint is
+        recipe = recipe.with_(checkpoint=RECIPES["minilm"].checkpoint)
     try:
         find_checkpoint(recipe, weights=True)
         load_raw_datasets(recipe)
