@@ -112,12 +112,27 @@ class _Teaching(Onlooker):
         labelled = {each.forward.number: each for each in self._given.labelled}
         for forward in (each for each in event.forwards if each.gradients):
             if given := labelled.get(forward.number):
-                self._see(forward, given.tokens, given.counted, given.real)
+                real = given.real if given.decoder else self._real(forward, given.tokens, given.counted)
+                self._see(forward, given.tokens, given.counted, real)
             elif taught := by_loss.get(forward.number):
-                self._see(forward, taught.tokens, taught.is_target, real_tokens(forward, taught.tokens))
+                real = self._real(forward, taught.tokens, taught.is_target)
+                self._see(forward, taught.tokens, taught.is_target, real)
             elif forward.tensors.get("input_ids") is not None:
                 name = type(forward.model).__name__
                 self.monitor.note(f"which tokens the loss of {name} counts is not known: it was given no labels")
+
+    def _real(self, forward: Forward, tokens: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+        """As ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end without a loss."""
+        pad = getattr(self._template.tokenizer, "pad_token_id", None)
+        mask = forward.tensors.get("attention_mask")
+        if pad is None or (mask is not None and mask.shape == tokens.shape):
+            return real_tokens(forward, tokens)
+        pads = (tokens == pad).long()
+        ahead, behind = pads.cumprod(1).bool(), pads.flip(1).cumprod(1).flip(1).bool()
+        if pad == getattr(self._template.tokenizer, "eos_token_id", None):  # the first of them ends the text
+            behind = behind & (tokens.roll(1, dims=1) == pad)
+        real: torch.Tensor = ~((ahead | behind) & ~counted)
+        return real
 
     def _see(self, forward: Forward, tokens: torch.Tensor, counted: torch.Tensor, real: torch.Tensor) -> None:
         report = self._report

@@ -79,6 +79,23 @@ def test_a_script_is_shown_and_ended(tmp_path: Path, pytestconfig: pytest.Config
     assert [span["state"] for span in found["rows"][2]["spans"]][-2:] == ["taught", "padding"]
 
 
+def test_rows_without_a_mask_and_without_the_templates_empty_block(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    text = SCRIPT.replace('"attention_mask": mask, ', "")
+    text = text.replace(
+        "\nsize = ", "\ntokenizer.chat_template = tokenizer.chat_template.replace('|>', '|> <a> </a>')\nsize = "
+    )
+    (tmp_path / "train.py").write_text(text)
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "--rows", "1", "train.py")
+    assert done.stdout.splitlines()[:6] == [
+        "row 1, update 1",
+        "  not taught     1    <s>",
+        "  not taught     8  user  <|user|> what is the capital of france </s>",
+        "  not taught     1  assistant  <|assistant|>",
+        "  taught         4  assistant  it is paris </s>",
+        "  padding        2    <pad> <pad>",
+    ]
+
+
 def test_what_has_no_tokens_is_one_sentence(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\nmodel = torch.nn.Linear(2, 2)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"

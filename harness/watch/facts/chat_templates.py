@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -14,6 +15,9 @@ from harness.watch.facts.tokens import copied
 
 ROLES = ("system", "user", "assistant", "tool")
 """Roles that a template is asked for."""
+
+EMPTY = re.compile(r"<(\w+)>\s*</\1>\s*$")
+"""A block without words before an answer, as of a model that is not to think: rows that lack it have turns as well."""
 
 WORDS = "zqx"
 """What somebody says, where a template is asked."""
@@ -94,6 +98,7 @@ def _headers(tokenizer: Any) -> Iterator[tuple[str, list[int]]]:
         except Exception:  # noqa: BLE001, S112 - a template says what it wants to in its own way
             continue
         header = text[len(before) :].partition(WORDS)[0] if text.startswith(before) else ""
+        header = EMPTY.sub("", header)
         ids = tokenizer(header.strip(), add_special_tokens=False)["input_ids"] if header.strip() else []
         ids = ids[1:] if ids[:1] == [tokenizer.bos_token_id] and len(ids) > 1 else ids
         if ids and not {tokenizer.unk_token_id, tokenizer.pad_token_id}.intersection(ids):
