@@ -23,6 +23,7 @@ BY_EXAMPLES = {
     *("ranks::clipped-before-averaging", "ranks::gradient-scaled", "ranks::tokens-weigh-unlike"),
     *("ranks::fewer-than-asked", "ranks::rows-divided-twice", "ranks::rows-shared", "ranks::weights-differ"),
     *("rows::changed-in-place", "rows::evaluation-augmented"),
+    *("parameters::adapter-misses-weights", "saved::last-update-missing"),
     *("loss::half-precision", "model::documents-see-each-other", "model::reference-is-the-policy"),
     *("inputs::start-missing", "inputs::template-twice"),
     *("parameters::new-tokens-frozen", "inputs::preference-swapped"),

@@ -20,6 +20,10 @@ ADDED = {"SEQ_CLS": ("classifier", "score"), "TOKEN_CLS": ("classifier", "score"
 """Names that PEFT itself puts into `modules_to_save`, of which a model has one, by the task of an adapter."""
 
 
+FUSED = 3
+"""Dimensions of a weight that holds those of several experts."""
+
+
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
     """The layers of a model that adapters are put around, by their names.
 
@@ -175,10 +179,21 @@ class AdapterTargets(Fact):
     """Those that match no module of the model."""
 
 
+class AdaptedWeights(Fact):
+    """An adapter by names is in a model with fused weights of the same names. ``where`` the model is called."""
+
+    needs = "adapter by names on a model with fused weights"
+    in_windows = "first"
+    adapted: Sequence[str] = ()
+    """Modules and fused weights with an adapter that have one of the names."""
+    missed: Sequence[str] = ()
+    """Those of the same names without one."""
+
+
 class AdapterPlaces(Recogniser):
     """Where adapters are put, at the first backward pass of each model."""
 
-    makes = (AdapterPattern, AdapterTargets)
+    makes = (AdapterPattern, AdapterTargets, AdaptedWeights)
 
     def begin(self) -> None:
         self._seen: WeakSet[nn.Module] = WeakSet()
@@ -191,6 +206,7 @@ class AdapterPlaces(Recogniser):
                 if configs and all(_is_pattern(each) for each in configs):
                     self._tell_of_pattern(forward.model, forward.where)
                 self._tell_of_targets(forward.model, forward.where)
+                self._tell_of_weights(forward.model, forward.where)
 
     def _tell_of_pattern(self, model: nn.Module, where: str | None) -> None:
         adapted = adapted_layers(model)
@@ -221,6 +237,48 @@ class AdapterPlaces(Recogniser):
                 matched = sorted({target for target in targets if target not in absent})
                 facts = AdapterTargets(adapter=adapter, option=option, matched=matched, absent=absent, where=where)
                 self.tell(facts)
+
+    def _tell_of_weights(self, model: nn.Module, where: str | None) -> None:
+        configs = adapters_of(model).values()
+        targets = {each for config in configs for each in _undotted(config)}
+        layers = adapted_layers(model)
+        fused = {
+            name.replace("base_layer.", "").rpartition(".")[0::2]: weight
+            for name, weight in model.named_parameters()
+            if weight.dim() >= FUSED and any(_holds(name.rpartition(".")[2], each) for each in targets)
+        }
+        if not targets or not fused:
+            return
+        wrapped = {(n.replace(".base_layer", ""), getattr(each, "parameter_name", "")) for n, each in layers.items()}
+        around = tuple(f"{name}." for name in layers)
+        modules = {
+            name: name in layers
+            for name, module in model.named_modules()
+            if (isinstance(module, nn.Linear) or name in layers) and not name.startswith(around)
+            if not hasattr(module, "parameter_name") and any(_holds(each, name.rpartition(".")[2]) for each in targets)
+        }
+        weights = {
+            f"{owner}.{own}": (owner, own) in wrapped or each.requires_grad for (owner, own), each in fused.items()
+        }
+        found = modules | weights
+        adapted, missed = ([name for name, has in found.items() if has is which] for which in (True, False))
+        if adapted:
+            self.tell(AdaptedWeights(adapted=adapted, missed=missed, where=where))
+
+
+def _undotted(config: Any) -> set[str]:
+    """The names by which an adapter was put everywhere; empty where places were chosen in any other way."""
+    chosen = (getattr(config, name, None) for name in ("layers_to_transform", "exclude_modules"))
+    modules, weights = (getattr(config, name, None) for name in ("target_modules", "target_parameters"))
+    # None where fused weights alone were asked for; PEFT leaves an empty set where it takes all names for theirs.
+    if any(each is not None for each in chosen) or not isinstance(modules, (set, list, tuple)):
+        return set()
+    return {each for each in (*modules, *(weights or ())) if "." not in each}
+
+
+def _holds(fused: str, name: str) -> bool:
+    """Whether a fused weight's name has a module's in it: ``gate_up_proj`` has ``up_proj``."""
+    return fused == name or fused.endswith(f"_{name}")
 
 
 def _is_pattern(config: Any) -> bool:

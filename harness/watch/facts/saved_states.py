@@ -65,6 +65,10 @@ class Trained:
     """Updates that had been made by then."""
     updates_made: int = 0
     """When the latest backward pass went through it."""
+    passes: int = 0
+    """Backward passes that went through it."""
+    steps: int = 0
+    """Steps of optimizers that hold parameters of it."""
     references: int = 0
     """Backward passes of others before which it was called without gradients."""
 
@@ -97,6 +101,10 @@ class SavedState:
     updates_made: int
     asked: StateGiven | None
     """When the model was asked for this state, if that was some updates before."""
+    passes: int = 0
+    """Backward passes that had gone through the model by then."""
+    steps: int = 0
+    """Steps that optimizers had made with its parameters."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,8 @@ class SavedStates(Recogniser):
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
+        self._steps: WeakKeyDictionary[Optimizer, list[Trained]] = WeakKeyDictionary()
+        """Of which models each optimizer holds parameters."""
         self._given: deque[StateGiven] = deque(maxlen=MOST_SAVES)
 
     def on_forward(self, event: Forward) -> None:
@@ -160,7 +170,8 @@ class SavedStates(Recogniser):
     def on_backward(self, event: Backward) -> None:
         for model in reached(event):
             if model in self._alive:
-                self.trained[self._alive[model]].updates_made = self.monitor.updates_made
+                trained = self.trained[self._alive[model]]
+                trained.updates_made, trained.passes = self.monitor.updates_made, trained.passes + 1
         for forward in event.forwards:
             if not forward.gradients and forward.model in self._alive:
                 self.trained[self._alive[forward.model]].references += 1
@@ -171,8 +182,13 @@ class SavedStates(Recogniser):
         known = len(held), len(self._alive)
         if held and self._held.get(event.optimizer) != known:
             self._held[event.optimizer] = known
+            self._steps[event.optimizer] = []
             for model, number in self._alive.items():
-                self.trained[number].trainable |= {n for n, each in _own(model)[0].items() if id(each) in held}
+                mine = {n for n, each in _own(model)[0].items() if id(each) in held}
+                self.trained[number].trainable |= mine
+                self._steps[event.optimizer] += [self.trained[number]] if mine else []
+        for trained in self._steps.get(event.optimizer, ()):
+            trained.steps += 1
 
     def on_state_asked(self, event: StateAsked) -> None:
         if isinstance(event.state, OrderedDict):  # which can be referred to, as no plain dictionary can
@@ -217,8 +233,9 @@ class SavedStates(Recogniser):
         """The base, or what its adapters were merged into, or they themselves."""
         nothing: frozenset[str] = frozenset()
         has = nothing if is_base else frozenset({*self.trained[number].trainable, *self.trained[number].buffers})
-        made = self.monitor.updates_made
-        return SavedState(number, has, nothing, nothing, {}, False, False, is_base, where, made, None)
+        made, trained = self.monitor.updates_made, self.trained[number]
+        counted = trained.passes, trained.steps
+        return SavedState(number, has, nothing, nothing, {}, False, False, is_base, where, made, None, *counted)
 
     def _saved(
         self, state: Any, tensors: dict[str, torch.Tensor], model: nn.Module, number: int, where: str | None
@@ -265,7 +282,10 @@ class SavedStates(Recogniser):
             given = None
         has, made = frozenset(placed) | parts, self.monitor.updates_made
         stales, infinites = frozenset(stale), frozenset(infinite)
-        return SavedState(number, has, stales, infinites, values, untouched, current, False, where, made, given)
+        counted = trained.passes, trained.steps
+        return SavedState(
+            number, has, stales, infinites, values, untouched, current, False, where, made, given, *counted
+        )
 
     def model_of(self, saved: SavedState) -> nn.Module | None:
         """The model whose values are those that were saved; None if it is gone, or has others."""

@@ -8,6 +8,7 @@ from torch import nn
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.parameters.adapters import (
     AdapterFrozen,
+    AdapterMissesWeights,
     AdapterSkipsLayers,
     AdapterTargetsAbsent,
     AdapterUntrained,
@@ -25,7 +26,7 @@ from harness.watch.checks.parameters.new_tokens_frozen import NewTokensFrozen
 from harness.watch.checks.parameters.not_registered import NotRegistered
 from harness.watch.checks.parameters.written import FrozenChanged, ModifiedOutsideOptimizer, Reset
 from harness.watch.events import Position
-from harness.watch.facts.adapters import AdapterPattern, AdaptersActive, AdapterTargets
+from harness.watch.facts.adapters import AdaptedWeights, AdapterPattern, AdaptersActive, AdapterTargets
 from harness.watch.facts.called_models import ModelCalled
 from harness.watch.facts.copies import CopyFollowed, CopyFound, CopyOver
 from harness.watch.facts.new_heads import NewHead
@@ -54,6 +55,12 @@ CASES = [
     Case(AdapterFrozen, AdaptersActive(frozen=["default"]), "the adapter 'default' is frozen in all passes"),
     Case(AdapterSkipsLayers, AdapterPattern(adapted=4), HELD),
     Case(AdapterSkipsLayers, AdapterPattern(adapted=2, skipped=["layers.1.q"]), "leaves out 1 modules that are like"),
+    Case(AdapterMissesWeights, AdaptedWeights(adapted=["shared.down_proj"]), HELD),
+    Case(
+        AdapterMissesWeights,
+        AdaptedWeights(adapted=["shared.down_proj"], missed=["experts.down_proj"]),
+        "1 have one (shared.down_proj), and 1 have none: experts.down_proj",
+    ),
     Case(AdapterTargetsAbsent, AdapterTargets(matched=["q_proj"]), HELD),
     Case(
         AdapterTargetsAbsent,

@@ -14,6 +14,7 @@ from harness.watch.checks.saved.saves import (
     BeforeLastUpdates,
     BeforeTraining,
     BestIsLast,
+    LastUpdateMissing,
     NotWhatWasEvaluated,
     NotWhatWasTrained,
     StateIncomplete,
@@ -43,13 +44,15 @@ def saved(
     infinite: frozenset[str] = NONE,
     base: bool = False,
     asked: StateGiven | None = None,
+    passes: int = 8,
+    steps: int = 8,
 ) -> SavedState:
-    return SavedState(1, has, stale, infinite, {}, False, True, base, "train.py:30", made, asked)
+    return SavedState(1, has, stale, infinite, {}, False, True, base, "train.py:30", made, asked, passes, steps)
 
 
 def saves(*states: SavedState, until: int = 7, adapted: bool = False, **about: Any) -> ModelSaves:
     base = {"q.weight": torch.zeros(1)} if adapted else {}
-    trained = Trained("Net", set(ALL), {}, {}, base, updates_made=until)
+    trained = Trained("Net", set(ALL), {}, {}, base, updates_made=until, passes=8, steps=8)
     return ModelSaves(trained=trained, saves=states, **about)
 
 
@@ -81,6 +84,11 @@ CASES = [
     Case(LoadsOtherwise, ModelReloaded(path="out", apart=1e-2, coarse=True), HELD),
     Case(LoadsOtherwise, ModelReloaded(path="out", misfit="size mismatch"), "out cannot be loaded in a new process"),
     Case(LoadsOtherwise, ModelReloaded(path="out", apart=0.5, missing=["head.weight"]), "left as they were made: head"),
+    Case(LastUpdateMissing, saves(saved(8)), HELD),
+    Case(LastUpdateMissing, saves(saved(7, passes=7, steps=7)), NOTHING_TO_JUDGE),
+    Case(LastUpdateMissing, saves(saved(7, steps=7), at=CUT), NOTHING_TO_JUDGE),
+    Case(LastUpdateMissing, saves(saved(7, steps=7), saved(8)), HELD),
+    Case(LastUpdateMissing, saves(saved(7, steps=7)), "saved after update 7; the next update uses gradients"),
     Case(NotWhatWasEvaluated, EvaluatedSaved(), HELD),
     Case(NotWhatWasEvaluated, EvaluatedSaved(other=True), "has other weights than the one that is saved"),
     Case(NotWhatWasTrained, TrainedSaved(), HELD),

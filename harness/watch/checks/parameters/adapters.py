@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.adapters import AdapterPattern, AdaptersActive, AdapterTargets, names
+from harness.watch.facts.adapters import AdaptedWeights, AdapterPattern, AdaptersActive, AdapterTargets, names
 
 MODULES_SHOWN = 6
 """Names of modules that are said."""
@@ -41,6 +41,42 @@ class AdapterFrozen(Check):
         return Found(
             expected="gradients for the adapter that the optimizer holds",
             observed=f"the adapter {names(fact.frozen)} is frozen in all passes: it stays as it was loaded",
+        )
+
+
+class AdapterMissesWeights(Check):
+    """An adapter by names is in some of the layers that have them, and others with the same names have none.
+
+    ## Why is this a bug?
+    Models with experts hold the weights of all experts of a layer in one parameter with three dimensions, which is no
+    module. `target_modules=["down_proj"]` then adapts the shared experts or the dense layers alone, and most of the
+    model stays frozen; where PEFT takes the names for those of fused weights, it adapts the experts alone, and the
+    dense layers of the same names stay as they are. It is silent about either.
+
+    ## What to do
+    Name the fused weights in `target_parameters` and the modules in `target_modules`, each with the name of the module
+    around it (`"mlp.experts.down_proj"`, `"shared_expert.down_proj"`), and print the names of all parameters that have
+    gradients.
+
+    ## When it is right
+    Adapting only some of them on purpose. Names with a dot, patterns, `layers_to_transform` and `exclude_modules` say
+    where, and are not looked at.
+
+    ## References
+    - https://huggingface.co/docs/peft/developer_guides/lora
+    - https://github.com/huggingface/peft/issues/3009
+    """
+
+    severity = "warning"
+    status = "new"
+
+    def judge(self, fact: AdaptedWeights) -> Verdict:
+        if not fact.missed:
+            return HELD
+        return Found(
+            expected="adapters in all layers that have the names of its targets",
+            observed=f"{len(fact.adapted)} have one ({', '.join(fact.adapted[:MODULES_SHOWN])}), and "
+            f"{len(fact.missed)} have none: {', '.join(fact.missed[:MODULES_SHOWN])}",
         )
 
 

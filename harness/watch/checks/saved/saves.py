@@ -106,6 +106,43 @@ class BestIsLast(Check):
         )
 
 
+class LastUpdateMissing(Check):
+    """The model is saved for the last time before the update that uses its last gradients.
+
+    ## Why is this a bug?
+    Where gradients are accumulated, an epoch may leave a few backward passes over, which an update of their own uses. A
+    save at the epoch's last batch comes before it: the file has all updates but that one. The same goes for a save
+    between `loss.backward()` and `optimizer.step()`.
+
+    ## What to do
+    Save after the update of what was left over.
+
+    ## When it is right
+    A file that is meant to have the weights of before. Any later save of the model silences it.
+
+    ## References
+    - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
+    """
+
+    severity = "warning"
+    status = "new"
+    needs = "model that is saved after its last backward pass"
+
+    def judge(self, fact: ModelSaves) -> Verdict:
+        latest = next((saved for saved in reversed(fact.saves) if saved.has), None)
+        if not fact.at.complete or latest is None or latest.passes != fact.trained.passes:
+            return NOTHING_TO_JUDGE
+        if fact.trained.steps == latest.steps:
+            return HELD
+        return Found(
+            expected=f"{fact.trained.name} saved when its last update was made",
+            observed=f"it is saved after update {latest.updates_made}; the next update uses gradients that were "
+            "computed by then, and is in no file",
+            where=latest.where,
+            update=latest.updates_made,
+        )
+
+
 class NotWhatWasEvaluated(Check):
     """The weights that are evaluated at the end are saved nowhere: what is saved are others.
 
