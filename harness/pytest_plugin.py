@@ -52,6 +52,9 @@ SHORT_OPTION = "--recipe"
 
 PYPROJECT = "pyproject.toml"
 
+FIRST_RUNS = pytest.StashKey[dict[str, Any]]()
+"""By training, what it did by its own command, where other ways are held to it."""
+
 VERDICTS = pytest.StashKey[dict[str, Any]]()
 """By training, how it compares with its baseline, or why it could not be compared."""
 
@@ -143,6 +146,9 @@ class Trainings(pytest.File):
                 yield TrainingSection.from_parent(
                     self, name=f"{each.name}[{section}]", training=each, section=section, folder=folder
                 )
+            for way in each.same_as:
+                name = f"{each.name}[same as {way}]"
+                yield TrainingWay.from_parent(self, name=name, training=each, way=way, folder=folder)
 
 
 class TrainingSection(pytest.Item):
@@ -181,6 +187,36 @@ class TrainingSection(pytest.Item):
             return trainings.compare(self.training, self.folder, trainings.read(path, name))
         except CannotTry as error:
             return str(error)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+
+class TrainingWay(pytest.Item):
+    """One way in which a training has to be the same: it passes where it takes the same steps."""
+
+    def __init__(self, *, training: Any, way: Any, folder: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.training, self.way, self.folder = training, way, folder
+
+    def runtest(self) -> None:
+        from harness.baseline.same_training import SameTrainingReport, compared
+        from harness.baseline.trainings import described
+        from harness.errors import CannotTry
+        from harness.report.same_training import same_training_lines
+
+        name, runs = self.training.name, self.config.stash.setdefault(FIRST_RUNS, {})
+        try:
+            if name not in runs:
+                runs[name] = described(self.training, self.folder)
+            way = compared(str(self.way), runs[name], described(self.training, self.folder, way=self.way), self.way)
+        except CannotTry as error:
+            pytest.fail(f"harness: {error}", pytrace=False)
+        report = SameTrainingReport(name, " ".join(self.training.command), [way])
+        if report.failed:
+            pytest.fail("\n".join(same_training_lines(report)), pytrace=False)
+        if way.not_judged:
+            pytest.skip("; ".join(way.not_judged))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name

@@ -9,7 +9,7 @@ import re
 import shlex
 import tokenize
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -33,12 +33,27 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Way:
+    """Another way to start a training."""
+
+    arguments: tuple[str, ...] = ()
+    """Behind its own."""
+    processes: int | None = None
+    """How many are started; None for the one that the script's own command is."""
+
+    def __str__(self) -> str:
+        return shlex.join([*(["--processes", str(self.processes)] if self.processes else []), *self.arguments])
+
+
+@dataclass(frozen=True)
 class Training:
     """A script with the arguments of a small setting, whose behaviour a baseline keeps."""
 
     name: str
     command: list[str]
     """SCRIPT or -m MODULE, and its arguments."""
+    same_as: Sequence[Way] = ()
+    """The ways to start it in which it is the same training."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +134,11 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several")
     found: dict[str, Training] = {}
     for entry in entries:
-        if not isinstance(entry, dict) or {*entry} != {"name", "script"}:
-            raise CannotTry(f"{file}: an entry of [[tool.harness.training]] has a name and a script; found {entry!r}")
+        if not isinstance(entry, dict) or {*entry} - {"same-as"} != {"name", "script"}:
+            raise CannotTry(
+                f"{file}: an entry of [[tool.harness.training]] has a name and a script, and may have same-as; found "
+                f"{entry!r}"
+            )
         name, script = entry["name"], entry["script"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
             raise CannotTry(
@@ -129,8 +147,24 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
             )
         if not isinstance(script, str) or not script.strip():
             raise CannotTry(f"{file}: the script of training {name} is SCRIPT with its arguments; found {script!r}")
-        found[name] = Training(name, _command(file, script, f"training {name}"))
+        ways = entry.get("same-as", [])
+        if not isinstance(ways, list) or not all(isinstance(each, str) for each in ways):
+            raise CannotTry(f"{file}: same-as of training {name} is a list of arguments; found {ways!r}")
+        command = _command(file, script, f"training {name}")
+        found[name] = Training(name, command, [_way(file, each, name) for each in ways])
     return file.parent, list(found.values())
+
+
+def _way(file: Path, line: str, name: str) -> Way:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise CannotTry(f"{file}: same-as of training {name}: {line!r} cannot be read: {error}") from error
+    if words[:1] != ["--processes"]:
+        return Way(tuple(words))
+    if len(words) < 2 or not words[1].isdigit() or int(words[1]) < 2:
+        raise CannotTry(f"{file}: same-as of training {name}: --processes takes a number from 2 on; found {line!r}")
+    return Way(tuple(words[2:]), int(words[1]))
 
 
 def _command(file: Path, line: str, of: str = "scripts of [tool.harness]") -> list[str]:

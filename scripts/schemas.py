@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from harness import catalogue
+from harness.baseline.same_training import SameTrainingReport
 from harness.baseline.trainings import TrainingsReport
 from harness.catalogue import Explained
 from harness.compare.differences import CompareReport
@@ -40,6 +41,7 @@ WRITTEN = {
     "TaughtReport": "tokens",
     "Description": "description",
     "TrainingsReport": "trainings",
+    "SameTrainingReport": "same-training",
 }
 """What the command puts before a report's fields: its schema, and this kind."""
 
@@ -68,6 +70,7 @@ SCHEMAS = {
     ),
     "resume": Schema("harness resume", ResumeReport, "losses"),
     "compare": Schema("harness compare", CompareReport, "causes"),
+    "same-training": Schema("harness compare NAME, or --processes", SameTrainingReport),
     "run": Schema("harness run, run.json", RunRecord),
     "documents": Schema("harness documents, documents.json", DocumentsRecord),
     "matrix": Schema("harness matrix", Matrix),

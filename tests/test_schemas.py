@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from harness import catalogue
+from harness.baseline.same_training import Apart, SameTrainingReport, WayReport
 from harness.baseline.stored import Baseline
 from harness.baseline.trainings import Changed, TrainingsReport, Verdict
 from harness.claims import ALL, PARTS
@@ -152,6 +153,12 @@ def test_trainings() -> None:
         "small", {"data": [changed]}, {"data": ("60 rows", "52 rows")}, {"data": "train.py:3"}, "not", [finding]
     )
     hold("baseline-trainings", json.loads(json.dumps(TrainingsReport([verdict]).as_dict())))
+
+
+def test_same_training() -> None:
+    apart = [Apart("update.SGD.steps", 8, 4), Apart("loss", 0.7, 1.4, 1, "2", 0.5)]
+    way = WayReport("--processes 2", apart, {"loss": 0.5}, 8, ["metrics: none"])
+    hold("same-training", json.loads(json.dumps(SameTrainingReport("small", "train.py", [way]).as_dict())))
 
 
 def test_explain() -> None:

@@ -19,7 +19,7 @@ from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Finding, Report, strict
 from harness.fingerprint import fingerprint, git
-from harness.settings import Training
+from harness.settings import Training, Way
 from harness.watch.scripts import run_apart
 
 NUMBERS, NOISE = "numbers", "noise"
@@ -129,13 +129,18 @@ def path_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.txt"
 
 
-def described(training: Training, folder: Path, env: Mapping[str, str] | None = None) -> Description:
+def described(
+    training: Training, folder: Path, env: Mapping[str, str] | None = None, way: Way | None = None
+) -> Description:
     """Run a training, unshortened and in a process of its own, and say what it did.
 
     Raises:
         CannotTry: it could not be run, crashed, or made no update.
     """
-    ran = run_apart(["describe", "--full", "--quiet"], training.command, cwd=folder, env={**os.environ, **(env or {})})
+    way = way or Way()
+    options = ["--full", "--quiet", *([f"--processes={way.processes}"] if way.processes else [])]
+    command = [*training.command, *way.arguments]
+    ran = run_apart(["describe", *options], command, cwd=folder, env={**os.environ, **(env or {})})
     if ran.written is None:
         raise CannotTry(f"training {training.name} could not be run: {ran.last_words}")
     found = TypeAdapter(Description).validate_json(ran.written)

@@ -20,9 +20,11 @@ from harness.cli.options import (
     FOUND,
     checks_option,
     format_option,
+    in_processes,
     interruptible,
     json_option,
     on_option,
+    processes_option,
     quiet_option,
     script_arguments,
     verbose_option,
@@ -44,12 +46,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @click.option("--no-reload", is_flag=True, help="Load nothing again that the script saved.")
 @click.option("--strict", is_flag=True, help="Let warnings count as errors do for the exit status.")
-@click.option(
-    "--processes",
-    type=click.IntRange(min=2),
-    metavar="N",
-    help="Start the script in N processes, as torchrun does, on CPUs.",
-)
+@processes_option
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
@@ -117,7 +114,7 @@ def check(
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     if processes is not None:
         words = [*_options(updates, full, no_reload, strict, select, ignore), *output.options, *["-m"] * module]
-        sys.exit(_in_processes([*words, script, *arguments], processes, repairs=diff or fix))
+        sys.exit(in_processes("check", [*words, script, *arguments], processes, repairs=diff or fix))
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr() if output.err else None
 
@@ -167,15 +164,6 @@ def _options(
     options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
     options += ["--no-reload"] * no_reload + ["--strict"] * strict
     return [*options, *(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
-
-
-def _in_processes(words: list[str], processes: int, *, repairs: bool) -> int:
-    """The exit status of the first of several ranks that check a script together."""
-    if repairs:
-        raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
-    if launch.world_size() is not None:
-        raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
-    return launch.command_in_processes(["-m", "harness", "check", *words], processes=processes)
 
 
 def _bench(

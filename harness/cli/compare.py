@@ -18,6 +18,7 @@ from harness.cli.output import Output, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
+    from harness.baseline.same_training import SameTrainingReport
     from harness.compare.differences import CompareReport
     from harness.starts.workdir import Command
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 @click.option("--args-b", default="", metavar="ARGS", help="Arguments of B.")
 @click.option("--python-a", metavar="PYTHON", help="The interpreter that runs A, which has the harness too.")
 @click.option("--python-b", metavar="PYTHON", help="The one that runs B.")
+@click.option(
+    "--processes",
+    metavar="1,N",
+    help="Hold A in N processes to A in one: the same settings, and losses and norms within rounding.",
+)
 @click.option(
     "--updates", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="How many are compared."
 )
@@ -47,6 +53,7 @@ def compare(
     args_b: str,
     python_a: str | None,
     python_b: str | None,
+    processes: str | None,
     updates: int,
     bisect: str | None,
     json_file: Path | None,
@@ -58,10 +65,15 @@ def compare(
     copy of the working directory; compared are settings, weights, rows, random numbers, and in the first update that
     differs what each module, the loss, the gradients and the step compute. Or they are two run records (run.json).
 
+    A may also be the name of a [[tool.harness.training]] with same-as, a list of arguments, or of --processes N, with
+    which it has to be the same training: what it does with each is held to what it does without.
+
     Exit status: 0 they are the same, bit for bit, 1 they differ, 2 could not run: a script crashes or trains nothing.
     """
     out = Output(json_file, quiet)
     out.check()
+    if (same := _same_training(a, b, args_a, processes, (args_b, python_a, python_b, bisect))) is not None:
+        sys.exit(_told(same, out))
     if bisect is not None and (b, args_b, python_a, python_b) != (None, "", None, None):
         raise click.UsageError("--bisect takes one script, with --args-a alone")
     if bisect is None and b is None and (args_a, python_a) == (args_b, python_b):
@@ -82,6 +94,38 @@ def compare(
     out.echo(outcome_lines(report))
     out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.differ else 0)
+
+
+def _same_training(
+    a: str, b: str | None, args_a: str, processes: str | None, others: tuple[str | None, ...]
+) -> SameTrainingReport | None:
+    """How the ways to start a training compare, where they are asked for: by ``--processes``, or by its name."""
+    from harness.baseline.same_training import same_training
+    from harness.settings import Training, Way, trainings
+
+    if processes is not None:
+        one, _, several = processes.partition(",")
+        if one != "1" or not several.isdigit() or int(several) < 2:
+            raise click.UsageError(f"--processes takes 1,N with an N from 2 on; found {processes}")
+        if b is not None or any(others):
+            raise click.UsageError("--processes takes one script, with --args-a alone")
+        command = [a, *shlex.split(args_a)]
+        return same_training(Training(a, command, [Way(processes=int(several))]), Path.cwd())
+    if b is not None or any((args_a, *others)) or Path(a).exists():
+        return None
+    folder, known = trainings()
+    training = next((each for each in known if each.name == a), None)
+    if training is not None and not training.same_as:
+        raise CannotTry(f"training {a} has no same-as: write the arguments with which it has to be the same training")
+    return None if training is None else same_training(training, folder)
+
+
+def _told(report: SameTrainingReport, out: Output) -> int:
+    from harness.report.same_training import same_training_lines
+
+    out.echo(same_training_lines(report))
+    out.write_json(json.dumps(report.as_dict(), indent=2))
+    return FOUND if report.failed else 0
 
 
 def _command(script: str, arguments: str, python: str | None) -> Command:

@@ -10,7 +10,15 @@ from pathlib import Path
 import click
 
 from harness import launch
-from harness.cli.options import CANNOT_TRY, CRASHED, json_option, quiet_option, script_arguments
+from harness.cli.options import (
+    CANNOT_TRY,
+    CRASHED,
+    in_processes,
+    json_option,
+    processes_option,
+    quiet_option,
+    script_arguments,
+)
 from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
 from harness.errors import CannotTry
 
@@ -22,6 +30,7 @@ from harness.errors import CannotTry
 @click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
 @click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
 @click.option("--no-reload", is_flag=True, help="Do not reload what the script saved.")
+@processes_option
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @quiet_option
 @json_option("Also write the description to this file.")
@@ -33,6 +42,7 @@ def describe(
     updates: int | None,
     full: bool,
     no_reload: bool,
+    processes: int | None,
     module: bool,
     quiet: bool,
     json_file: Path | None,
@@ -43,11 +53,17 @@ def describe(
 
     Long passes over a DataLoader are shortened, as harness check does, unless you give --full.
 
+    With --processes it says what the first of them did; losses are the mean over all of them.
+
     Exit status: 0 described, 2 could not run, 3 the script itself crashed.
     """
     output = Output(json_file, quiet, False, "text")
     if launch.is_main_process():
         output.check()
+    if processes is not None:
+        words = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full + ["--no-reload"] * no_reload
+        words += ["--quiet"] * quiet + [f"--json={each}" for each in [json_file] if each] + ["-m"] * module
+        sys.exit(in_processes("describe", [*words, script, *arguments], processes))
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr()
     from harness.describe import page

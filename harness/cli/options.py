@@ -66,6 +66,27 @@ def _all(options: Sequence[Option[Any]]) -> Option[Any]:
     return decorate
 
 
+processes_option = click.option(
+    "--processes",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Start the script in N processes, as torchrun does, on CPUs.",
+)
+
+
+def in_processes(command: str, words: Sequence[str], processes: int, *, repairs: bool = False) -> int:
+    """The exit status of the first of several ranks that run one of our commands together.
+
+    Raises:
+        click.UsageError: ``repairs`` are asked for, which one process makes; or this is a rank of another launcher.
+    """
+    if repairs:
+        raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
+    if launch.world_size() is not None:
+        raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
+    return launch.command_in_processes(["-m", "harness", command, *words], processes=processes)
+
+
 source_options = _all(SOURCE_OPTIONS)
 """Where data and checkpoint come from."""
 

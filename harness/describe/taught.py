@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from harness.describe.lines import FIRST, Line, Section, line, listed, number
+from harness.describe.lines import Line, Section, line, listed, number
 from harness.findings import count
 from harness.watch.events import Backward, BackwardBegins, LossCall
 from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
 from harness.watch.facts.next_tokens import TokensTaught
+from harness.watch.facts.update_losses import UpdateLosses
 from harness.watch.monitor import HELD
 
 MOST_CLASSES = 50
@@ -129,6 +130,7 @@ class Losses(Section):
 
     def begin(self) -> None:
         self._losses: dict[tuple[str, str | None], _Loss] = {}
+        self._updates = self.monitor.fact(UpdateLosses)
         self._unknown = self._not_finite = 0
         self._all = True
         """Whether every backward pass was looked at: losses that are written by hand are read in those alone."""
@@ -211,7 +213,7 @@ class Losses(Section):
             yield line("loss", said, {"not_finite": self._not_finite})
 
     def numbers(self) -> dict[str, list[float]]:
-        return {"loss": [*self._values[:FIRST], self._last()]} if self._values else {}
+        return {"loss": [*self._updates.losses, self._last()]} if self._values else {}
 
     def _last(self) -> float:
         return self._values[-1] if self._latest is None else float(self._latest)

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
-from harness.baseline import trainings
+from harness.baseline import same_training, trainings
 from harness.cli import main
 from harness.describe.page import Description
 from harness.errors import CannotTry
-from harness.settings import Training
+from harness.settings import Training, Way
 from harness.settings import trainings as named
 from tests.baseline.test_trainings import LINES, run
 from tests.server import server_of
@@ -32,6 +32,25 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
     optimizer.zero_grad()
     model(torch.ones(4, 2)).sum().backward()
+    optimizer.step()
+"""
+RANKS = """
+import os, sys
+import torch
+from torch.nn.functional import cross_entropy
+ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+torch.manual_seed(0)
+rows, labels = torch.randn(64, 4), torch.randint(3, (64,))
+model = torch.nn.Linear(4, 3)
+if ranks > 1:
+    torch.distributed.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for batch in torch.arange(64).split(8):
+    mine = batch[rank::ranks]
+    optimizer.zero_grad()
+    loss = cross_entropy(model(rows[mine]), labels[mine])
+    (loss / ranks if "--scaled" in sys.argv else loss).backward()
     optimizer.step()
 """
 PROJECT = """
@@ -89,6 +108,9 @@ def test_what_cannot_be_described(
         ('[[tool.harness.training]]\nname = "a/b"\nscript = "t.py"\n', "is of letters, digits"),
         ('[[tool.harness.training]]\nname = "a"\nscript = " "\n', "the script of training a"),
         ('[[tool.harness.training]]\nname = "a"\nscript = "-v"\n', "training a: '-v' begins with an option"),
+        (PROJECT + 'same-as = "-x"\n', "same-as of training small is a list of arguments"),
+        (PROJECT + 'same-as = ["--processes 1"]\n', "--processes takes a number from 2 on"),
+        (PROJECT + 'same-as = ["\'"]\n', 'same-as of training small: "\'" cannot be read'),
         ('[tool.harness.training]\nname = "a"\nscript = "t.py"\n', "with two brackets"),
         (PROJECT + PROJECT.replace("[tool.harness]\n", ""), "no other's; found 'small'"),
     ],
@@ -101,6 +123,9 @@ def test_an_entry_that_is_wrong_is_named(text: str, said: str, tmp_path: Path) -
     assert "pyproject.toml" in str(error.value)
 
 
+WRONG = Way(("--batch", "4", "--accumulate", "2"))
+"""Forgets to divide the loss."""
+
 Does = Callable[[Description], None]
 
 
@@ -110,10 +135,11 @@ def does(monkeypatch: pytest.MonkeyPatch) -> Does:
     monkeypatch.delenv("CI", raising=False)
 
     def given(description: Description) -> None:
-        def described(training: Training, folder: Path, env: Any = None) -> Description:
-            return description
+        def described(training: Training, folder: Path, env: Any = None, way: Way | None = None) -> Description:
+            return replace(description, numbers={"loss": [1.4, 1.2, 0.5]}) if way == WRONG else description
 
         monkeypatch.setattr(trainings, "described", described)
+        monkeypatch.setattr(same_training, "described", described)
 
     return given
 
@@ -196,6 +222,49 @@ def test_pytest_has_a_test_for_each_section(project: Path, pytester: pytest.Pyte
     )
 
 
+@pytest.fixture
+def in_other_ways(project: Path) -> Path:
+    (project / "pyproject.toml").write_text(f'{PROJECT}same-as = ["--processes 2", "--batch 4 --accumulate 2"]\n')
+    return project
+
+
+def test_a_training_is_held_to_the_ways_in_which_it_is_the_same(in_other_ways: Path, does: Does) -> None:
+    does(run())
+    result = CliRunner().invoke(main, ["compare", "--json", "found.json", "small"])
+    assert result.exit_code == 1, result.output
+    assert result.output.splitlines() == [
+        "small: train.py --epochs 1",
+        "  --processes 2: the same in 2 updates; loss at most 0.0e+00 apart",
+        "  --batch 4 --accumulate 2: another training",
+        "    loss of update 1: 0.7 -> 1.4, 2 times it",
+    ]
+    assert json.loads((in_other_ways / "found.json").read_text())["kind"] == "same-training"
+    one = CliRunner().invoke(main, ["compare", "--processes", "1,2", "train.py"])
+    assert (one.exit_code, one.output.splitlines()[1]) == (0, result.output.splitlines()[1])
+
+
+def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Pytester, does: Does) -> None:
+    does(run())
+    result = pytests(pytester, "--harness-training", "-k", "same")
+    result.assert_outcomes(passed=1, failed=1, deselected=1 + len(trainings.sections()))
+    result.stdout.fnmatch_lines(
+        ["*small[[]same as --batch 4 --accumulate 2]*", "*loss of update 1: 0.7 -> 1.4, 2 times*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["small"], 2, "training small has no same-as"),
+        (["--processes", "2", "train.py"], 2, "--processes takes 1,N with an N from 2 on; found 2"),
+        (["--processes", "1,2", "--args-b=-x", "train.py"], 2, "--processes takes one script"),
+    ],
+)
+def test_what_cannot_be_held_to_it_is_said(words: list[str], status: int, said: str, project: Path) -> None:
+    result = CliRunner().invoke(main, ["compare", *words])
+    assert (result.exit_code, said in result.output) == (status, True), result.output
+
+
 def test_pytest_says_what_could_not_be_compared(project: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     result = pytests(pytester, "--harness-training", "-k", "data")
@@ -235,6 +304,16 @@ def test_a_real_script_is_run_in_a_process_of_its_own(small: tuple[Path, Trainin
     folder, training = small
     found = trainings.described(training, folder)
     assert (found.updates, found.facts["update.SGD.steps"], found.script) == (3, 3, "train.py")
+
+
+@pytest.mark.nightly
+def test_a_real_script_is_the_same_in_two_processes(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RANKS)
+    ways = [Way(processes=2), Way(("--scaled",), processes=2)]
+    found = same_training.same_training(Training("ranks", ["train.py"], ways), tmp_path)
+    right, scaled = found.ways
+    assert (right.apart, right.updates) == ([], 8)
+    assert {each.key.partition(".")[0]: each.times for each in scaled.apart} == {"loss": "1/2", "gradient_norm": "1/2"}
 
 
 @pytest.mark.nightly

@@ -1,0 +1,31 @@
+"""How ways to start a training compare with its own command, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.baseline.same_training import Apart, SameTrainingReport
+
+MOST_APART = 6
+"""Numbers and facts that are shown."""
+
+
+def same_training_lines(report: SameTrainingReport) -> Iterator[str]:
+    """A line for each way that is the same; of the others what is apart, settings before what follows from them."""
+    yield f"{report.name}: {report.command}"
+    for each in report.ways:
+        if each.apart:
+            yield f"  {each.way}: another training"
+            yield from (f"    {_sentence(apart)}" for apart in each.apart[:MOST_APART])
+            yield from [f"    and {len(each.apart) - MOST_APART} more"] * (len(each.apart) > MOST_APART)
+        else:
+            apart = ", ".join(f"{key} at most {largest:.1e} apart" for key, largest in each.largest.items())
+            yield f"  {each.way}: the same" + (f" in {each.updates} updates; {apart}" if apart else " settings")
+        yield from (f"    not judged: {reason}" for reason in each.not_judged)
+
+
+def _sentence(apart: Apart) -> str:
+    if apart.update is None:
+        return f"{apart.key}: {apart.first} -> {apart.other}"
+    times = f", {apart.times} times it" if apart.times else f", up to {apart.largest:.2g} apart"
+    return f"{apart.key} of update {apart.update}: {apart.first:.4g} -> {apart.other:.4g}{times}"

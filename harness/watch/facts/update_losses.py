@@ -1,0 +1,38 @@
+"""Update losses: what was differentiated for each of the first updates, added up; of several ranks the mean."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.watch.bus import Recogniser
+from harness.watch.events import BackwardBegins
+
+FIRST = 8
+"""Updates whose losses are kept."""
+
+
+class UpdateLosses(Recogniser):
+    """The sum of the losses of an update's backward passes, which is the same whether the batch is split or not."""
+
+    def begin(self) -> None:
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        """By the number of the update, in JSON's words."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        if event.root.numel() == 1 and event.at.update <= FIRST and not event.inside_step:
+            self._sums[str(event.at.update)] += float(event.root.detach()) / event.scale
+
+    @property
+    def losses(self) -> list[float]:
+        """In the order of the updates."""
+        return list(self._sums.values())
+
+    def summary(self) -> dict[str, float]:
+        return dict(self._sums)
+
+    def compare(self, summaries: Sequence[dict[str, float]]) -> None:
+        for update in self._sums:
+            self._sums[update] = float(np.mean([each[update] for each in summaries if update in each]))
