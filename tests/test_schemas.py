@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from harness import catalogue
 from harness.baseline.same_training import Apart, SameTrainingReport, WayReport
 from harness.baseline.stored import Baseline
-from harness.baseline.trainings import Changed, TrainingsReport, Verdict
+from harness.baseline.trainings import Changed, TrainingsReport, TrainingVerdict
 from harness.claims import ALL, PARTS
 from harness.cli import main
 from harness.findings import Finding
@@ -149,7 +149,7 @@ def test_describe(here: Path, pytestconfig: pytest.Config) -> None:
 def test_trainings() -> None:
     changed = Changed("data.train.rows", 60, 52)
     finding = Finding("a", "b", "c", "train.py:3", None, "mode::training-in-eval-mode")
-    verdict = Verdict(
+    verdict = TrainingVerdict(
         "small", {"data": [changed]}, {"data": ("60 rows", "52 rows")}, {"data": "train.py:3"}, "not", [finding]
     )
     hold("baseline-trainings", json.loads(json.dumps(TrainingsReport([verdict]).as_dict())))

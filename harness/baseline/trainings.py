@@ -45,7 +45,7 @@ SAME_MACHINE = ("python", "libraries", "device", "device_name", "cpu", "cpu_capa
 
 
 @dataclass
-class Stored:
+class StoredTraining:
     """A baseline of a training, as its file has it."""
 
     command: str
@@ -76,7 +76,7 @@ class Changed:
 
 
 @dataclass
-class Verdict:
+class TrainingVerdict:
     """How a training compares with its baseline."""
 
     name: str
@@ -103,7 +103,7 @@ class TrainingsReport(Report):
     """How trainings compare with their baselines."""
 
     kind: ClassVar[str] = "trainings"
-    trainings: list[Verdict] = field(default_factory=list)
+    trainings: list[TrainingVerdict] = field(default_factory=list)
     left_over: list[str] = field(default_factory=list)
     """Baselines of trainings that pyproject.toml no longer names."""
 
@@ -151,7 +151,7 @@ def described(
     return found
 
 
-def record(training: Training, folder: Path) -> tuple[Stored, Description]:
+def record(training: Training, folder: Path) -> tuple[StoredTraining, Description]:
     """Run a training three times, and keep what it did and how far apart its numbers are.
 
     The second time strings hash otherwise, the third time torch has one thread.
@@ -172,11 +172,13 @@ def record(training: Training, folder: Path) -> tuple[Stored, Description]:
         key: _apart(values, [run.numbers.get(key, []) for run in runs[1:]]) for key, values in runs[0].numbers.items()
     }
     command = shlex.join(training.command)
-    stored = Stored(command, commit_of(folder), fingerprint(), facts, says_of(runs[0]), dict(runs[0].numbers), noise)
+    stored = StoredTraining(
+        command, commit_of(folder), fingerprint(), facts, says_of(runs[0]), dict(runs[0].numbers), noise
+    )
     return stored, runs[0]
 
 
-def compare(training: Training, folder: Path, stored: Stored) -> Verdict:
+def compare(training: Training, folder: Path, stored: StoredTraining) -> TrainingVerdict:
     """Run a training, and compare it with its baseline.
 
     Raises:
@@ -191,11 +193,13 @@ def compare(training: Training, folder: Path, stored: Stored) -> Verdict:
     return verdict(training.name, stored, described(training, folder))
 
 
-def verdict(name: str, stored: Stored, now: Description, machine: Mapping[str, Any] | None = None) -> Verdict:
+def verdict(
+    name: str, stored: StoredTraining, now: Description, machine: Mapping[str, Any] | None = None
+) -> TrainingVerdict:
     """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
     machine = machine or fingerprint()
     facts, same = now.facts, is_same_machine(stored, machine)
-    found = Verdict(name, findings=_errors(now), facts=len(facts))
+    found = TrainingVerdict(name, findings=_errors(now), facts=len(facts))
     changed = [
         Changed(key, stored.facts.get(key), facts.get(key))
         for key in {**stored.facts, **facts}
@@ -264,12 +268,12 @@ def _distance(one: float, other: float, scale: float) -> float:
     return abs(one - other) / scale if math.isfinite(one - other) else math.inf
 
 
-def is_same_machine(stored: Stored, machine: Mapping[str, Any]) -> bool:
+def is_same_machine(stored: StoredTraining, machine: Mapping[str, Any]) -> bool:
     """Whether a machine computes the bits of the one that a baseline was recorded on."""
     return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
 
 
-def _numbers(stored: Stored, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
+def _numbers(stored: StoredTraining, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
     """The numbers that are too far away, and how they were compared."""
     same = is_same_machine(stored, machine)
     if stored.fingerprint.get("device") != machine.get("device"):
@@ -301,7 +305,7 @@ def first_update(changed: Changed) -> int | None:
 # The file
 
 
-def text_of(stored: Stored, name: str) -> str:
+def text_of(stored: StoredTraining, name: str) -> str:
     """The file: comments, then one fact a line, by sections in causal order, the numbers last."""
     lines = [
         f"# What training {name} does, one fact a line. Change a section with: harness baseline accept {name} SECTION",
@@ -325,7 +329,7 @@ def text_of(stored: Stored, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(path: Path, name: str) -> Stored:
+def read(path: Path, name: str) -> StoredTraining:
     """Read the baseline of a training.
 
     Raises:
@@ -369,14 +373,14 @@ def read(path: Path, name: str) -> Stored:
         raise CannotTry(f"baseline {path} has no facts, no numbers or no command; restore it, or record it anew")
     commit = head["commit"][0] if head["commit"] else None
     machine = json.loads(head["machine"][0])
-    return Stored(head["command"][0], commit, machine, facts, says, numbers, noise, head["accepted"])
+    return StoredTraining(head["command"][0], commit, machine, facts, says, numbers, noise, head["accepted"])
 
 
 def _keys_below(facts: Mapping[str, Any], start: str) -> list[str]:
     return [key.removeprefix(f"{start}.") for key in facts if key.startswith(f"{start}.")]
 
 
-def write(path: Path, stored: Stored, name: str) -> None:
+def write(path: Path, stored: StoredTraining, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text_of(stored, name))
 
@@ -384,7 +388,7 @@ def write(path: Path, stored: Stored, name: str) -> None:
 # Accepting
 
 
-def accept(training: Training, folder: Path, path: Path, section: str, why: str) -> Stored:
+def accept(training: Training, folder: Path, path: Path, section: str, why: str) -> StoredTraining:
     """Run a training, and take what it does now in one section as what it is to do.
 
     Raises:

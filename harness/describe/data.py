@@ -82,7 +82,7 @@ class _Loader:
 
 
 @dataclass(eq=False)
-class _Reading:
+class _OpenPass:
     """A pass that is not over."""
 
     indices: array[int] = field(default_factory=lambda: array("q"))
@@ -97,7 +97,7 @@ class Loaders(Section):
         """Of each loader in the order of their making, by what its passes were for."""
         self._of: WeakKeyDictionary[Any, dict[str, _Loader]] = WeakKeyDictionary()
         self._made: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-        self._reading: WeakKeyDictionary[Pass, _Reading] = WeakKeyDictionary()
+        self._reading: WeakKeyDictionary[Pass, _OpenPass] = WeakKeyDictionary()
         self._unread: list[LoaderUnread] = []
         self._prepared: list[RowsPrepared] = []
 
@@ -113,7 +113,7 @@ class Loaders(Section):
             self._prepared.append(event)
 
     def on_batch(self, event: Batch) -> None:
-        reading = self._reading.setdefault(event.of, _Reading())
+        reading = self._reading.setdefault(event.of, _OpenPass())
         indices = event.indices if isinstance(event.indices, (list, tuple)) else [event.indices]
         known = all(isinstance(each, int) for each in indices)
         if known and len(reading.indices) < MOST_INDICES:
@@ -121,7 +121,7 @@ class Loaders(Section):
             reading.largest = max(len(indices), reading.largest)
 
     def on_pass_ends(self, event: PassEnds) -> None:
-        of, reading = event.of, self._reading.pop(event.of, _Reading())
+        of, reading = event.of, self._reading.pop(event.of, _OpenPass())
         seen = self._seen(of)
         seen.passes.append((of.rows, of.batches, of.exhausted, of.shortened))
         seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
@@ -256,7 +256,7 @@ class _Scale:
 class _Given:
     """What one call of a model was given."""
 
-    rows: _Rows
+    rows: _RowsGiven
     digests: list[bytes]
     where: str | None
     shape: str
@@ -270,7 +270,7 @@ class _Given:
 
 
 @dataclass(eq=False)
-class _Rows:
+class _RowsGiven:
     """The rows that a model was given, for updates and otherwise."""
 
     name: str
@@ -304,8 +304,8 @@ class Rows(Section):
     """Which rows models were given, wherever they come from: told apart by their content."""
 
     def begin(self) -> None:
-        self._rows: dict[int, _Rows] = {}
-        self._inner: dict[str, _Rows] = {}
+        self._rows: dict[int, _RowsGiven] = {}
+        self._inner: dict[str, _RowsGiven] = {}
         self._waiting = Waiting[_Given]()
         self._names, self._optimized = self.monitor.fact(ModelNames), self.monitor.fact(OptimizedModels)
 
@@ -317,7 +317,7 @@ class Rows(Section):
         if is_one_row(event, next(iter(given.values()))):
             given = {name: each[None] for name, each in given.items()}
         key = self.monitor.number_of(event.model)
-        rows = self._rows.setdefault(key, _Rows(self._names.of(event.model)))
+        rows = self._rows.setdefault(key, _RowsGiven(self._names.of(event.model)))
         call = self._measured(rows, given, event.where, differentiable=event.gradients)
         if event.gradients:
             self._waiting[event.number] = call
@@ -326,7 +326,7 @@ class Rows(Section):
 
     def on_inner_forward(self, event: InnerForward) -> None:
         """What a model of the script's own gives the pretrained model in it."""
-        rows = self._inner.setdefault(type(event.model).__name__, _Rows(type(event.model).__name__))
+        rows = self._inner.setdefault(type(event.model).__name__, _RowsGiven(type(event.model).__name__))
         rows.where = rows.where or event.where
         rows.arguments |= event.tensors.keys()
         mask = event.tensors.get("attention_mask")
@@ -378,7 +378,7 @@ class Rows(Section):
             rows.asked = (rows.asked + int.from_bytes(each)) % 2**64
         self._keep(rows, rows.evaluated, call, "asked")
 
-    def _keep(self, rows: _Rows, kept: dict[bytes, int], call: _Given, when: str) -> None:
+    def _keep(self, rows: _RowsGiven, kept: dict[bytes, int], call: _Given, when: str) -> None:
         if call.scale is not None:
             rows.scales.setdefault(when, _Scale()).add(*call.scale)
         for each in call.digests:
@@ -388,7 +388,7 @@ class Rows(Section):
                 rows.too_many = True
 
     def _measured(
-        self, rows: _Rows, given: dict[str, torch.Tensor], where: str | None, *, differentiable: bool
+        self, rows: _RowsGiven, given: dict[str, torch.Tensor], where: str | None, *, differentiable: bool
     ) -> _Given:
         first = next((each for each in given.values() if each.dtype is not torch.bool), next(iter(given.values())))
         whole = [each for each in given.values() if not each.is_floating_point() and not each.is_complex()]
@@ -419,7 +419,7 @@ class Rows(Section):
             said = f"{name} within it is given {listed(sorted(rows.arguments), 6)}"
             yield line("data", said, {"arguments": sorted(rows.arguments), "hidden": rows.hidden}, rows.where, of=name)
 
-    def _trained(self, rows: _Rows, how: str) -> Line:
+    def _trained(self, rows: _RowsGiven, how: str) -> Line:
         different, times = len(rows.trained), list(rows.trained.values())
         facts: dict[str, Any] = {"given": rows.given, "different": different, "times_each": [min(times), max(times)]}
         facts |= {"first": rows.shape, "widths": rows.widths}
@@ -442,7 +442,7 @@ class Rows(Section):
             facts |= {f"with_targets{bits}": f"{rows.with_targets:016x}", "targets": rows.targets}
         return line("data", said, facts, rows.where, of=rows.name)
 
-    def _evaluated(self, rows: _Rows) -> Line:
+    def _evaluated(self, rows: _RowsGiven) -> Line:
         shared = len(rows.trained.keys() & rows.evaluated.keys())
         different = len(rows.evaluated)
         facts: dict[str, Any] = {"rows": rows.evaluations, "different": different, "trained_on_too": shared}

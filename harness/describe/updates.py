@@ -33,7 +33,7 @@ MOMENTS = 11
 
 
 @dataclass(eq=False)
-class _Group:
+class _GroupSettings:
     tensors: int
     elements: int
     rate: float | None
@@ -45,7 +45,7 @@ class _Group:
 class _Optimizer:
     name: str
     made: str | None
-    groups: list[_Group]
+    groups: list[_GroupSettings]
     in_none: list[str]
     """Patterns of trainable tensors of the models that were called, which no optimizer has."""
     where: str | None
@@ -298,7 +298,7 @@ def _clipped(seen: _Optimizer) -> Iterator[str]:
         yield f"clipped {spread(sorted(seen.clips))} times for an update"
 
 
-def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:
+def _group(group: dict[str, Any], names: dict[int, str]) -> _GroupSettings:
     held = group["params"]
     settings = {
         name: value
@@ -308,10 +308,10 @@ def _group(group: dict[str, Any], names: dict[int, str]) -> _Group:
     rate = group.get("initial_lr", group.get("lr"))  # a schedule has begun by the first step
     named = patterns(names[id(each)] for each in held if id(each) in names)
     elements = sum(each.numel() for each in held)
-    return _Group(len(held), elements, None if rate is None else float(rate), settings, named)
+    return _GroupSettings(len(held), elements, None if rate is None else float(rate), settings, named)
 
 
-def _said(group: _Group) -> str:
+def _said(group: _GroupSettings) -> str:
     said = f"{count(group.tensors, 'tensor')} of {count(group.elements, 'number')}"
     if group.rate is not None:
         said += f", learning rate {number(group.rate)}"

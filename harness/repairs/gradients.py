@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.loop import Step, optimizer_steps, scaler_of, window_sizes, windows
+from harness.repairs.loop import StepCall, optimizer_steps, scaler_of, window_sizes, windows
 from harness.repairs.repair import Fault, repairs
 from harness.repairs.source import LOOPS, Source, called, dotted, receiver
 
@@ -124,7 +124,7 @@ def misplaced_clipping(fault: Fault) -> Iterator[cst.Module]:
     yield from _moved_before(source, clip, steps)
 
 
-def _moved_before(source: Source, clip: cst.CSTNode, steps: list[Step]) -> Iterator[cst.Module]:
+def _moved_before(source: Source, clip: cst.CSTNode, steps: list[StepCall]) -> Iterator[cst.Module]:
     for step in steps:
         statement = source.statement_of(step.call)
         if clip not in source.above(statement):

@@ -12,7 +12,7 @@ from harness.repairs.source import LOOPS, Source, argument, called, dotted, look
 
 
 @dataclass(frozen=True)
-class Step:
+class StepCall:
     """A call that makes an update."""
 
     call: cst.Call
@@ -55,16 +55,16 @@ def _bare(code: str) -> str:
     return re.sub(r"[\s()]", "", code)
 
 
-def optimizer_steps(source: Source, within: cst.CSTNode) -> list[Step]:
+def optimizer_steps(source: Source, within: cst.CSTNode) -> list[StepCall]:
     """Calls of ``optimizer.step()`` and ``scaler.step(optimizer)``."""
     found = []
     for call in source.calls(within, "step"):
         of = dotted(receiver(call))
         given = dotted(call.args[0].value) if call.args else ""
         if given and is_optimizer(source, given):
-            found.append(Step(call, given))
+            found.append(StepCall(call, given))
         elif of and is_optimizer(source, of):
-            found.append(Step(call, of))
+            found.append(StepCall(call, of))
     return found
 
 

@@ -51,7 +51,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Result:
+class SarifResult:
     """One thing that was found; without a file it has no location."""
 
     rule: Rule
@@ -116,29 +116,29 @@ def of_changes(changes: Iterable[Change]) -> dict[str, Any]:
     for change in changes:
         now = f"{change.now.outcome} {change.now.value or ''}".strip() if change.now else "gone"
         text = f"{change.row.title} on {change.column}: was {change.before.outcome}, is {now}"
-        results.append(Result(MATRIX, "warning", text, same=f"{change.row.key} {change.column}"))
+        results.append(SarifResult(MATRIX, "warning", text, same=f"{change.row.key} {change.column}"))
     return _log("matrix", results, [[]])
 
 
-def _of_block(block: BlockRecord, path: Path) -> Result:
+def _of_block(block: BlockRecord, path: Path) -> SarifResult:
     rule = DOCUMENTS[block.outcome]
     text = f"{block.label}: {block.says}"
     text += f"\nwrite {block.replacement} ({block.source})" if block.replacement else ""
-    return Result(rule, rule.severity, text, str(path), block.line, block.key)
+    return SarifResult(rule, rule.severity, text, str(path), block.line, block.key)
 
 
-def _of_findings(findings: Iterable[Finding]) -> list[Result]:
+def _of_findings(findings: Iterable[Finding]) -> list[SarifResult]:
     return [_of_finding(each) for each in findings]
 
 
-def _of_finding(finding: Finding) -> Result:
+def _of_finding(finding: Finding) -> SarifResult:
     text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
     text = f"{finding.message}\n{text}" if finding.message else text
     place = PLACE.match(finding.where or "")
     if place is None:
-        return Result(_rule_of(finding.check, finding), finding.severity, text)
+        return SarifResult(_rule_of(finding.check, finding), finding.severity, text)
     file, line = place["file"], int(place["line"])
-    return Result(_rule_of(finding.check, finding), finding.severity, text, file, line, _source(file, line))
+    return SarifResult(_rule_of(finding.check, finding), finding.severity, text, file, line, _source(file, line))
 
 
 def _of_script(report: CheckReport) -> list[Notification]:
@@ -167,7 +167,7 @@ def _source(file: str, line: int) -> str:
     return linecache.getline(file, line).strip() if line > 1 else ""
 
 
-def _log(about: str, results: Sequence[Result], invocations: Sequence[Sequence[Notification]]) -> dict[str, Any]:
+def _log(about: str, results: Sequence[SarifResult], invocations: Sequence[Sequence[Notification]]) -> dict[str, Any]:
     """A log of one run; each invocation with what kept it from looking."""
     found = [each.rule for each in results]
     named = [each.rule for told in invocations for each in told if each.rule]
@@ -194,7 +194,7 @@ def _invocation(told: Sequence[Notification]) -> dict[str, Any]:
     return {"executionSuccessful": complete, "toolExecutionNotifications": [each.as_dict() for each in told]}
 
 
-def _results(results: Iterable[Result], rules: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _results(results: Iterable[SarifResult], rules: Sequence[str]) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for each in results:
         artifact = _artifact(each.file) if each.file else {}

@@ -10,7 +10,7 @@ from harness.baseline.trainings import NUMBERS, first_update, said
 from harness.findings import shortened
 
 if TYPE_CHECKING:
-    from harness.baseline.trainings import Changed, Verdict
+    from harness.baseline.trainings import Changed, TrainingVerdict
 
 MOST_FACTS = 8
 """Facts of a section that are shown."""
@@ -19,7 +19,7 @@ WIDTH = 160
 """Characters of a value that are shown."""
 
 
-def verdict_lines(verdict: Verdict) -> Iterator[str]:
+def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
     """The first section that differs, whole; those behind it by their names, for they may follow from it."""
     for each in verdict.findings:
         yield f"{verdict.name}: error: {said(each)}"

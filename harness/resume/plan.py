@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.starts.journal import Journal
-from harness.starts.orders import Place
+from harness.starts.orders import RowPlace
 
 Kind = Literal["in an epoch", "during a save", "at the end of an epoch", "in an accumulation window", "after an update"]
 
@@ -16,7 +16,7 @@ Kind = Literal["in an epoch", "during a save", "at the end of an epoch", "in an 
 @dataclass(frozen=True)
 class Kill:
     kind: Kind
-    place: Place
+    place: RowPlace
     at: int
     """Updates made until then."""
 
@@ -42,7 +42,7 @@ def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
 
 def after_each(updates: Iterable[int]) -> list[Kill]:
     """A kill after each of these updates."""
-    return [Kill("after an update", Place(update=number), number) for number in updates]
+    return [Kill("after an update", RowPlace(update=number), number) for number in updates]
 
 
 def ends_of_epochs(whole: Journal) -> set[int]:
@@ -75,7 +75,7 @@ def _in_an_epoch(whole: Journal) -> list[Kill]:
         if update not in ends and (before := max((at for at in ats if at < update), default=0))
     ]
     preferred = [update for update, before in candidates if before in inside] or [update for update, _ in candidates]
-    return [Kill("in an epoch", Place(update=update), update) for update in preferred]
+    return [Kill("in an epoch", RowPlace(update=update), update) for update in preferred]
 
 
 def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
@@ -83,7 +83,9 @@ def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
     ats = sorted({saved.at for saved in whole.checkpoints()})
     later = set(ats[1:] or ats)
     numbers = {saved.at: saved.number for saved in whole.saves if saved.at in later}
-    places = [Kill("during a save", Place(file=saved.number), saved.at) for saved in whole.saves if saved.at in later]
+    places = [
+        Kill("during a save", RowPlace(file=saved.number), saved.at) for saved in whole.saves if saved.at in later
+    ]
     last = [kill for kill in places if kill.place.file == numbers[kill.at]]
     return last, [kill for kill in places if kill not in last]
 
@@ -91,13 +93,13 @@ def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
 def _at_an_end(whole: Journal) -> list[Kill]:
     first = min((saved.at for saved in whole.checkpoints()), default=0)
     ends = [end for end in sorted(ends_of_epochs(whole)) if first < end < len(whole.updates)]
-    return [Kill("at the end of an epoch", Place(update=end), end) for end in ends]
+    return [Kill("at the end of an epoch", RowPlace(update=end), end) for end in ends]
 
 
 def _in_a_window(whole: Journal) -> list[Kill]:
     first = min((saved.at for saved in whole.checkpoints()), default=0)
     return [
-        Kill("in an accumulation window", Place(backward=(update.at - 1, len(update.losses) // 2)), update.at - 1)
+        Kill("in an accumulation window", RowPlace(backward=(update.at - 1, len(update.losses) // 2)), update.at - 1)
         for update in whole.updates
         if len(update.losses) > 1 and update.at - 1 >= max(first, 1)
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from harness.starts.journal import Writer
-from harness.starts.orders import Orders, Place
+from harness.starts.orders import Orders, RowPlace
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
 from harness.watch.bus import Onlooker
@@ -64,7 +64,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         recording.recorders[0].end(endless=True)
         _end_all(orders, rank)
 
-    place, most = (orders.place, orders.most_updates) if rank == 0 else (Place(), None)
+    place, most = (orders.place, orders.most_updates) if rank == 0 else (RowPlace(), None)
     recording = Recording(Writer(journal), place, most, kill, ended, tells_rows=orders.keep is not None)
 
     def recorder(monitor: Monitor) -> Recorder:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass
-class Place:
+class RowPlace:
     """Where a script is killed: one of the three is set, or none.
 
     After an update that has just been made; after a backward pass towards the next one; or while a file is half
@@ -41,7 +41,7 @@ class Orders:
     script: str
     arguments: tuple[str, ...] = ()
     module: bool = False
-    place: Place = field(default_factory=Place)
+    place: RowPlace = field(default_factory=RowPlace)
     most_updates: int | None = None
     """End the script where it makes so many: it would not end by itself, or no more are asked for."""
     keep: Keep | None = None
@@ -62,7 +62,7 @@ class Orders:
     def read(cls, file: Path) -> Orders:
         found = json.loads(file.read_text(encoding="utf-8"))
         backward = found["place"]["backward"]
-        place = Place(**{**found["place"], "backward": tuple(backward) if backward else None})
+        place = RowPlace(**{**found["place"], "backward": tuple(backward) if backward else None})
         keep = Keep(**found["keep"]) if found["keep"] else None
         return cls(**{**found, "place": place, "keep": keep, "arguments": tuple(found["arguments"])})
 

@@ -25,7 +25,7 @@ TIMED = re.compile(r"%%(time|timeit|capture|prun)\b")
 """Magics of a cell that run it as Python."""
 
 
-class Cell(NamedTuple):
+class CodeCell(NamedTuple):
     """A cell of code."""
 
     number: int
@@ -66,14 +66,14 @@ def joined(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "".join(text)
 
 
-def cells_of(path: Path) -> list[Cell]:
+def cells_of(path: Path) -> list[CodeCell]:
     """The cells of code.
 
     Raises:
         ValueError: it is no notebook of nbformat 4.
     """
     cells = [each for each in loaded(path.read_text(encoding="utf-8"))["cells"] if each.get("cell_type") == "code"]
-    return [Cell(number, *_python(joined(each["source"]))) for number, each in enumerate(cells, start=1)]
+    return [CodeCell(number, *_python(joined(each["source"]))) for number, each in enumerate(cells, start=1)]
 
 
 def _python(source: str) -> tuple[str, list[str]]:

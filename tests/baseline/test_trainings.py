@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.baseline import trainings
-from harness.baseline.trainings import VARIES, Stored, TrainingsReport, first_update, read, text_of, verdict
+from harness.baseline.trainings import VARIES, StoredTraining, TrainingsReport, first_update, read, text_of, verdict
 from harness.describe.lines import Line
 from harness.describe.page import Description
 from harness.errors import CannotTry
@@ -36,11 +36,11 @@ def run(*lines: Line, **changes: Any) -> Description:
     return replace(found, **changes)
 
 
-def stored(**changes: Any) -> Stored:
+def stored(**changes: Any) -> StoredTraining:
     says = {key: line.text for line in LINES if line.text for key in line.facts}
     facts = {key: value for line in LINES for key, value in line.facts.items()}
     noise = {"loss": [0.0, 0.0], "metric.f1.f1": [0.0, 0.0]}
-    found = Stored("train.py --epochs 1", "abc", MACHINE, facts, says, dict(run().numbers), noise)
+    found = StoredTraining("train.py --epochs 1", "abc", MACHINE, facts, says, dict(run().numbers), noise)
     return replace(found, **changes)
 
 
@@ -256,7 +256,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def accept(checkout: Path, section: str) -> Stored:
+def accept(checkout: Path, section: str) -> StoredTraining:
     return trainings.accept(TRAINING, checkout, checkout / "small.txt", section, "fewer  rows\n are meant")
 
 

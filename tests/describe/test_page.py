@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.baseline.trainings import Stored, says_of, verdict
+from harness.baseline.trainings import StoredTraining, says_of, verdict
 from harness.describe.page import Description, describing
 from harness.describe.results import Randomness, Saves
 from harness.errors import CannotTry
@@ -421,7 +421,7 @@ def test_rows_that_the_preprocessing_drops_are_the_first_thing_that_differs() ->
 
     before, after = prepared(12), prepared(9)
     machine = {"device": "cpu"}
-    stored = Stored("train.py", None, machine, before.facts, says_of(before), before.numbers, {})
+    stored = StoredTraining("train.py", None, machine, before.facts, says_of(before), before.numbers, {})
     found = verdict("sft", stored, after, machine)
     first, *behind = found.changed
     assert (first, "numbers" in behind) == ("data", False)

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from harness.report.html import curves
-from harness.report.html.curves import Band, Mark, Series, chart, nice_steps, thinned
+from harness.report.html.curves import CurveBand, Mark, Series, chart, nice_steps, thinned
 
 
 def test_examples() -> None:
@@ -38,7 +38,7 @@ def test_a_spike_is_not_lost_among_many_updates() -> None:
 
 
 def test_a_band_goes_there_and_back() -> None:
-    band = Band("seeds", [0.0, 1.0], [2.0, 2.0])
+    band = CurveBand("seeds", [0.0, 1.0], [2.0, 2.0])
     drawn = chart("Loss", "", [Series("this", [1.0, 1.5], "run-0")], band=band)
     assert drawn is not None
     assert drawn.band is not None

@@ -17,7 +17,7 @@ from harness.compat import accelerates_variable
 from harness.errors import CannotTry
 from harness.watch.exchange import exchange_folder
 from harness.watch.facts.numbers_of_ranks import same_sets
-from harness.watch.facts.rank_gradients import Compared, compared
+from harness.watch.facts.rank_gradients import UpdateCompared, compared
 from harness.watch.facts.ranks import come_together
 from tests.server import Done, server_of
 from tests.versions import installed
@@ -207,7 +207,7 @@ def rank(
 
 def test_a_mean_over_ranks_is_what_one_process_has() -> None:
     found = compared([rank(([2.0, 0.0], 4, 1.0), used=[1.0, 2.0]), rank(([0.0, 4.0], 4, 1.0), used=[1.0, 2.0])])
-    assert found == Compared(
+    assert found == UpdateCompared(
         passes=1,
         reduced=1.0,
         whole=1.0,

@@ -16,7 +16,7 @@ from harness.watch.events import DatasetMade, Encode, End, TokenizerMade
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.reloads import Reloads, TokenizerKept
 from harness.watch.facts.texts import TextLabels
-from harness.watch.facts.turns import Starts
+from harness.watch.facts.turns import TurnStarts
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 from harness.watch.reload import Reloaded
@@ -109,7 +109,7 @@ def asked_for_roles(monitor: Monitor, tokenizer: Any) -> None:
 
 
 def asked_for_its_start(monitor: Monitor, tokenizer: Any) -> None:
-    starts, told = Starts(monitor), list[Any]()
+    starts, told = TurnStarts(monitor), list[Any]()
     starts.tell = told.append  # type: ignore[method-assign, assignment]
     starts._template.on_tokenizer_made(TokenizerMade(tokenizer))
     starts._begun = True

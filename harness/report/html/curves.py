@@ -30,7 +30,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Band:
+class CurveBand:
     """An area between two lines."""
 
     label: str
@@ -57,7 +57,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """A series as it is drawn: the points of each piece, for what is not finite leaves a gap."""
 
     label: str
@@ -71,8 +71,8 @@ class Chart:
 
     title: str
     unit: str
-    lines: tuple[Line, ...]
-    band: Line | None
+    lines: tuple[CurveLine, ...]
+    band: CurveLine | None
     x: tuple[Tick, ...]
     y: tuple[Tick, ...]
     updates: int
@@ -87,7 +87,7 @@ def chart(
     unit: str,
     series: Sequence[Series],
     *,
-    band: Band | None = None,
+    band: CurveBand | None = None,
     marks: Sequence[Mark] = (),
     notes: Sequence[str] = (),
 ) -> Chart | None:
@@ -102,8 +102,8 @@ def chart(
     # As many digits as make each label another.
     digits = max(4, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (steps[1] - steps[0]))))
 
-    def line(each: Series) -> Line:
-        return Line(each.label, each.style, tuple(_pieces(each.values, updates, low, high)))
+    def line(each: Series) -> CurveLine:
+        return CurveLine(each.label, each.style, tuple(_pieces(each.values, updates, low, high)))
 
     return Chart(
         title,
@@ -215,11 +215,11 @@ def thinned(values: Values) -> list[tuple[int, float]]:
     return [numbered[update - 1] for update in sorted(kept)]
 
 
-def _area(band: Band, updates: int, low: float, high: float) -> Line:
+def _area(band: CurveBand, updates: int, low: float, high: float) -> CurveLine:
     def points(values: Values) -> list[str]:
         return [_point(update, value, updates, low, high) for update, value in thinned(values[:updates])]
 
-    return Line(band.label, "band", (" ".join([*points(band.greatest), *reversed(points(band.least))]),))
+    return CurveLine(band.label, "band", (" ".join([*points(band.greatest), *reversed(points(band.least))]),))
 
 
 def _not_finite(series: Sequence[Series]) -> Iterator[str]:

@@ -44,7 +44,7 @@ WORST_FIRST: tuple[Status, ...] = ("fails", "differs", "warns", "holds", "record
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """What the page says of one input, or of several runs together."""
 
     template: str
@@ -109,7 +109,7 @@ def write_beside(record: Path, content: RunRecord, *, baselines: Path, fallback:
 def page_of(inputs: Sequence[Input], *, baselines: Path, fallback: Path | None) -> str:
     """The page. A run is shown beside a baseline of the inputs, or of the folder ``baselines``, or of ``fallback``."""
     parts = sorted(_parts(inputs, baselines, fallback), key=lambda part: WORST_FIRST.index(part.status))
-    numbered = [Part(**{**vars(part), "id": f"part-{number}"}) for number, part in enumerate(parts, start=1)]
+    numbered = [PagePart(**{**vars(part), "id": f"part-{number}"}) for number, part in enumerate(parts, start=1)]
     style, script = (_asset(name) for name in ("style.css", "page.js"))
     return (
         _environment()
@@ -126,7 +126,7 @@ def page_of(inputs: Sequence[Input], *, baselines: Path, fallback: Path | None) 
     )
 
 
-def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> Iterator[Part]:
+def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> Iterator[PagePart]:
     given = [each.content for each in inputs if isinstance(each.content, Baseline)]
     views = [
         runs.run_view(each.path, each.content, given, baselines, fallback)
@@ -144,22 +144,22 @@ def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> I
             yield _PARTS[each.content.kind](each)
 
 
-def _of_run(view: RunView, label: str | None = None) -> Part:
+def _of_run(view: RunView, label: str | None = None) -> PagePart:
     """``label``: as it is called among several runs, whose curves are drawn together."""
     charts = runs.charts_of(view) if label is None else []
     content = {"view": view, "charts": charts, "samples": runs.samples(view.record)}
     status: Status = "fails" if view.record.failed else "warns" if view.warns else "holds"
-    return Part("run.html", label or view.name, status, view.says, content, view.path)
+    return PagePart("run.html", label or view.name, status, view.says, content, view.path)
 
 
-def _of_runs(found: Runs) -> Part:
+def _of_runs(found: Runs) -> PagePart:
     differ = sum(each.report.differ for each in found.compared)
     says = f"{differ} of {len(found.compared)} differ from the first" if differ else "the same curves and settings"
     title = f"{len(found.views)} runs side by side"
-    return Part("runs.html", title, "differs" if differ else "holds", says, found)
+    return PagePart("runs.html", title, "differs" if differ else "holds", says, found)
 
 
-def _of_check(given: Input) -> Part:
+def _of_check(given: Input) -> PagePart:
     report = given.content
     shown = findings.of_script(report.findings, given.path)
     warns = report.findings or report.not_looked_at
@@ -168,44 +168,44 @@ def _of_check(given: Input) -> Part:
     found = ", ".join(count(number, what) for what, number in counts.items()) or "nothing found"
     says = f"{found} in {count(report.updates, 'update')}, {count(len(report.held), 'check')} held"
     content = {"report": report, "findings": shown}
-    return Part("check.html", f"harness check {report.script}", status, says, content, given.path)
+    return PagePart("check.html", f"harness check {report.script}", status, says, content, given.path)
 
 
-def _of_resume(given: Input) -> Part:
+def _of_resume(given: Input) -> PagePart:
     report = given.content
     survived = sum(not kill.lost for kill in report.kills)
     says = f"{survived} of {count(len(report.kills), 'kill')} survived bit for bit"
     content = {"report": report, "findings": findings.of_script(report.findings, given.path)}
     status: Status = "fails" if report.failed else "holds"
-    return Part("resume.html", f"harness resume {report.script}", status, says, content, given.path)
+    return PagePart("resume.html", f"harness resume {report.script}", status, says, content, given.path)
 
 
-def _of_tokens(given: Input) -> Part:
+def _of_tokens(given: Input) -> PagePart:
     report = given.content
     real = report.tokens - report.padding
     says = f"{count(report.taught, 'token')} of {real} carry a loss in {count(report.rows_seen, 'row')}"
     status: Status = "fails" if report.crashed else "warns" if report.without_label else "recorded"
-    return Part("tokens.html", f"harness tokens {report.script}", status, says, report, given.path)
+    return PagePart("tokens.html", f"harness tokens {report.script}", status, says, report, given.path)
 
 
-def _of_description(given: Input) -> Part:
+def _of_description(given: Input) -> PagePart:
     report = given.content
     says = f"what {count(report.updates, 'update')} did, in {count(len(report.facts), 'fact')}"
     status: Status = "fails" if report.crashed else "warns" if report.findings else "recorded"
-    return Part("description.html", f"harness describe {report.script}", status, says, report, given.path)
+    return PagePart("description.html", f"harness describe {report.script}", status, says, report, given.path)
 
 
-def _of_compare(given: Input) -> Part:
+def _of_compare(given: Input) -> PagePart:
     report = given.content
     says = f"the same, bit for bit, in {count(report.updates, 'update')}"
     if report.differ:
         first = report.differences[0]
         says = f"first difference at update {first.update}: {first.cause}"
     title = f"harness compare {report.a} {report.b}"
-    return Part("compare.html", title, "differs" if report.differ else "holds", says, report, given.path)
+    return PagePart("compare.html", title, "differs" if report.differ else "holds", says, report, given.path)
 
 
-def _of_documents(given: Input) -> Part:
+def _of_documents(given: Input) -> PagePart:
     record = given.content
     order = ("fails", "deprecated", "runs", "not applicable")
     counts = Counter(block.outcome for block in record.blocks)
@@ -213,29 +213,29 @@ def _of_documents(given: Input) -> Part:
     status: Status = "fails" if counts["fails"] else "warns" if counts["deprecated"] else "holds"
     blocks = sorted(record.blocks, key=lambda block: (order.index(block.outcome), block.prints is None))
     content = {"record": record, "blocks": blocks}
-    return Part("documents.html", "The documents' code, as printed", status, says, content, given.path)
+    return PagePart("documents.html", "The documents' code, as printed", status, says, content, given.path)
 
 
-def _of_matrix(given: Input) -> Part:
+def _of_matrix(given: Input) -> PagePart:
     matrix = given.content
     rows = sorted(merged(matrix.rows), key=lambda row: not row.varies)
     varies = sum(row.varies for row in rows)
     kinds = [(kind, *about, [row for row in rows if row.kind == kind]) for kind, about in KINDS.items()]
     content = {"matrix": matrix, "kinds": [each for each in kinds if each[-1]], "rows": len(rows), "varies": varies}
     says = f"{varies} of {len(rows)} rows are not as documented on all of {len(matrix.columns)} sets of versions"
-    return Part("matrix.html", "Library versions", "recorded", says, content, given.path)
+    return PagePart("matrix.html", "Library versions", "recorded", says, content, given.path)
 
 
-def _of_baseline(given: Input) -> Part:
+def _of_baseline(given: Input) -> PagePart:
     baseline: Baseline = given.content
     says = f"{count(len(baseline.runs), 'seed')}, {baseline.reason or 'a candidate'}"
-    return Part("baseline.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
+    return PagePart("baseline.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
-def _of_throughput(given: Input) -> Part:
+def _of_throughput(given: Input) -> PagePart:
     baseline: Throughput = given.content
     says = f"{count(len(baseline.runs), 'run')}, {baseline.reason or 'a candidate'}"
-    return Part("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
+    return PagePart("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
 _PARTS = {

@@ -17,7 +17,7 @@ from harness.errors import CannotTry
 from harness.findings import CheckOutcome, Finding, shortened
 from harness.record import RunRecord, Verdict
 from harness.report.html import curves, findings
-from harness.report.html.curves import Band, Chart, Mark, Series
+from harness.report.html.curves import Chart, CurveBand, Mark, Series
 
 if TYPE_CHECKING:
     from harness.compare.differences import CompareReport
@@ -279,20 +279,20 @@ def _noisy(values: Sequence[float], window: int) -> list[Series]:
     ]
 
 
-def _bands(baseline: Baseline | None, window: int) -> tuple[Band | None, Band | None]:
+def _bands(baseline: Baseline | None, window: int) -> tuple[CurveBand | None, CurveBand | None]:
     """Of the losses, and of the gradient norms, which were not always kept."""
     seeds = baseline.runs if baseline is not None else []
     return _band([run.curve for run in seeds], window), _band([run.grad_norm for run in seeds], window)
 
 
-def _band(recorded: Sequence[Sequence[float] | None], window: int) -> Band | None:
+def _band(recorded: Sequence[Sequence[float] | None], window: int) -> CurveBand | None:
     """From the least to the greatest recorded seed of those that have it, of the same means as the run's."""
     means = [curves.running_means(values, window) for values in recorded if values is not None]
     if not means:
         return None
     seeds = f"{len(means)} recorded seeds" if len(means) > 1 else "the recorded seed"
     label = f"least to greatest of {seeds}" + (f", means of {window} updates" if window > 1 else "")
-    return Band(
+    return CurveBand(
         label, [min(each) for each in zip(*means, strict=True)], [max(each) for each in zip(*means, strict=True)]
     )
 
@@ -310,7 +310,7 @@ def samples(record: RunRecord) -> list[tuple[int, float, float, float]]:
 
 
 @dataclass(frozen=True)
-class Compared:
+class RunCompared:
     """One run beside the first."""
 
     view: RunView
@@ -323,7 +323,7 @@ class Runs:
 
     views: tuple[RunView, ...]
     labels: tuple[str, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[RunCompared, ...]
     charts: tuple[Chart, ...]
 
     @property
@@ -337,7 +337,8 @@ def side_by_side(views: Sequence[RunView]) -> Runs:
 
     first, *others = views
     compared = tuple(
-        Compared(view, records.compared(str(first.path), first.record, str(view.path), view.record)) for view in others
+        RunCompared(view, records.compared(str(first.path), first.record, str(view.path), view.record))
+        for view in others
     )
     labels = tuple(_labels(views))
     parts = [difference.update for each in compared for difference in each.report.differences]

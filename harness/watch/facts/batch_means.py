@@ -42,7 +42,7 @@ FRAMES = 3
 """Functions of the script, the innermost first, whose variables are read when an evaluation is over."""
 
 
-class Part(NamedTuple):
+class BatchLoss(NamedTuple):
     """The mean loss of one batch, and of how many targets, in how many rows."""
 
     loss: torch.Tensor
@@ -81,7 +81,7 @@ class MeansOfBatches(Recogniser):
     makes = (BatchMeans,)
 
     def begin(self) -> None:
-        self._parts: WeakKeyDictionary[Pass, dict[int, Part]] = WeakKeyDictionary()
+        self._parts: WeakKeyDictionary[Pass, dict[int, BatchLoss]] = WeakKeyDictionary()
         self._judged = 0
 
     def on_forward(self, event: Forward) -> None:
@@ -112,7 +112,7 @@ class MeansOfBatches(Recogniser):
         parts = self._parts.setdefault(of, {})
         rows = max((len(tensor) for tensor in forward.tensors.values() if tensor.dim()), default=0)
         if forward.batch.number not in parts and len(parts) < MOST_BATCHES:
-            parts[forward.batch.number] = Part(loss.detach(), targets, rows, where)
+            parts[forward.batch.number] = BatchLoss(loss.detach(), targets, rows, where)
 
     def on_pass_ends(self, event: PassEnds) -> None:
         parts = list(self._parts.pop(event.of, {}).values())

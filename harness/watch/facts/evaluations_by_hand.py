@@ -59,7 +59,7 @@ class _Evaluated:
 
 
 @dataclass(eq=False)
-class _Line:
+class _ScoringLine:
     """A line that scores rows which are others each time."""
 
     first: FirstForward
@@ -107,9 +107,9 @@ class EvaluationsByHand(Recogniser):
         """The number of the latest that was scored."""
         self._differentiates = False
         """Whether there was a backward pass: a script without one may do nothing but evaluate."""
-        self._lines: dict[tuple[int, str | None], _Line] = {}
+        self._lines: dict[tuple[int, str | None], _ScoringLine] = {}
         """In train mode, by the model's number and the place."""
-        self._in_graph_at: dict[tuple[int, str | None], _Line] = {}
+        self._in_graph_at: dict[tuple[int, str | None], _ScoringLine] = {}
         """Those of scored forwards that no backward pass went through, though it could have."""
         self._in_graph: set[int] = set()
         """Forwards that can be differentiated and were scored, since the latest backward pass."""
@@ -203,11 +203,13 @@ class EvaluationsByHand(Recogniser):
             if len(seen.rounds) == MIN_ROUNDS:
                 self._tell_of(self._unseen(seen))
 
-    def _keep(self, forward: Forward, lines: dict[tuple[int, str | None], _Line], first: FirstForward) -> _Line | None:
+    def _keep(
+        self, forward: Forward, lines: dict[tuple[int, str | None], _ScoringLine], first: FirstForward
+    ) -> _ScoringLine | None:
         key, given = (self.monitor.number_of(forward.model), forward.where), largest(forward)
         if given is None or given.dim() < 2 or (key not in lines and len(lines) == MOST_LINES):
             return None
-        line = lines.setdefault(key, _Line(first, key[0]))
+        line = lines.setdefault(key, _ScoringLine(first, key[0]))
         line.rounds.add(self.monitor.updates_made)
         line.calls += 1
         if len(line.rows) < MOST_ROWS:
@@ -228,7 +230,7 @@ class EvaluationsByHand(Recogniser):
         for line in filter(self._is_evaluation, self._lines.values()):
             self._tell_of(line.first)
 
-    def _is_evaluation(self, line: _Line) -> bool:
+    def _is_evaluation(self, line: _ScoringLine) -> bool:
         """Whether it has scored rows again and again, and none of them is trained on."""
         if not self._differentiates:
             return line.calls >= MIN_CALLS and not line.left_out

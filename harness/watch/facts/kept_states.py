@@ -32,7 +32,7 @@ class StatesKept(Fact):
     """By which result so far, where that is a bad one and no good result explains it: "the largest loss"."""
 
 
-class Series(NamedTuple):
+class ResultSeries(NamedTuple):
     """One result of several evaluations."""
 
     name: str
@@ -44,7 +44,7 @@ class Series(NamedTuple):
     """Whether the script says it, and it is not computed here from what the model says."""
 
 
-class Compared(NamedTuple):
+class EvaluationCompared(NamedTuple):
     """An evaluation, compared with all before it."""
 
     at: int
@@ -95,22 +95,22 @@ class KeptStates(Recogniser):
         places = [place for made, place in self._kept.items() if made] or list(self._kept.values())
         self.tell(StatesKept(by=self._worst_of(series, event.at.updates_made), where=places[-1]))
 
-    def _series(self, end: int) -> Iterator[Series]:
+    def _series(self, end: int) -> Iterator[ResultSeries]:
         first = {result.updates_made: result for result in reversed(self._evaluations.history)}
         accuracies = {made: (each.accuracy, 0.0) for made, each in first.items()}
         losses = {made: (each.loss, 0.0) for made, each in first.items()}
-        found = [Series("accuracy", True, accuracies), Series("loss", False, losses)]
+        found = [ResultSeries("accuracy", True, accuracies), ResultSeries("loss", False, losses)]
         for name, reported in self._reported.series:
             values, kind = {made: (each.value, each.half) for made, each in reported.items()}, kind_of(name)
-            found += [Series(name, True, values, True)] * (kind not in SMALLER)
-            found += [Series(name, False, values, True)] * (kind not in LARGER)
+            found += [ResultSeries(name, True, values, True)] * (kind not in SMALLER)
+            found += [ResultSeries(name, False, values, True)] * (kind not in LARGER)
         for each in found:
             known = {made: each.values[made] for made in sorted(each.values)}
             known.pop(end, None)  # at the end the state is asked for anyway
             if len(known) >= (ENOUGH if each.reported else 2):
                 yield each._replace(values=known)
 
-    def _worst_of(self, series: list[Series], end: int) -> str | None:
+    def _worst_of(self, series: list[ResultSeries], end: int) -> str | None:
         compared = [(each, list(self._compared(each))) for each in series]
         for _, later in compared:
             kept = [each.kept for each in later]
@@ -131,13 +131,13 @@ class KeptStates(Recogniser):
                 return f"the {'smallest' if each.larger else 'largest'} {each.name}"
         return None
 
-    def _compared(self, series: Series) -> Iterator[Compared]:
+    def _compared(self, series: ResultSeries) -> Iterator[EvaluationCompared]:
         values: Sequence[tuple[int, tuple[float, float]]] = list(series.values.items())
         sign = 1.0 if series.larger else -1.0
         for i, (made, (now, off)) in enumerate(values[1:], start=1):
             before = [sign * value for _, (value, _) in values[:i]]
             value, best = sign * now, max(before)
-            yield Compared(
+            yield EvaluationCompared(
                 at=made,
                 kept=made in self._kept,
                 best=value > best,

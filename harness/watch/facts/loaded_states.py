@@ -114,7 +114,7 @@ class _Loaded:
 
 
 @dataclass(eq=False)
-class Unused:
+class UnusedModule:
     """A module that a state was loaded into, and that has never been used."""
 
     module: ref[nn.Module]
@@ -133,7 +133,7 @@ class Unused:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StateWanted:
     """A state that a module was asked for, as it was then."""
 
     state: ref[Any]
@@ -243,9 +243,9 @@ class LoadedStates(Recogniser):
 
     def begin(self) -> None:
         self._trained = self.fact(TrainedModels)
-        self._unused: deque[Unused] = deque(maxlen=MOST_UNUSED)
+        self._unused: deque[UnusedModule] = deque(maxlen=MOST_UNUSED)
         self._used: WeakSet[nn.Module] = WeakSet()
-        self._asked: deque[Asked] = deque(maxlen=MOST_ASKED)
+        self._asked: deque[StateWanted] = deque(maxlen=MOST_ASKED)
 
     def on_load_begins(self, event: LoadBegins) -> None:
         if isinstance(event.into, nn.Module):
@@ -265,7 +265,7 @@ class LoadedStates(Recogniser):
         if not isinstance(event.into, nn.Module) or not event.state:
             return
         name = type(event.into).__name__
-        loaded = Unused(ref(event.into), name, event.where, max(1, self.monitor.updates_made))
+        loaded = UnusedModule(ref(event.into), name, event.where, max(1, self.monitor.updates_made))
         if event.into not in self._used and not any(map(loaded.is_part_of, self._used)):
             self._unused.append(loaded)
 
@@ -275,7 +275,7 @@ class LoadedStates(Recogniser):
     def on_state_asked(self, event: StateAsked) -> None:
         self._use(event.module)
         if isinstance(event.state, OrderedDict):
-            self._asked.append(Asked(ref(event.state), self._steps(event.module), _writes(event.module)))
+            self._asked.append(StateWanted(ref(event.state), self._steps(event.module), _writes(event.module)))
 
     def on_save(self, event: Save) -> None:
         if isinstance(event.what, nn.Module):

@@ -68,7 +68,7 @@ class UnreadLoaders(Recogniser):
 
 
 @dataclass(frozen=True)
-class _Given:
+class _BatchGiven:
     of: Pass
     indices: tuple[Any, ...]
     tensors: tuple[torch.Tensor, ...]
@@ -78,7 +78,7 @@ class LoadersBeside(Recogniser):
     makes = (LossOfTwoLoaders,)
 
     def begin(self) -> None:
-        self._latest: deque[_Given] = deque(maxlen=LATEST)
+        self._latest: deque[_BatchGiven] = deque(maxlen=LATEST)
         self._apart = 0
 
     def on_batch(self, event: Batch) -> None:
@@ -86,7 +86,7 @@ class LoadersBeside(Recogniser):
             self._latest.clear()
         elif isinstance(event.indices, (list, tuple)):
             tensors = tuple(tensor for _, tensor in tensors_in(event.data))
-            self._latest.append(_Given(event.of, tuple(event.indices), tensors))
+            self._latest.append(_BatchGiven(event.of, tuple(event.indices), tensors))
 
     def on_loss(self, event: LossCall) -> None:
         loaders = {id(each.of.loader) for each in self._latest}
@@ -102,7 +102,7 @@ class LoadersBeside(Recogniser):
         inputs, targets, where = _shown(of_inputs), _shown(of_targets), of_targets.of.where
         self.tell(LossOfTwoLoaders(apart=self._apart, inputs=inputs, targets=targets, where=where))
 
-    def _batch_of(self, tensors: list[torch.Tensor]) -> _Given | None:
+    def _batch_of(self, tensors: list[torch.Tensor]) -> _BatchGiven | None:
         """The latest batch that has one of these tensors."""
         for given in reversed(self._latest):
             if any(_same(tensor, each) for tensor in tensors for each in given.tensors):
@@ -124,5 +124,5 @@ def _rows(of: Pass) -> int | None:
         return None  # a stream
 
 
-def _shown(given: _Given) -> str:
+def _shown(given: _BatchGiven) -> str:
     return ", ".join(map(str, given.indices[:3])) + ", …"

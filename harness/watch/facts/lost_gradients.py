@@ -47,7 +47,7 @@ class GradientsLost(Fact):
 
 
 @dataclass(eq=False)
-class Losses:
+class LossesOfOptimizer:
     """Of one optimizer, since its latest step."""
 
     waiting: list[GradientsLost] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Losses:
 
 
 @dataclass
-class Unused:
+class UnusedLine:
     """Of a line that feeds no update."""
 
     latest: int
@@ -76,18 +76,18 @@ class LostGradients(Recogniser):
 
     def begin(self) -> None:
         self._gradients = self.fact(GradientLedger)
-        self._losses: WeakKeyDictionary[Ledger, Losses] = WeakKeyDictionary()
+        self._losses: WeakKeyDictionary[Ledger, LossesOfOptimizer] = WeakKeyDictionary()
         self._feeding: set[str | None] = set()
         """Lines whose backward passes optimizers have used as they were."""
         self._measuring: set[str | None] = set()
         """Lines whose backward passes are for something else."""
-        self._unused: dict[str | None, Unused] = {}
+        self._unused: dict[str | None, UnusedLine] = {}
 
     def on_cleared(self, fact: GradientsCleared) -> None:
         ledger = self._gradients.of(fact.optimizer)
         if ledger is None or not fact.lost or fact.moved:
             return
-        losses = self._losses.setdefault(ledger, Losses())
+        losses = self._losses.setdefault(ledger, LossesOfOptimizer())
         kept = losses.waiting if fact.clipped is None else losses.clipped  # who measures the norm may leave one out
         lost = GradientsLost(
             entries=fact.lost,
@@ -128,13 +128,13 @@ class LostGradients(Recogniser):
     def _count_unused(self, waiting: list[GradientsLost], update: int) -> None:
         """A line whose gradients are never used may measure something, unless it belongs to every update."""
         for line in set[str | None]().union(*(loss.lines for loss in waiting)):
-            unused = self._unused.setdefault(line, Unused(update, in_a_row=0))
+            unused = self._unused.setdefault(line, UnusedLine(update, in_a_row=0))
             unused.in_a_row = unused.in_a_row + 1 if unused.latest >= update - 1 else 1
             unused.latest = update
             if unused.in_a_row > IN_A_ROW:
                 unused.loss = unused.loss or waiting[-1]
 
-    def _dropped_by_norm(self, losses: Losses) -> list[GradientsLost]:
+    def _dropped_by_norm(self, losses: LossesOfOptimizer) -> list[GradientsLost]:
         clipped, losses.clipped = [loss for loss in losses.clipped if not loss.measured], []
         many = len(clipped)
         losses.alike = losses.alike + 1 if many and many == losses.as_many else int(many > 0)

@@ -163,7 +163,7 @@ def _whole(values: list[Any]) -> list[int] | None:
 
 
 @dataclass(eq=False)
-class Scores:
+class ScoresGiven:
     """What the metrics of one evaluation were given, as far as it is rows of it."""
 
     of: Pass
@@ -181,7 +181,7 @@ class Scores:
         again = references[rows:]
         return references[:rows] == self.labels and 0 < len(again) < rows and is_stretch(again, self.labels)
 
-    def follows_in(self, references: list[int], earlier: Scores | None) -> bool:
+    def follows_in(self, references: list[int], earlier: ScoresGiven | None) -> bool:
         """Whether they end with the same rows twice, as they were evaluated before and after updates."""
         if earlier is None or earlier.of.updates_before == self.of.updates_before:
             return False
@@ -193,9 +193,9 @@ class ScoredRows(Recogniser):
     makes = (OtherRowsScored,)
 
     def begin(self) -> None:
-        self._scores: Scores | None = None
+        self._scores: ScoresGiven | None = None
         """Of the latest evaluation."""
-        self._earlier: Scores | None = None
+        self._earlier: ScoresGiven | None = None
         """Of the one before."""
 
     def on_computed(self, fact: Computed) -> None:
@@ -204,13 +204,13 @@ class ScoredRows(Recogniser):
             return
         if self._scores is None or self._scores.of is not fact.of:
             self._tell_part()
-            self._earlier, self._scores = self._scores, Scores(fact.of, fact.labels)
+            self._earlier, self._scores = self._scores, ScoresGiven(fact.of, fact.labels)
         self._look_at(fact, self._scores)
 
     def on_end(self, event: End) -> None:
         self._tell_part()
 
-    def _look_at(self, computed: Computed, scores: Scores) -> None:
+    def _look_at(self, computed: Computed, scores: ScoresGiven) -> None:
         scores.labels = computed.labels
         rows, given, references = len(computed.labels), computed.rows, computed.references
         if not (computed.of.over or computed.of.is_dropped):

@@ -43,7 +43,7 @@ MIN_WINDOWS = 2
 
 
 @dataclass
-class Windows:
+class WindowCounts:
     """Those of an optimizer that lie within a pass and are not its first."""
 
     size: int
@@ -94,7 +94,7 @@ class MicroBatches(Recogniser):
         self._gradients = self.fact(GradientLedger)
         self._largest: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Micro-batches of an optimizer's updates, at most."""
-        self._usual: WeakKeyDictionary[Optimizer, Windows] = WeakKeyDictionary()
+        self._usual: WeakKeyDictionary[Optimizer, WindowCounts] = WeakKeyDictionary()
         self._asked = 1
         """Micro-batches for an update that the latest Trainer was asked for."""
         self._countless: Callable[..., Any] | None = None
@@ -143,7 +143,7 @@ class MicroBatches(Recogniser):
         if goes_on or not of.updates:
             return
         if usual is None:
-            self._usual[fact.optimizer] = Windows(size)
+            self._usual[fact.optimizer] = WindowCounts(size)
         else:
             usual.number += 1
             usual.differ = usual.differ or size != usual.size

@@ -39,7 +39,7 @@ GIVEN = {"shift_labels": 0, "labels": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Taught:
+class TokenLoss:
     """A loss whose targets are tokens of the model's own input."""
 
     forward: Forward
@@ -72,7 +72,7 @@ class TokensTaught(Fact):
 
     needs = "language model"
     in_windows = "first"
-    losses: Sequence[Taught]
+    losses: Sequence[TokenLoss]
 
 
 class NextTokens(Recogniser):
@@ -81,7 +81,7 @@ class NextTokens(Recogniser):
     makes = (TokensTaught,)
 
     def begin(self) -> None:
-        self.taught: list[Taught] = []
+        self.taught: list[TokenLoss] = []
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self.taught = []
@@ -121,7 +121,7 @@ def _are_these(given: torch.Tensor, targets: torch.Tensor) -> bool:
     return given.numel() == targets.numel() and torch.equal(given.flatten(), targets.flatten())
 
 
-def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[Taught]:
+def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[TokenLoss]:
     ignored = call.options.get("ignore_index", IGNORED)
     tokens, are_targets = _given_tokens(forward, call.target)
     if tokens is None or tokens.shape != logits.shape[:2] or call.target.is_floating_point():
@@ -135,7 +135,7 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
             if agree is not None and (ahead or agrees[1] is None):  # rows of one token each agree with all shifts
                 counted = torch.zeros_like(tokens, dtype=torch.bool)
                 counted.narrow(time, first, agree.shape[time]).copy_(agree)
-                yield Taught(forward, call, tokens, time, ahead, counted)
+                yield TokenLoss(forward, call, tokens, time, ahead, counted)
 
 
 def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Tensor | None:
@@ -153,7 +153,7 @@ def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Ten
     return logits.reshape(*shape, -1)
 
 
-def _taught_within(forward: Forward, call: LossCall) -> Iterator[Taught]:
+def _taught_within(forward: Forward, call: LossCall) -> Iterator[TokenLoss]:
     """Of a model that computes its loss within its forward and gives no logits."""
     if call.function not in ("cross_entropy", "nll_loss") or call.target.is_floating_point():
         return
@@ -171,7 +171,7 @@ def _taught_within(forward: Forward, call: LossCall) -> Iterator[Taught]:
                 if agree is not None and (ahead or agrees[1] is None):
                     counted = torch.zeros_like(tokens, dtype=torch.bool)
                     counted.narrow(time, 0, agree.shape[time]).copy_(agree)
-                    yield Taught(forward, call, tokens, time, ahead, counted)
+                    yield TokenLoss(forward, call, tokens, time, ahead, counted)
 
 
 def _may_be_tokens(name: str, tensor: torch.Tensor) -> bool:
@@ -179,7 +179,7 @@ def _may_be_tokens(name: str, tensor: torch.Tensor) -> bool:
     return whole and not any(word in name for word in NOT_TOKENS)
 
 
-def _taught_by_labels(forward: Forward) -> Iterator[Taught]:
+def _taught_by_labels(forward: Forward) -> Iterator[TokenLoss]:
     tokens = forward.tensors.get("input_ids")
     given = next((name for name in GIVEN if name in forward.tensors), None)
     if tokens is None or given is None or tokens.dim() != 2 or forward.tensors[given].shape != tokens.shape:
@@ -190,7 +190,7 @@ def _taught_by_labels(forward: Forward) -> Iterator[Taught]:
         if agree is not None and (ahead or agrees[1] is None):
             counted = torch.zeros_like(tokens, dtype=torch.bool)
             counted[:, : agree.shape[1]] = agree
-            yield Taught(forward, None, tokens, 1, ahead, counted)
+            yield TokenLoss(forward, None, tokens, 1, ahead, counted)
 
 
 def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tensor, int] | None:

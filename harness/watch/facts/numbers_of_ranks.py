@@ -19,7 +19,7 @@ from harness.watch.facts.reported_numbers import (
     MOST_ROUNDS,
     Known,
     Number,
-    Place,
+    NumberSeries,
     ReportedNumbers,
     judged,
     kind_of,
@@ -85,7 +85,7 @@ class NumbersOfRanks(Recogniser):
             judgements = [judged(number, each) for number, each in known if each is not None]
             if len(judgements) < len(rounds):
                 continue
-            place = Place(name, where, value=rounds[-1][0].value, rounds=judgements)
+            place = NumberSeries(name, where, value=rounds[-1][0].value, rounds=judgements)
             found = outcome(place, patterns_of([place]))
             if found is not None and found.pattern is not None:
                 self.tell(

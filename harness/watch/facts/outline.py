@@ -27,7 +27,7 @@ MOST_SHOWN = 4
 
 
 @dataclass(eq=False)
-class _Model:
+class _CalledModel:
     """A model, as it was when it was first called, and the rows that it was given."""
 
     name: str
@@ -51,10 +51,10 @@ class Outline(Recogniser):
     def begin(self) -> None:
         self._sources: dict[tuple[str, int | None, str | None], int] = {}
         """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole."""
-        self._models: dict[int, _Model] = {}
+        self._models: dict[int, _CalledModel] = {}
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
-        self._waiting = Waiting[tuple[_Model, int, int]]()
+        self._waiting = Waiting[tuple[_CalledModel, int, int]]()
         """By forward: its model, its rows, and after how many updates."""
         self._steps: Counter[str] = Counter()
         self._saved: dict[bool, dict[str, int]] = {True: {}, False: {}}
@@ -87,12 +87,12 @@ class Outline(Recogniser):
         else:
             self._asked(seen, rows, event.at.updates_made)
 
-    def _first(self, model: nn.Module) -> _Model:
+    def _first(self, model: nn.Module) -> _CalledModel:
         sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
         frozen = sum(size for size, trainable in sizes if not trainable)
-        return _Model(self._names.of(model), sum(size for size, _ in sizes), frozen)
+        return _CalledModel(self._names.of(model), sum(size for size, _ in sizes), frozen)
 
-    def _asked(self, seen: _Model, rows: int, made: int) -> None:
+    def _asked(self, seen: _CalledModel, rows: int, made: int) -> None:
         seen.asked_calls += 1
         seen.asked += rows
         seen.after.setdefault(made)
@@ -149,7 +149,7 @@ class Outline(Recogniser):
         said.append(f"their gradient in {count(found.updates, 'update')} of {passes}: {own} the mean of the ranks' own")
         return "; ".join([*said, f"beside that of one process: {one}"])
 
-    def _data(self, trained: list[_Model]) -> str:
+    def _data(self, trained: list[_CalledModel]) -> str:
         said = [
             f"{role} {f'{left:,} of ' if left and rows else ''}"
             f"{'rows of unknown number' if rows is None else count(rows, 'row')}"
@@ -160,7 +160,7 @@ class Outline(Recogniser):
         given = count(rows, "row") if rows else f"what {count(calls, 'call')} of a model was given"
         return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {given} went into updates"
 
-    def _trained(self, trained: list[_Model]) -> str:
+    def _trained(self, trained: list[_CalledModel]) -> str:
         models = [
             f"{each.name}: {count(each.parameters, 'parameter')}"
             + (f" ({each.frozen:,} frozen)" if each.frozen else "")
@@ -170,7 +170,7 @@ class Outline(Recogniser):
         by = few(steps, MOST_SHOWN) if steps else "no step of an optimizer of torch"
         return f"{few(models, MOST_SHOWN) or 'no model that was called'}; {by}" if models or steps else "nothing"
 
-    def _scored(self, asked: list[_Model]) -> str:
+    def _scored(self, asked: list[_CalledModel]) -> str:
         given = [count(each.asked, "row") if each.asked else count(each.asked_calls, "call") for each in asked]
         after = [few(list(map(str, each.after)), MOST_SHOWN) for each in asked]
         scored = [

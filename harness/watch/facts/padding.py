@@ -11,7 +11,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, positional
 from harness.watch.facts.labels_given import generates
-from harness.watch.facts.next_tokens import IGNORED, NextTokens, Taught
+from harness.watch.facts.next_tokens import IGNORED, NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.facts.twins import LanguageTwin, asking, differ
 
@@ -79,7 +79,7 @@ class PaddingInLosses(Recogniser):
         self.tell(PaddingCounted(padding=int(several.sum()), counted=int(counted.sum()), where=where))
 
 
-def _padding(taught: Taught) -> torch.Tensor | None:
+def _padding(taught: TokenLoss) -> torch.Tensor | None:
     """(rows, tokens): the padding, by the mask or by what the model's embedding calls so; None where neither says."""
     mask = taught.forward.tensors.get("attention_mask")
     if mask is not None and mask.shape == taught.tokens.shape:

@@ -194,7 +194,7 @@ class RankGradients(Recogniser):
         return next(found, None)
 
 
-class Compared(NamedTuple):
+class UpdateCompared(NamedTuple):
     """One update of all ranks."""
 
     passes: int
@@ -209,7 +209,7 @@ class Compared(NamedTuple):
     clipped_own: str | None
 
 
-def compared(ranks: list[dict[str, Any]]) -> Compared | None:
+def compared(ranks: list[dict[str, Any]]) -> UpdateCompared | None:
     """None where nothing is to be seen: no gradient, or a different number of parameters."""
     if len({len(each["used"]) for each in ranks}) != 1:
         return None
@@ -226,7 +226,7 @@ def compared(ranks: list[dict[str, Any]]) -> Compared | None:
     clipped_own = str(before[0]["where"]) if is_own and differ else None
     whole, uneven, unequal, of_all = _of_one_process(ranks)
     used = np.array(ranks[0]["used"] if before[0] is None or clipped_own else before[0]["values"])
-    return Compared(
+    return UpdateCompared(
         passes=max(len(rank["own"]) for rank in ranks),
         reduced=_factor(used, mean),
         whole=None if whole is None else _factor(used, whole),

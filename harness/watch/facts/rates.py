@@ -61,7 +61,7 @@ class RatesByHand(Fact):
 
 
 @dataclass(eq=False)
-class Followed:
+class FollowedRates:
     """The learning rates of one optimizer, update by update, the first MOST_RATES."""
 
     made_with: float
@@ -86,7 +86,7 @@ class Rates(Recogniser):
     makes = (RatesUsed, RatesByHand)
 
     def begin(self) -> None:
-        self._followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
+        self._followed: WeakKeyDictionary[Optimizer, FollowedRates] = WeakKeyDictionary()
         self._schedulers = self.fact(SchedulerLedger)
         self._any = False
         self._zeros: WeakKeyDictionary[Optimizer, Zeros] = WeakKeyDictionary()
@@ -99,7 +99,7 @@ class Rates(Recogniser):
         self._any |= bool(rates)
         if rates and (event.optimizer in self._followed or event.number == 1):
             made_with = float(event.optimizer.defaults.get("lr") or 0.0)
-            followed = self._followed.setdefault(event.optimizer, Followed(made_with))
+            followed = self._followed.setdefault(event.optimizer, FollowedRates(made_with))
             followed.where = event.where
             if len(followed.rates) < MOST_RATES:
                 followed.rates.append(max(rates))

@@ -39,7 +39,7 @@ class TokenizerKept:
 
 
 @dataclass(frozen=True)
-class _Model:
+class _SavedModel:
     order: Order
     args: Sequence[torch.Tensor]
     kwargs: dict[str, torch.Tensor]
@@ -67,7 +67,7 @@ class Reloads(Recogniser):
     def begin(self) -> None:
         self.tokenizers: dict[str, TokenizerKept] = {}
         """By folder, the latest saved last."""
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, _SavedModel] = {}
         self._latest: list[str] = []
         """Paths, in the order in which they were saved."""
         self._texts: dict[int, tuple[Any, list[str]]] = {}
@@ -122,7 +122,7 @@ class Reloads(Recogniser):
         self, path: str, order: Order, args: Sequence[torch.Tensor], kwargs: dict[str, torch.Tensor]
     ) -> None:
         """Load a model from here when the loop is over."""
-        self._models[path] = _Model(order, args, kwargs)
+        self._models[path] = _SavedModel(order, args, kwargs)
         self._is_latest(path)
 
     def texts(self, kept: TokenizerKept) -> list[str]:
@@ -136,7 +136,7 @@ class Reloads(Recogniser):
             return self._told[path]
         if path not in self._latest[-MOST_PATHS:] or not os.path.exists(path):
             return None
-        model = self._models.get(path, _Model(Order(), (), {}))
+        model = self._models.get(path, _SavedModel(Order(), (), {}))
         order = model.order
         if kept := self.tokenizers.get(path):
             template = getattr(kept.tokenizer, "chat_template", None) is not None

@@ -328,7 +328,7 @@ class _Training(NamedTuple):
 
 
 @dataclass(eq=False)
-class Place:
+class NumberSeries:
     """A number that one line reports again and again."""
 
     name: str
@@ -368,11 +368,11 @@ class ReportedNumbers(Recogniser):
         """The passes before."""
         self._moment = 0
         """Changes when a model is called."""
-        self._tables: dict[int, Place] = {}
+        self._tables: dict[int, NumberSeries] = {}
         """Numbers that were reported several times since a model was called."""
         self._lengths: set[int] = set()
         """Of datasets, and numbers of batches of their loaders."""
-        self._places: dict[tuple[str, str | None, int], Place] = {}
+        self._places: dict[tuple[str, str | None, int], NumberSeries] = {}
         self._header = ""
         """The latest text without a number, which may name the columns of a table."""
 
@@ -504,7 +504,7 @@ class ReportedNumbers(Recogniser):
             if place is None:
                 if len(self._places) >= MOST_PLACES:
                     continue
-                place = self._places[key] = Place(number.name, event.where)
+                place = self._places[key] = NumberSeries(number.name, event.where)
             if len(place.rounds) >= MOST_ROUNDS:
                 continue
             known = known or self._known()
@@ -620,7 +620,7 @@ class ReportedNumbers(Recogniser):
 
     def on_end(self, event: End) -> None:
         self._read_tables()
-        lines: dict[str | None, list[Place]] = {}
+        lines: dict[str | None, list[NumberSeries]] = {}
         for place in self._places.values():
             lines.setdefault(place.where, []).append(place)
         for places in lines.values():
@@ -775,13 +775,13 @@ def _digits(number: Number, steps: float) -> float:
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 
 
-def _explained(place: Place, pattern: str) -> list[tuple[Mistake, float]]:
+def _explained(place: NumberSeries, pattern: str) -> list[tuple[Mistake, float]]:
     """The rounds of a number, where one mistaken formula gives it in all of them."""
     rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
     return [each.wrong[pattern] for each in rounds] if all(pattern in each.wrong for each in rounds) else []
 
 
-def patterns_of(places: list[Place]) -> set[str]:
+def patterns_of(places: list[NumberSeries]) -> set[str]:
     """The mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
     digits: dict[str, float] = {}
     for place in places:
@@ -791,7 +791,7 @@ def patterns_of(places: list[Place]) -> set[str]:
     return {pattern for pattern, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
 
 
-def outcome(place: Place, enough: set[str]) -> NumberReported | None:
+def outcome(place: NumberSeries, enough: set[str]) -> NumberReported | None:
     """What the rounds of a number come to, where one formula explains all of them."""
     told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
     known = kind_of(place.name) is not None

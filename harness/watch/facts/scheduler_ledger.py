@@ -132,7 +132,7 @@ class SchedulerSeen:
 
 
 @dataclass(eq=False)
-class Training:
+class ScheduledRun:
     """What a run's schedules are compared with."""
 
     optimizers: int = 0
@@ -174,7 +174,7 @@ class ScheduleOver(Fact):
     needs = "learning rate scheduler"
     of_run = True
     seen: SchedulerSeen
-    training: Training = field(default_factory=Training)
+    training: ScheduledRun = field(default_factory=ScheduledRun)
     is_one_of_two: bool = False
     """Whether another one like it drives the same optimizer, and an optimizer that makes steps has none."""
     asked: tuple[str, float, str | None] | None = None
@@ -282,7 +282,7 @@ class SchedulerLedger(Recogniser):
         self._seen: WeakKeyDictionary[Any, SchedulerSeen] = WeakKeyDictionary()
         self.all_seen: list[SchedulerSeen] = []
         """Those that are gone included."""
-        self.training = Training()
+        self.training = ScheduledRun()
         self._updates = Rhythm()
         """Updates in the pass at hand."""
         self._tested = False

@@ -48,7 +48,7 @@ class Shared:
 
 
 @dataclass(eq=False)
-class _Calls:
+class _ModuleCalls:
     """What a module is given and gives, in the order of its calls."""
 
     seen: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Stacks(Recogniser):
         unknown = f"whether the shared layers of {type(model).__name__} work one after the other"
         with asking(self.monitor, unknown, gradients=True):
             twin = Twin(model, as_it_trains=True)
-            calls = [_Calls() for _ in shared]
+            calls = [_ModuleCalls() for _ in shared]
             for each, of in zip(shared, calls, strict=True):
                 twin.model.get_submodule(each.name).register_forward_hook(of, with_kwargs=True)
             twin.call(detached(event.args), detached(event.kwargs))

@@ -10,7 +10,7 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, TrainerMade
 from harness.watch.facts.labels_given import Labelled
-from harness.watch.facts.next_tokens import Taught, TokensTaught
+from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
 from harness.watch.facts.tokens import Tokens
 
 ASKED = ("completion_only_loss", "assistant_only_loss")
@@ -167,7 +167,7 @@ class EndsOfTexts(Recogniser):
         ids = [each for ids in said for each in (ids if isinstance(ids, (list, tuple)) else [ids])]
         yield from {each for each in ids if isinstance(each, int)}
 
-    def _look_at(self, end: int, taught: Taught, text: torch.Tensor, update: int) -> None:
+    def _look_at(self, end: int, taught: TokenLoss, text: torch.Tensor, update: int) -> None:
         tokens, length = taught.tokens, taught.tokens.shape[1]
         is_target = taught.is_target
         last = length - 1 - text.int().flip(1).argmax(1)

@@ -86,7 +86,7 @@ class Turns(Recogniser):
             self.tell(TurnsTaught(rows=rows, nested=nested, texts=texts, open=self._open, where=self._where))
 
 
-class Starts(Recogniser):
+class TurnStarts(Recogniser):
     makes = (StartsTaught,)
 
     def begin(self) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, logits_in
 from harness.watch.facts.batches import tensors_in
-from harness.watch.facts.next_tokens import Taught, TokensTaught, by_place
+from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
@@ -50,7 +50,7 @@ class VisibleTokens(Recogniser):
             if taught.forward.kwargs.get("past_key_values") is None:
                 self._ask(taught)
 
-    def _ask(self, taught: Taught) -> None:
+    def _ask(self, taught: TokenLoss) -> None:
         target = None
         with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
             target = _sees_next(taught) if taught.ahead else _repeats(taught)
@@ -58,7 +58,7 @@ class VisibleTokens(Recogniser):
         self.tell(TargetShown(ahead=taught.ahead, visible=target, called=called, where=taught.where))
 
 
-def _sees_next(taught: Taught) -> bool | None:
+def _sees_next(taught: TokenLoss) -> bool | None:
     """Whether a place has other logits when the token behind it is another; None where that says nothing."""
     asked = _asked(taught)
     if asked is None:
@@ -69,7 +69,7 @@ def _sees_next(taught: Taught) -> bool | None:
     return sees
 
 
-def _repeats(taught: Taught) -> bool | None:
+def _repeats(taught: TokenLoss) -> bool | None:
     """Whether what a model is to say at a place is what it is shown there; None where that says nothing.
 
     It is where a place sees its own token and the one before, and none behind, and where the training hides no token
@@ -87,22 +87,22 @@ def _repeats(taught: Taught) -> bool | None:
     return None if in_training is None else in_training.sees_everywhere()
 
 
-def _asked(taught: Taught, *, training: bool = False) -> _Asked | None:
+def _asked(taught: TokenLoss, *, training: bool = False) -> _Probed | None:
     """A copy that can be asked, in eval mode or as it trains; None where its rows cannot be told from its places."""
     if taught.tokens.shape[0] != taught.tokens.shape[1]:
-        return _Asked(taught, training)
+        return _Probed(taught, training)
     for masks in (True, False):  # what has a number for each row and place may be one for each two places
         try:
-            return _Asked(_without_last_row(taught, masks), training)
+            return _Probed(_without_last_row(taught, masks), training)
         except Refused:
             continue
     return None
 
 
-class _Asked:
+class _Probed:
     """A copy of a model, which is asked what the logits of a place depend on."""
 
-    def __init__(self, taught: Taught, training: bool) -> None:
+    def __init__(self, taught: TokenLoss, training: bool) -> None:
         self._taught = taught
         model = taught.forward.model
         self._twin = Twin(getattr(model, "_orig_mod", model), as_it_trains=training)  # not what torch.compile made
@@ -148,7 +148,7 @@ class _Asked:
         return differ(self._logits.select(taught.time, at)[rows], logits.select(taught.time, at)[rows])
 
 
-def _without_last_row(taught: Taught, masks: bool) -> Taught:
+def _without_last_row(taught: TokenLoss, masks: bool) -> TokenLoss:
     """``masks`` says whether what is no whole number has rows, too."""
     shape, rows = taught.tokens.shape, 1 - taught.time
 
@@ -166,7 +166,7 @@ def _without_last_row(taught: Taught, masks: bool) -> Taught:
     return replace(taught, forward=forward, tokens=tokens, counted=counted)
 
 
-def _with_another_token(taught: Taught, place: int) -> torch.Tensor:
+def _with_another_token(taught: TokenLoss, place: int) -> torch.Tensor:
     """The tokens, with another one in each row at that place."""
     tokens = taught.tokens.clone()
     words = torch.unique(tokens[taught.counted])

@@ -91,7 +91,7 @@ class SetBack:
 
 
 @dataclass
-class Followed:
+class FollowedTensor:
     """The smallest tensor of an optimizer."""
 
     parameter: torch.Tensor
@@ -203,7 +203,7 @@ class StartingValues(Recogniser):
 
     def begin(self) -> None:
         self._parameters = self.fact(Parameters)
-        self._followed: WeakKeyDictionary[Optimizer, Followed] = WeakKeyDictionary()
+        self._followed: WeakKeyDictionary[Optimizer, FollowedTensor] = WeakKeyDictionary()
         self._back: deque[SetBack] = deque(maxlen=KEPT)
 
     def on_step_begins(self, event: StepBegins) -> None:
@@ -214,12 +214,12 @@ class StartingValues(Recogniser):
         elif event.sampled:
             self._look(followed, event)
 
-    def _look(self, followed: Followed | None, event: StepBegins) -> None:
+    def _look(self, followed: FollowedTensor | None, event: StepBegins) -> None:
         trained = [p for p, _ in with_gradients(event.optimizer)]
         if followed is None:
             if trained and event.number == 1:
                 smallest = min(trained, key=lambda p: p.numel())
-                self._followed[event.optimizer] = Followed(smallest, smallest.detach().clone())
+                self._followed[event.optimizer] = FollowedTensor(smallest, smallest.detach().clone())
             return
         if not _has_moved(followed):
             return
@@ -274,11 +274,11 @@ def _small_ones(optimizer: Optimizer) -> list[torch.Tensor]:
     return small[:1] + [p for p in small if p.dim() > 1][:1]
 
 
-def _has_moved(followed: Followed) -> bool:
+def _has_moved(followed: FollowedTensor) -> bool:
     return followed.moved is not None and bool(followed.moved)
 
 
-def _is_set_back(followed: Followed, event: StepBegins) -> bool:
+def _is_set_back(followed: FollowedTensor, event: StepBegins) -> bool:
     """Whether it is what it was, with a gradient and a learning rate by which it had moved."""
     parameter, start = followed.parameter, followed.start
     lr = max(float(group.get("lr") or 0.0) for group in event.optimizer.param_groups)

@@ -42,7 +42,7 @@ from harness.watch.facts.evaluated_rows import Moments, MomentsEvaluated, Tokens
 from harness.watch.facts.given_batches import BatchTrained, RowsTrained
 from harness.watch.facts.input_scales import ColumnsEvaluated, Evaluated, InputEvaluated
 from harness.watch.facts.labels_given import Labelled
-from harness.watch.facts.next_tokens import Taught, TokensTaught
+from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
 from harness.watch.facts.padding import LeftPadded, PaddingCounted
 from harness.watch.facts.sentences import Counts, PairsOverTraining
 from harness.watch.facts.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
@@ -101,7 +101,7 @@ def masked(labels: list[int]) -> TokensGiven:
 
 def losses(*ahead: int) -> TokensTaught:
     counted = torch.ones(2, 8, dtype=torch.bool)
-    return TokensTaught(losses=[Taught(forward(), None, IDS, 1, each, counted) for each in ahead])
+    return TokensTaught(losses=[TokenLoss(forward(), None, IDS, 1, each, counted) for each in ahead])
 
 
 def labelled(model: nn.Module) -> Labelled:

@@ -16,7 +16,7 @@ from harness.watch.checks.schedule.steps import (
 from harness.watch.events import Position
 from harness.watch.facts.plateaus import PlateauStepped
 from harness.watch.facts.rates import RatesByHand, RatesUsed
-from harness.watch.facts.scheduler_ledger import NOT_AHEAD, TOO_SHORT, ScheduleOver, SchedulerSeen, Training
+from harness.watch.facts.scheduler_ledger import NOT_AHEAD, TOO_SHORT, ScheduledRun, ScheduleOver, SchedulerSeen
 from tests.checks.judging import Case
 
 BAD = Path(__file__).parent / "never-stepped" / "bad.py"
@@ -46,7 +46,7 @@ def over(
     scheduler = SchedulerSeen("LinearLR", "train.py:5", rate, end, steps, planned=planned, **known)
     return ScheduleOver(
         seen=scheduler,
-        training=Training(**about),
+        training=ScheduledRun(**about),
         is_one_of_two=two,
         asked=asked,
         where="train.py:5",
