@@ -62,6 +62,13 @@ def test_a_fault_is_named_where_it_is(script: str, tmp_path: Path, pytestconfig:
 
 @pytest.mark.distributed
 @pytest.mark.slow
+def test_a_gradient_that_grows_with_the_processes(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    expected = ["ranks::gradient-scaled"] if installed("transformers>=5.23") else []
+    assert found("trainer_processes.py", tmp_path, pytestconfig, processes=2) == expected
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
 def test_a_batch_that_is_lost_in_gathering(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     expected = ["metrics::rows-missing-or-repeated"] if installed("accelerate<0.16") else []
     assert found("gathered_metrics.py", tmp_path, pytestconfig, processes=2) == expected

@@ -16,7 +16,7 @@ from torch import nn
 from harness import launch
 from harness.torch_objects import is_distributed
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins
+from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import GradientLedger
 from harness.watch.monitor import ALWAYS_SAMPLED
 
@@ -73,6 +73,8 @@ class GradientsOfRanks(Fact):
     """Whether gradients were clipped in each of them."""
     clipped_own: str | None
     """The line that clipped them before they were averaged."""
+    by_trainer: bool
+    """Whether a Trainer of transformers computes the losses, which no code of the script scales."""
     divided: str | None
     """The line that divides a loss by the number of processes, in the script's text."""
 
@@ -100,6 +102,11 @@ class RankGradients(Recogniser):
         """The gradients as they were before they were clipped, and where that was."""
         self._updates: list[dict[str, Any]] = []
         self._where: str | None = None
+        self._by_trainer = False
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        computes = getattr(type(event.trainer), "compute_loss", None)
+        self._by_trainer = str(getattr(computes, "__module__", "")).startswith("transformers.")
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         known = event.at.update <= ALWAYS_SAMPLED and len(self._passes) < MOST_PASSES and event.scale == 1
@@ -181,6 +188,7 @@ class RankGradients(Recogniser):
                 of_all=all(each.of_all for each in updates),
                 clipped=all(each.clipped for each in updates),
                 clipped_own=next((each.clipped_own for each in updates if each.clipped_own), None),
+                by_trainer=self._by_trainer,
                 divided=self._divided(),
                 where=self._where,
             )

@@ -19,6 +19,7 @@ def gradients(**how: Any) -> GradientsOfRanks:
         "of_all": False,
         "clipped": True,
         "clipped_own": None,
+        "by_trainer": False,
         "divided": None,
         "where": "train.py:9",
     }
@@ -36,6 +37,8 @@ CASES = [
     Case(GradientScaled, gradients(whole=None, nearest=2.0, off=0.05, reduced=2.0), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=2.0, reduced=2.0), "2 times it, in 8 updates of 2 processes"),
     Case(GradientScaled, gradients(whole=2.0), NOTHING_TO_JUDGE),
+    Case(GradientScaled, gradients(whole=2.0, by_trainer=True), "2 times it, in 8 updates of 2 processes"),
+    Case(GradientScaled, gradients(whole=3.0, by_trainer=True), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=0.5), NOTHING_TO_JUDGE),
     Case(GradientScaled, gradients(whole=0.5, reduced=0.5), "a half of it"),
     Case(GradientScaled, gradients(whole=0.25, reduced=0.25, ranks=4), "1/4 of it"),

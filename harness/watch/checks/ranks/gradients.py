@@ -35,6 +35,7 @@ class GradientScaled(Check):
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/ddp.html
+    - https://github.com/huggingface/transformers/issues/47688
     """
 
     status = "new"
@@ -48,7 +49,9 @@ class GradientScaled(Check):
         by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > SAME
         is_fraction = abs(fact.nearest * fact.ranks - 1) <= near
         is_multiple = abs(fact.nearest / fact.ranks - 1) <= near
-        if not (is_fraction and (by_reduction or fact.divided or fact.of_all)) and not (is_multiple and by_reduction):
+        fraction_is_known = is_fraction and (by_reduction or fact.divided or fact.of_all)
+        multiple_is_known = is_multiple and (by_reduction or fact.by_trainer)
+        if not fraction_is_known and not multiple_is_known:
             return NOTHING_TO_JUDGE
         part = "a half" if fact.ranks == 2 else f"1/{fact.ranks}"
         how = f"{part} of it" if is_fraction else f"{fact.ranks} times it"
@@ -56,6 +59,10 @@ class GradientScaled(Check):
             expected="the gradient of the mean loss over the rows of all ranks",
             observed=f"{how}, in {fact.updates} updates of {fact.ranks} processes",
             where=(fact.divided if is_fraction and not by_reduction else None) or fact.where,
+            hint="Set average_tokens_across_devices=False: Trainer multiplies the loss by the number of processes, for "
+            "models that divide it by the number of tokens of all, and this one takes the mean."
+            if fact.by_trainer and not by_reduction
+            else None,
         )
 
 
