@@ -36,10 +36,10 @@ def _environment() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small corpus, as save_to_disk writes it."""
-    from harness.sources import builtin
+    from scripts import corpus
 
     folder = tmp_path_factory.mktemp("small")
-    builtin.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
+    corpus.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
     return folder
 
 
