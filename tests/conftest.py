@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.pytest_plugin import baselines_folder
 from harness.recipe import RECIPES, Recipe
 
 if TYPE_CHECKING:
@@ -80,10 +79,11 @@ def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
     """Call it with what a benchmark came to: it is compared with the baseline of this hardware, or recorded."""
+    from tests.benchmarks.recorded import RECORDS
     from tests.benchmarks.throughput_fixture import Keeper
 
     config = request.config
     update = config.getoption("harness_update")
     if update and benchmark.disabled:
         request.node.warn(pytest.PytestWarning("nothing is recorded: benchmarks are timed with --benchmark-only"))
-    return Keeper(benchmark, request.node.warn, baselines_folder(config), update, not benchmark.disabled)
+    return Keeper(benchmark, request.node.warn, RECORDS, update, not benchmark.disabled)
