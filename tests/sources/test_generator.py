@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harness.claims import MRPC_ROWS
 from harness.record import RunRecord
 from harness.sources import builtin
 from scripts import corpus as script
 from scripts import generator
+from scripts.corpus import MRPC_ROWS
 from scripts.generator import Row
 from scripts.pretrain import PRETRAINING_SEED
 
