@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -72,8 +72,6 @@ class BenchmarkRun(StrictModel):
 
 class Throughput(Stored):
     """What some runs of the benchmarks came to on one hardware class."""
-
-    kind: ClassVar[str] = "throughput"
 
     runs: list[BenchmarkRun] = Field(min_length=1)
 
