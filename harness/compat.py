@@ -228,11 +228,6 @@ def join_processes(*, cpu: bool, timeout: timedelta) -> None:
         state.AcceleratorState(cpu=cpu, timeout=timeout, _from_accelerator=True)
 
 
-def weights_dtype(dtype: Any) -> dict[str, Any]:
-    """``from_pretrained``'s keyword for the type of the weights: ``dtype`` from transformers 4.56 on."""
-    return {"dtype" if _is_at_least("transformers", "4.56") else "torch_dtype": dtype}
-
-
 def has_load_metric() -> bool:
     """Whether datasets still loads metrics, as the documents' oldest version does; gone from datasets 3.0 on."""
     import datasets

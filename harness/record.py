@@ -31,7 +31,7 @@ FindingInOrder = Annotated[
     Finding, PlainSerializer(lambda finding: {name: getattr(finding, name) for name in FINDING_KEYS})
 ]
 
-Comparison = Literal["exact", "quality", "documented", "throughput"]
+Comparison = Literal["exact", "quality", "documented"]
 
 
 @dataclass(frozen=True)

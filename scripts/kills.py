@@ -316,11 +316,11 @@ def killed(command: Command, number: signal.Signals, after: float, folder: Path)
 def workplace() -> Iterator[tuple[Path, str]]:
     """A folder, and a recipe that trains for a second or two."""
     from harness.recipe import RECIPES
-    from harness.sources import builtin
+    from scripts import corpus
 
     with tempfile.TemporaryDirectory(prefix="harness-kills-") as name:
         root = Path(name)
-        builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(root / "data"))
+        corpus.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(root / "data"))
         small = RECIPES["tiny"].with_(name="small", dataset="tests/small", data=str(root / "data"), epochs=3)
         (root / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\n")
         yield root, f"{root / 'mine.py'}:small"

@@ -2,8 +2,8 @@
 
 The training of `tiny` is measured beside the document's again and again, as the benchmark does it, each time in a
 process of its own: as it is, and with 3, 5 and 10 % of an update's time put into the loop. Each is compared with
-``baselines/throughput-cpu.json``, and the last lines are a table for docs/baselines.md. What was measured is kept in
-the output folder: an interrupted measurement goes on where it was.
+``scripts/records/throughput-cpu.json``, and the last lines are a table for docs/baselines.md. What was measured is kept
+in the output folder: an interrupted measurement goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 import click
 
-from harness.baseline.contention import busy
-from harness.baseline.files import FOLDER, baseline_path, hardware_class
-from harness.baseline.paired import LOOKS, judged
-from harness.baseline.throughput import RELATIVE, BenchmarkRun, Limit, Throughput, limits, measured, name_of
+from harness.baseline.files import baseline_path, hardware_class
 from harness.errors import CannotTry
 from harness.files import read_model, write_atomically
 from harness.fingerprint import fingerprint, provenance
 from harness.recipe import DEFAULT_RECIPE
+from tests.benchmarks.contention import busy
+from tests.benchmarks.paired import LOOKS, judged
+from tests.benchmarks.recorded import RECORDS, RELATIVE, BenchmarkRun, Limit, Throughput, limits, measured, name_of
 
 BENCHMARK = f"training-{DEFAULT_RECIPE}"
 SLOWDOWNS = (0.0, 0.03, 0.05, 0.1)
@@ -109,7 +109,7 @@ def _blocks(one: Any) -> int:
 @click.command()
 @click.option("--clean", default=20, show_default=True, help="How many reruns without a slowdown.")
 @click.option("--slowed", default=10, show_default=True, help="How many with each slowdown.")
-@click.option("--baselines", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
+@click.option("--baselines", type=click.Path(path_type=Path), default=RECORDS, show_default=False)
 @click.option("--output", type=click.Path(path_type=Path), default=Path("runs/reruns"), show_default=True)
 def main(clean: int, slowed: int, baselines: Path, output: Path) -> None:
     """Measure what is not there yet, and print the table."""

@@ -25,7 +25,7 @@ from scipy import optimize, stats
 
 from harness.baseline.compare import same_subject, spread_of
 from harness.baseline.curve import replays
-from harness.baseline.review import files_of, read
+from harness.baseline.review import files_of
 from harness.baseline.statistics import POWER, Spread
 from harness.baseline.stored import Baseline
 from harness.claims import RESULT, TRAINER_RESULT
@@ -167,8 +167,8 @@ def loops_of(folder: Path, fallback: Path | None = None) -> list[list[Baseline]]
     if fallback is None and not folder.is_dir():
         raise CannotTry(f"folder of baselines {folder} not found; choose another with --baselines")
     found: dict[tuple[str, str], list[Baseline]] = {}
-    for baseline in map(read, files_of(folder, fallback)):
-        if isinstance(baseline, Baseline) and baseline.recipe.get("processes", 1) == 1:
+    for baseline in map(Baseline.read, files_of(folder, fallback)):
+        if baseline.recipe.get("processes", 1) == 1:
             found.setdefault((baseline.recipe["name"], baseline.hardware), []).append(baseline)
     several = [baselines for baselines in found.values() if len(baselines) > 1]
     if not several:

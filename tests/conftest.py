@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.pytest_plugin import baselines_folder
 from harness.recipe import RECIPES, Recipe
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ def _environment() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small corpus, as save_to_disk writes it."""
-    from harness.sources import builtin
+    from scripts import corpus
 
     folder = tmp_path_factory.mktemp("small")
-    builtin.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
+    corpus.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
     return folder
 
 
@@ -80,10 +79,11 @@ def benchmark(benchmark: Any, pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def throughput(benchmark: Any, request: pytest.FixtureRequest) -> Keeper:
     """Call it with what a benchmark came to: it is compared with the baseline of this hardware, or recorded."""
+    from tests.benchmarks.recorded import RECORDS
     from tests.benchmarks.throughput_fixture import Keeper
 
     config = request.config
     update = config.getoption("harness_update")
     if update and benchmark.disabled:
         request.node.warn(pytest.PytestWarning("nothing is recorded: benchmarks are timed with --benchmark-only"))
-    return Keeper(benchmark, request.node.warn, baselines_folder(config), update, not benchmark.disabled)
+    return Keeper(benchmark, request.node.warn, RECORDS, update, not benchmark.disabled)

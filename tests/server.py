@@ -203,9 +203,9 @@ def run_python(
 
 
 def make_data(folder: Path) -> None:
-    from harness.sources import builtin
+    from scripts import corpus
 
-    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
+    corpus.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
 
 
 def make_checkpoint(folder: Path) -> None:

@@ -28,6 +28,10 @@ def test_each_has_a_check() -> None:
     assert all(checks.values())
 
 
+def test_the_table_has_each_of_them_in_order() -> None:
+    assert [*claims._TABLE["claims"]] == [*CLAIMS]
+
+
 def test_none_is_left_without_a_check() -> None:
     """One that is written down and given to no decorator would be forgotten."""
     modules = [claims, *(import_module(f"harness.stages.{stage.name}") for stage in STAGES)]

@@ -115,12 +115,6 @@ def test_accelerates_variables(number: str, found: str, monkeypatch: pytest.Monk
     assert compat.accelerates_variable("ACCELERATE_USE_CPU") == found
 
 
-@pytest.mark.parametrize(("number", "found"), [("4.55.4", "torch_dtype"), ("4.56.0", "dtype")])
-def test_the_keyword_for_the_type_of_weights(number: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.metadata.version", lambda name: number)
-    assert compat.weights_dtype("bfloat16") == {found: "bfloat16"}
-
-
 def test_adamw_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
     own = type("AdamW", (), {"__module__": "transformers.optimization"})
     monkeypatch.setattr(transformers.optimization, "AdamW", own, raising=False)

@@ -15,8 +15,9 @@ import harness.run  # noqa: F401  # pytester forgets what is first imported in a
 from harness.findings import Finding
 from harness.recipe import RECIPES, Recipe
 from harness.resume import run as resume_run
-from harness.sources import builtin, hub
+from harness.sources import hub
 from harness.stages import CHECKS, Run, columns
+from scripts import corpus
 
 pytest_plugins = ["pytester"]
 
@@ -57,7 +58,7 @@ def test_contract_of_three_classes(project: pytest.Pytester, small: Recipe) -> N
     assert small.data is not None
     three = RECIPES["tiny-three"].with_(name="three", data=small.data + "-three", epochs=1)
     rows = {"train": 48, "validation": 24, "test": 12}
-    builtin.raw_datasets(seed=7, split_rows=rows, dataset=three.dataset).save_to_disk(three.data)
+    corpus.raw_datasets(seed=7, split_rows=rows, dataset=three.dataset).save_to_disk(three.data)
     project.makepyfile(mine=f"from harness.recipe import Recipe\nthree = {three!r}\n")
     result = run(project, "-v", "--recipe", "mine.py:three", "-k", "load:: or model:: or evaluate::")
     outcomes = result.parseoutcomes()

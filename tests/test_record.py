@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.baseline.review import read, stored_files
+from harness.baseline.review import stored_files
+from harness.baseline.stored import Baseline
 from harness.errors import CannotTry
 from harness.findings import CheckResult, Finding
 from harness.matrix import Matrix
@@ -27,7 +28,7 @@ def test_run_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*stored_files(BASELINES)], ids=lambda path: path.stem)
 def test_baselines(path: Path, tmp_path: Path) -> None:
-    read(path).write(tmp_path / path.name)
+    Baseline.read(path).write(tmp_path / path.name)
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 

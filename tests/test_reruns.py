@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from harness.baseline.files import baseline_path
-from harness.baseline.paired import Interval
-from harness.baseline.throughput import RELATIVE, BenchmarkRun, measured
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.fingerprint import fingerprint
 from scripts import reruns
+from tests.benchmarks.paired import Interval
+from tests.benchmarks.recorded import RECORDS, RELATIVE, BenchmarkRun, measured
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +38,7 @@ def written(path: Path, slowdown: float, limit: float, *, taken: float = 0.0) ->
 
 def test_the_table_and_that_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reruns, "fingerprint", lambda: {"device": "cpu", "device_name": None})
-    shutil.copy(baseline_path(ROOT / "baselines", "throughput-cpu"), tmp_path)
+    shutil.copy(baseline_path(RECORDS, "throughput-cpu"), tmp_path)
     made: list[Path] = []
     limits: list[float] = []
 

@@ -235,11 +235,10 @@ def test_citations(here: Path) -> None:
 def test_baselines(here: Path) -> None:
     (here / "baselines").mkdir()
     shutil.copy(ROOT / "baselines" / "tiny-plain-cpu.json", here / "baselines")
-    shutil.copy(ROOT / "baselines" / "throughput-cpu.json", here / "baselines")
     (here / "baselines" / "broken.json").write_text("{")
     hold("baseline-show", shown := written("baseline", "show", "--baselines", "baselines", "--json", "-"))
     kinds = {each.get("kind") for each in shown["baselines"]}
-    assert kinds == {"seeds", "throughput", None}
+    assert kinds == {"seeds", None}
     inputs = Baseline.read(here / "baselines" / "tiny-plain-cpu.json").inputs
     make_record(inputs=inputs).write(here / "run.json")
     hold("baseline-compare", found := written("baseline", "compare", "run.json", "--json", "-"))

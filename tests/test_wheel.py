@@ -54,6 +54,13 @@ def test_the_wheel_carries_them(installed: Path) -> None:
     assert all((inside / name).read_bytes() == (ROOT / "baselines" / name).read_bytes() for name in SHIPPED)
 
 
+def test_the_wheel_carries_the_corpora(installed: Path) -> None:
+    corpora = Path("harness", "assets", "corpora")
+    names = {path.name for path in (ROOT / corpora).iterdir()}
+    assert {path.name for path in (installed / corpora).iterdir()} == names
+    assert all((installed / corpora / name).read_bytes() == (ROOT / corpora / name).read_bytes() for name in names)
+
+
 def test_the_wheel_carries_the_templates_of_the_page(installed: Path) -> None:
     templates = Path("harness", "report", "html", "templates")
     names = {path.name for path in (ROOT / templates).iterdir()}

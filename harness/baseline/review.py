@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.baseline import compare, throughput
+from harness.baseline import compare
 from harness.baseline.curve import differences
-from harness.baseline.files import CANDIDATES, baseline_path, candidate_path, hardware_class, locked
+from harness.baseline.files import CANDIDATES, Stored, baseline_path, candidate_path, hardware_class, locked
 from harness.baseline.stored import Baseline, without_seed
-from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.findings import first_line
 from harness.recipe import RECIPES, Recipe
@@ -20,8 +19,6 @@ from harness.record import Verdict
 
 NO_BASELINES = ("documented.json", "detection.json", "matrix.json", "suite.json")
 """What is no baseline of runs: read by people, and held against the claims and the corpus by tests."""
-
-AnyBaseline = Baseline | Throughput
 
 
 def stored_files(folder: Path) -> Iterator[Path]:
@@ -33,21 +30,6 @@ def files_of(folder: Path, fallback: Path | None = None) -> list[Path]:
     """The baselines of the folder, and those of ``fallback`` that it lacks, in order of their names."""
     files = {path.name: path for each in (fallback, folder) if each is not None for path in stored_files(each)}
     return [files[name] for name in sorted(files)]
-
-
-def read(path: Path) -> AnyBaseline:
-    """A file of seeds or of benchmarks; one that tells none is taken for seeds, and fails as such.
-
-    Raises:
-        CannotTry: no such file, or it cannot be trusted.
-    """
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or "runs" not in content or "recipe" in content:
-        return Baseline.read(path)
-    return Throughput.read(path)
 
 
 def is_baseline(path: Path) -> bool:
@@ -91,15 +73,13 @@ def candidate_verdicts(folder: Path, path: Path, *, fallback: Path | None = None
     Raises:
         CannotTry: either is broken, there is no such baseline, or the candidate is of something else.
     """
-    candidate = read(path)
+    candidate = Baseline.read(path)
     replaced = named(folder, candidate.name, fallback)[0]
     if replaced == candidate_path(folder, candidate.name):
         raise CannotTry(
             f"candidate {path} would be the first baseline of its name, there is none to compare it with; look at it "
             f"with harness baseline show {candidate.name}"
         )
-    if isinstance(candidate, Throughput):
-        return throughput.compare_candidate(Throughput.read(replaced), candidate)
     return compare.compare_candidate(Baseline.read(replaced), candidate)
 
 
@@ -119,12 +99,12 @@ def shown(folder: Path, fallback: Path | None = None) -> Iterator[tuple[Path, st
 
 def _wrong(path: Path) -> str | None:
     try:
-        baseline = read(path)
+        baseline = Baseline.read(path)
     except CannotTry as error:
         return str(error)
     if path.stem != baseline.name:
         return f"baseline {path}: it is {baseline.name} by its contents; rename the file"
-    sentence = _other_recipe(baseline) if isinstance(baseline, Baseline) else None
+    sentence = _other_recipe(baseline)
     return sentence and f"baseline {path}: {sentence}"
 
 
@@ -153,9 +133,9 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     candidate, path = candidate_path(folder, name), baseline_path(folder, name)
     if not reason.strip():
         raise CannotTry("a baseline is accepted for a reason; give one with --reason")
-    read(candidate)  # before a lock is left beside nothing
+    Baseline.read(candidate)  # before a lock is left beside nothing
     with locked(candidate):
-        new, old = read(candidate), read(path) if path.exists() else None
+        new, old = Baseline.read(candidate), Baseline.read(path) if path.exists() else None
         if wrong := [*_not_itself(new, name), *_other_subject(old, new)]:
             raise CannotTry(
                 f"candidate {candidate} is not what it would be accepted as: {'; '.join(wrong)}; record it anew, or "
@@ -178,8 +158,8 @@ def changes(folder: Path, name: str) -> list[str]:
     Raises:
         CannotTry: either is broken, or there is no such candidate.
     """
-    new, path = read(candidate_path(folder, name)), baseline_path(folder, name)
-    return differences(_about(read(path)), _about(new)) if path.exists() else []
+    new, path = Baseline.read(candidate_path(folder, name)), baseline_path(folder, name)
+    return differences(_about(Baseline.read(path)), _about(new)) if path.exists() else []
 
 
 def acceptable(folder: Path, candidate: Path) -> str | None:
@@ -188,12 +168,12 @@ def acceptable(folder: Path, candidate: Path) -> str | None:
     Raises:
         CannotTry: it, or the baseline that it would replace, is broken.
     """
-    new = read(candidate)
+    new = Baseline.read(candidate)
     path = baseline_path(folder, new.name)
-    return few(new, read(path) if path.exists() else None)
+    return few(new, Baseline.read(path) if path.exists() else None)
 
 
-def few(new: AnyBaseline, old: AnyBaseline | None) -> str | None:
+def few(new: Stored, old: Stored | None) -> str | None:
     """How many runs of what a candidate has, where they are fewer than the old baseline's, or have no spread."""
     for what, before in (old.counts if old else dict.fromkeys(new.counts, 2)).items():
         if (found := new.counts.get(what, 0)) < before:
@@ -203,15 +183,13 @@ def few(new: AnyBaseline, old: AnyBaseline | None) -> str | None:
     return None
 
 
-def _not_itself(new: AnyBaseline, name: str) -> Iterator[str]:
+def _not_itself(new: Baseline, name: str) -> Iterator[str]:
     """Where a candidate's name, hardware class or recipe is not what its file and its runs say."""
     if new.name != name:
         yield f"name is {new.name} by its contents and {name} by its file"
     classes = {hardware_class({"device": None, "device_name": None} | run.fingerprint) for run in new.runs}
     if classes != {new.hardware}:
         yield f"hardware is {new.hardware} there and {', '.join(sorted(classes))} in its runs"
-    if not isinstance(new, Baseline):
-        return
     try:
         whole = without_seed(Recipe(**new.recipe).as_dict())
     except (TypeError, ValueError) as error:
@@ -222,21 +200,19 @@ def _not_itself(new: AnyBaseline, name: str) -> Iterator[str]:
         yield sentence
 
 
-def _other_subject(old: AnyBaseline | None, new: AnyBaseline) -> Iterator[str]:
-    if old is None:
-        return
-    if type(old) is not type(new):
-        yield "one is of seeds, of benchmarks or of counts, and the other of something else"
-    elif isinstance(old, Baseline) and isinstance(new, Baseline):
+def _other_subject(old: Baseline | None, new: Baseline) -> Iterator[str]:
+    if old is not None:
         yield from differences(
             {"recipe": old.recipe, "hardware": old.hardware}, {"recipe": new.recipe, "hardware": new.hardware}
         )
 
 
-def _about(baseline: AnyBaseline) -> dict[str, Any]:
-    about: dict[str, Any] = {"fingerprint": baseline.runs[0].fingerprint, **baseline.counts}
-    if isinstance(baseline, Baseline):
-        lr = baseline.lr and hashlib.sha256(repr(baseline.lr).encode()).hexdigest()[:12]
-        updates = len(baseline.runs[0].curve)
-        about |= {"inputs": baseline.inputs, "rows": baseline.rows, "updates": updates, "learning rates": lr}
-    return about
+def _about(baseline: Baseline) -> dict[str, Any]:
+    return {
+        "fingerprint": baseline.runs[0].fingerprint,
+        **baseline.counts,
+        "inputs": baseline.inputs,
+        "rows": baseline.rows,
+        "updates": len(baseline.runs[0].curve),
+        "learning rates": baseline.lr and hashlib.sha256(repr(baseline.lr).encode()).hexdigest()[:12],
+    }

@@ -236,7 +236,8 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
         trainings.read(path, training.name)
         say(path.read_text(encoding="utf-8"), nl=False)
         return
-    from harness.baseline.review import named, read, shown
+    from harness.baseline.review import named, shown
+    from harness.baseline.stored import Baseline
     from harness.report.baseline import baseline_json, baseline_lines
 
     out = Output(json_file)
@@ -247,7 +248,7 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
     paths = [(path, None) for path in named(folder, name, fallback)] if name else shown(folder, fallback)
     told = []
     for path, wrong in paths:
-        found = None if wrong else read(path)
+        found = None if wrong else Baseline.read(path)
         out.echo(baseline_lines(found) if found else [wrong or ""])
         told.append((path, wrong, found))
     out.write_json(baseline_json(told))

@@ -196,7 +196,7 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
             say(err=True)  # the script's last line, a progress bar's say, may not have ended
         echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
         if on is not None and report.findings and report.crashed is None:
-            _repair(report, output, on, diff=diff, fix=fix)
+            _repair(report, on, diff=diff, fix=fix)
         found = annotations.of_findings(report.findings)
         output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_check, report))
         if output.receipt is not None:
@@ -210,7 +210,7 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
     return FOUND if failed else CANNOT_TRY if report.incomplete else 0
 
 
-def _repair(report: CheckReport, output: Output, on: Bench, *, diff: bool, fix: bool) -> None:
+def _repair(report: CheckReport, on: Bench, *, diff: bool, fix: bool) -> None:
     """Prove patches for what was found, print and write them.
 
     Raises:

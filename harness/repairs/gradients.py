@@ -73,14 +73,14 @@ def accumulation_unscaled(fault: Fault) -> Iterator[cst.Module]:
         for size in window_sizes(source, call):
             if call.args and not isinstance(receiver(call), cst.Call):  # accelerator.backward(loss)
                 loss = call.args[0].value
-                if called_on_a_loss(source, call):
+                if called_on_a_loss(call):
                     continue
             else:
                 loss = _innermost_loss(call)
             yield source.replaced(loss, _divided(source.code(loss), size, bare=loss is not receiver(call)))
 
 
-def called_on_a_loss(source: Source, call: cst.Call) -> bool:
+def called_on_a_loss(call: cst.Call) -> bool:
     """Whether the arguments of ``backward`` are its own: retain_graph, gradient."""
     return any(each.keyword is not None for each in call.args)
 

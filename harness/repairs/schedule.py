@@ -54,7 +54,7 @@ def never_stepped(fault: Fault) -> Iterator[cst.Module]:
     source = fault.source
     for name in [each for each in targets(fault.statement) if each]:
         for step in optimizer_steps(source, source.module):
-            if _reads(source, source.scope(step.call), fault, name):
+            if _reads(source.scope(step.call), fault, name):
                 yield source.inserted(f"{name}.step()", after=source.statement_of(step.call))
                 loops = source.enclosing(step.call, LOOPS)
                 yield from (source.inserted(f"{name}.step()", after=loop) for loop in loops[:-1])
@@ -64,7 +64,7 @@ def _scheduler_steps(source: Source) -> list[cst.Call]:
     return [call for call in source.calls(source.module, "step") if is_scheduler_step(source, call)]
 
 
-def _reads(source: Source, scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool:
+def _reads(scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool:
     """Whether a function can know a variable that the finding's statement makes."""
     if scope is fault.scope or isinstance(fault.scope, cst.Module) or name.startswith("self."):
         return True

@@ -162,10 +162,6 @@ class Source:
         new = cst.parse_statement(code, config=self.module.config_for_parsing)
         return {target: [_beside(self._fitting(new, block), before=before is not None)]}
 
-    def at_start(self, loop: cst.CSTNode, code: str) -> cst.Module:
-        """With another line as the first of a block."""
-        return self.inserted(code, before=self.body(loop)[0])
-
     def surrounded(self, statement: cst.CSTNode, first: str, last: str) -> cst.Module:
         """With a line before a statement and one after it."""
         (target, before), (_, after) = (

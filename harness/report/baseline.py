@@ -5,15 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Literal
 
 from pydantic import Field
 
 from harness.baseline.compare import alpha, by_chance, spread_of
-from harness.baseline.review import AnyBaseline
 from harness.baseline.stored import Baseline
-from harness.baseline.throughput import BenchmarkRun, Throughput
 from harness.files import StrictModel
 from harness.record import Verdict
 from harness.report.terminal import table
@@ -72,18 +69,11 @@ class SeedsShown(FileShown):
     """By metric; empty where there is one seed."""
 
 
-class RatiosShown(FileShown):
-    """What the benchmarks came to."""
-
-    kind: Literal["throughput"] = "throughput"
-    runs: list[BenchmarkRun]
-
-
 class BaselinesShown(StrictModel):
     """What ``harness baseline show`` shows."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
-    baselines: list[BrokenShown | SeedsShown | RatiosShown]
+    baselines: list[BrokenShown | SeedsShown]
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -101,17 +91,15 @@ def verdicts_json(verdicts: Iterable[Verdict]) -> str:
     return Compared(comparison=list(verdicts)).model_dump_json(indent=1)
 
 
-def baseline_json(told: Iterable[tuple[Path, str | None, AnyBaseline | None]]) -> str:
+def baseline_json(told: Iterable[tuple[Path, str | None, Baseline | None]]) -> str:
     """``baseline show --json``: each file, what is wrong with it or what it holds, and what new seeds could show."""
     return BaselinesShown(baselines=[_shown(*each) for each in told]).model_dump_json(indent=1)
 
 
-def _shown(path: Path, wrong: str | None, found: AnyBaseline | None) -> BrokenShown | SeedsShown | RatiosShown:
+def _shown(path: Path, wrong: str | None, found: Baseline | None) -> BrokenShown | SeedsShown:
     file = str(path)
     if found is None:
         return BrokenShown(file=file, wrong=wrong or "")
-    if isinstance(found, Throughput):
-        return RatiosShown(file=file, name=found.name, reason=found.reason, runs=found.runs)
     kept = SeedShown.model_fields
     runs = [
         SeedShown(**{key: getattr(run, key) for key in kept}) for run in sorted(found.runs, key=lambda run: run.seed)
@@ -137,11 +125,6 @@ def _drops(baseline: Baseline, metric: str) -> dict[int, float | None]:
     return {seeds: drop if drop <= possible else None for seeds, drop in drops.items()}
 
 
-def baseline_lines(baseline: AnyBaseline) -> Iterator[str]:
-    """A baseline's runs, their spread, and what new ones could show."""
-    return _throughput_lines(baseline) if isinstance(baseline, Throughput) else _seed_lines(baseline)
-
-
 def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> Iterator[str]:
     """What to do with a candidate. ``few``: why it cannot be accepted yet; ``baselines``: as the option was given."""
     name = candidate.stem
@@ -154,7 +137,8 @@ def next_lines(candidate: Path, *, few: str | None, baselines: Path | None) -> I
         yield f'accept it    harness baseline accept {name}{option} --reason "..."'
 
 
-def _seed_lines(baseline: Baseline) -> Iterator[str]:
+def baseline_lines(baseline: Baseline) -> Iterator[str]:
+    """A baseline's seeds, their spread, and what new ones could show."""
     count = len(baseline.runs)
     yield f"{baseline.name}: {count} seed{'s' * (count != 1)}, {baseline.reason or 'a candidate'}"
     rows = [("seed", *baseline.metrics, "loss", "commit", "started")]
@@ -167,22 +151,6 @@ def _seed_lines(baseline: Baseline) -> Iterator[str]:
         drops = _drops(baseline, name).values()
         listed = ", ".join("none that is possible" if drop is None else f"{drop:.4f}" for drop in drops)
         yield f"{name}: {spread.mean:.4f} ± {spread.deviation:.4f}; smallest drop that 1, 3, 5 seeds detect: {listed}"
-
-
-def _throughput_lines(baseline: Throughput) -> Iterator[str]:
-    first = min(baseline.runs, key=lambda run: run.started)
-    yield f"{baseline.name}: {len(baseline.runs)} runs, {baseline.reason or 'a candidate'}"
-    machine = first.fingerprint.get("device_name") or first.fingerprint.get("cpu")
-    yield f"from {first.started} on, commit {_commit(first.commit, first.dirty)}, {machine}"
-    rows = [("benchmark", "", "median", "least", "most", "interval of a run")]
-    for benchmark in baseline.benchmarks:
-        measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]
-        for name in (*measured[0].ratios, *measured[0].figures):
-            each = [value for one in measured if (value := {**one.figures, **one.ratios}.get(name)) is not None]
-            halves = [(of.high - of.low) / 2 for one in measured if (of := one.intervals.get(name))]
-            interval = f"± {median(halves):.2g}" if halves else ""
-            rows.append((benchmark, name, f"{median(each):.4g}", f"{min(each):.4g}", f"{max(each):.4g}", interval))
-    yield from table(rows)
 
 
 def _commit(commit: str | None, dirty: bool | None) -> str:

@@ -17,7 +17,7 @@ STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
         (r"^ {14}> +\d+ \|.*$", {"bold": True}),
         (
             r"(?<=, )[1-9]\d* fails\b|^\w+ +[1-9]\d* fails\b"
-            r"|^(exact|quality|documented|throughput) +fails\b",
+            r"|^(exact|quality|documented) +fails\b",
             {"fg": "red"},
         ),
         (r"(?<=, )[1-9]\d* warns\b", {"fg": "yellow"}),

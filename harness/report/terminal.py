@@ -125,8 +125,7 @@ def claims_lines(claims: Iterable[tuple[Claim | Invariant, str, list[str]]], wid
         if isinstance(claim, Invariant):
             about = ("invariant", "-", "-", shortened(" ".join(checks), 48))
         else:
-            expected = sorted(claim.expected) if isinstance(claim.expected, set) else claim.expected
-            shown = "-" if expected is None else shortened(f"{expected}", 48)
+            shown = "-" if claim.expected is None else shortened(f"{claim.expected}", 48)
             documents = sorted({citation.document for citation in claim.citations})
             about = (claim.kind, " ".join(documents), shown, " ".join(checks))
         derived = f" (not in them: {claim.derived})" if isinstance(claim, Claim) and claim.derived else ""
@@ -142,8 +141,6 @@ def claims_json(claims: Iterable[tuple[Claim | Invariant, str, list[str]]]) -> s
         if isinstance(claim, Claim):
             shown.kind, shown.expected, shown.derived = claim.kind, claim.expected, claim.derived
             shown.documents = sorted({citation.document for citation in claim.citations})
-            if isinstance(claim.expected, set):
-                shown.expected = sorted(claim.expected)
         listed.append(shown)
     return ClaimsShown(claims=listed).model_dump_json(indent=1)
 

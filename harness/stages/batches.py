@@ -8,20 +8,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from harness.claims import (
-    ALL,
-    DYNAMIC_PADDING,
-    MRPC_ONLY,
-    MRPC_SHAPE,
-    OF_SST2,
-    PREPARING,
-    VOCABULARY,
-    WITH_ACCELERATE,
-    Citation,
-    Claim,
-    as_documented,
-    by_corpus,
-)
+from harness.claims import claim
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
@@ -58,23 +45,7 @@ def first_rows(run: Run, count: int) -> list[dict[str, Any]]:
     return [rows[row] for row in range(count)]
 
 
-FIRST_EIGHT_BATCH = Claim(
-    "first-eight-batch",
-    "The first eight training rows collate to 8 x 67, labels 8.",
-    ("001",),
-    DYNAMIC_PADDING,
-    expected={"attention_mask": [8, 67], "input_ids": [8, 67], "token_type_ids": [8, 67], "labels": [8]},
-    only=MRPC_ONLY | VOCABULARY,
-    words='"attention_mask": torch.Size([8, 67]), "input_ids": torch.Size([8, 67]), … '
-    '"token_type_ids": torch.Size([8, 67]), "labels": torch.Size([8]),',
-    besides=(
-        Citation(
-            "001",
-            DYNAMIC_PADDING,
-            "检查data_collator是否进行动态填充 … batch = data_collator(samples) … 包含8个样本",
-        ),
-    ),
-)
+FIRST_EIGHT_BATCH = claim("first-eight-batch")
 
 
 @STAGE.check(FIRST_EIGHT_BATCH)
@@ -92,16 +63,7 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "strings-make-no-tensors",
-        "Columns of strings must go before rows make a batch: no tensor can be made of a string.",
-        ("001",),
-        DYNAMIC_PADDING,
-        words="删除列 idx … 我们不能用字符串创建张量 … samples = {k: v for k, v in samples.items() if k not in",
-        besides=(Citation("000", PREPARING, "因为 model 只对数字进行计算"),),
-    )
-)
+@STAGE.check(claim("strings-make-no-tensors"))
 def strings_make_no_tensors(run: Run) -> Iterator[Finding]:
     """The collator refuses rows that still have a sentence."""
     column = run.recipe.text_columns[0]
@@ -119,23 +81,7 @@ def strings_make_no_tensors(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(
-    Claim(
-        "batch-keys",
-        "A batch has attention_mask, input_ids, labels and token_type_ids.",
-        ALL,
-        PREPARING,
-        words="for batch in train_dataloader: break {k: v.shape for k, v in batch.items()} … {'attention_mask': … "
-        "'input_ids': … 'labels': … 'token_type_ids':",
-        besides=(
-            Citation("000", PREPARING, "快速检查 DataLoader"),
-            Citation("001", PREPARING, "验证数据处理有无错误"),
-            Citation("002", PREPARING, "we can inspect a batch like this"),
-            Citation("003", PREPARING, "podemos inspeccionar un batch"),
-            Citation("004", PREPARING, "we can inspect a batch like this"),
-        ),
-    )
-)
+@STAGE.check(claim("batch-keys"))
 def batch_keys(run: Run) -> Iterator[Finding]:
     """A batch has exactly the columns of the model's data."""
     expected = set(run.model_datasets["train"].column_names)
@@ -150,22 +96,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "batch-shapes",
-        "A batch is 8 x the longest of its rows, labels 8 (the document's own sample: 65 long, differs by shuffling).",
-        ALL,
-        PREPARING,
-        only=as_documented("batch_size"),
-        words="'input_ids': torch.Size([8, 65]), 'labels': torch.Size([8])",
-        besides=(
-            Citation("001", PREPARING, "且会自动填充到batch中最大长度"),
-            Citation("002", PREPARING, "the actual shapes will probably be slightly different"),
-            Citation("003", PREPARING, "estamos haciendo padding al max length de cada batch"),
-        ),
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("batch-shapes"), fallback_invariant=RECIPE_RESPECTED)
 def batch_shapes(run: Run) -> Iterator[Finding]:
     """A batch is batch size x its longest row; labels has one entry for each row."""
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
@@ -183,16 +114,7 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check(
-    Claim(
-        "dynamic-padding",
-        "The collator pads each batch to its own longest row; attention_mask is 0 exactly on the padding.",
-        ("001",),
-        DYNAMIC_PADDING,
-        words="将所有实例填充到该batch中最长元素的长度",
-        derived="that attention_mask is 0 on the padding",
-    )
-)
+@STAGE.check(claim("dynamic-padding"))
 def padding_is_marked(run: Run) -> Iterator[Finding]:
     """Each row of a batch is a row of the data with its own label, and padding with mask 0; nothing else."""
     fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
@@ -217,17 +139,7 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(
-    Claim(
-        "padding-token",
-        "The collator is given the tokenizer, which says with which token it pads, and on which side.",
-        ("001",),
-        DYNAMIC_PADDING,
-        words="其需要传入tokenizer参数 … 以确定应该用什么token进行填充",
-        besides=(Citation("001", DYNAMIC_PADDING, "DataCollatorWithPadding(tokenizer=tokenizer)"),),
-        derived="the side, of which no document speaks",
-    )
-)
+@STAGE.check(claim("padding-token"))
 def pads_as_the_checkpoints_tokenizer(run: Run) -> Iterator[Finding]:
     """Padding is the pad token of the checkpoint's tokenizer, on the side on which that tokenizer pads."""
     tokenizer = load_tokenizer(run)
@@ -273,17 +185,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     ]
 
 
-@STAGE.check(
-    Claim(
-        "fixed-length-batches",
-        'For TPUs: with padding="max_length" and one max_length every batch has that width.',
-        ("002", "004"),
-        WITH_ACCELERATE,
-        words="padding your samples to a fixed length with the",
-        besides=(Citation("004", WITH_ACCELERATE, "배치마다 직사각형 shape"),),
-        derived="the width, 128, is ours: no document names one",
-    )
-)
+@STAGE.check(claim("fixed-length-batches"))
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
     rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
@@ -312,18 +214,7 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
     return seen
 
 
-@STAGE.check(
-    Claim(
-        "train-shuffled",
-        "The training data is shuffled, anew for every epoch.",
-        ALL,
-        PREPARING,
-        only=as_documented("shuffle"),
-        words='tokenized_datasets["train"], shuffle=True',
-        besides=(Citation("001", PREPARING, "shuffle表示是否对数据集进行随机打乱"),),
-        derived="anew for every epoch: what DataLoader does with shuffle=True",
-    )
-)
+@STAGE.check(claim("train-shuffled"))
 def train_shuffled(run: Run) -> Iterator[Finding]:
     """The training order is neither the dataset's nor the same in two epochs."""
     if len(run.model_datasets["train"]) < ENOUGH_ROWS:
@@ -339,16 +230,7 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "eval-in-order",
-        "The validation data is not shuffled.",
-        ALL,
-        PREPARING,
-        words='tokenized_datasets["validation"], batch_size=8, collate_fn=data_collator',
-        derived="that it is not: DataLoader shuffles only where it is told to",
-    )
-)
+@STAGE.check(claim("eval-in-order"))
 def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
@@ -363,20 +245,7 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-BATCHES_PER_EPOCH = Claim(
-    "batches-per-epoch",
-    "1377 updates in three epochs are 459 batches an epoch: all rows, the last batch included (SST-2: 8419).",
-    ("002", "003", "004"),
-    PREPARING,
-    expected=by_corpus(459, 8419),
-    only=MRPC_SHAPE | as_documented("batch_size"),
-    words={
-        "002": "print(num_training_steps) … 1377",
-        "003": "print(num_training_steps) … 1377",
-        "004": "len(train_dataloader) # 1377",
-    },
-    derived="459 is 1377 updates / 3 epochs, and the rows / 8 rounded up; " + OF_SST2,
-)
+BATCHES_PER_EPOCH = claim("batches-per-epoch")
 
 
 @STAGE.check(BATCHES_PER_EPOCH)

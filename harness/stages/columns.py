@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from harness.claims import ALL, PREPARING, Citation, Claim
+from harness.claims import claim
 from harness.findings import Finding
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.tokenize import ROWS_ALIGNED
@@ -24,22 +24,7 @@ def columns(run: Run) -> None:
     run.model_datasets = tokenized_datasets
 
 
-@STAGE.check(
-    Claim(
-        "text-columns-removed",
-        "Columns that the model does not expect (the sentences and idx) are removed.",
-        ALL,
-        PREPARING,
-        words='["sentence1", "sentence2", "idx"]',
-        besides=(
-            Citation("000", PREPARING, "sentence 和 idx 实际上已经没有用了"),
-            Citation("001", PREPARING, "删除不需要的列"),
-            Citation("002", PREPARING, "Remove the columns corresponding to values the model does not expect"),
-            Citation("003", PREPARING, "Eliminar columnas de valores que el modelo no espera"),
-            Citation("004", PREPARING, "Remove the columns corresponding to values the model does not expect"),
-        ),
-    )
-)
+@STAGE.check(claim("text-columns-removed"))
 def text_columns_removed(run: Run) -> Iterator[Finding]:
     """The sentences and idx are gone."""
     for name, rows in run.model_datasets.items():
@@ -53,21 +38,7 @@ def text_columns_removed(run: Run) -> Iterator[Finding]:
             )
 
 
-LABEL_RENAMED = Claim(
-    "label-renamed",
-    "The column label is renamed to labels.",
-    ALL,
-    PREPARING,
-    expected="labels",
-    words='rename_column("label", "labels")',
-    besides=(
-        Citation("000", PREPARING, "model默认接受的列名是 labels"),
-        Citation("001", PREPARING, "将列名label改为labels"),
-        Citation("002", PREPARING, "because the model expects the argument to be named labels"),
-        Citation("003", PREPARING, "Renombrar la columna label a labels"),
-        Citation("004", PREPARING, "because the model expects the argument to be named labels"),
-    ),
-)
+LABEL_RENAMED = claim("label-renamed")
 
 
 @STAGE.check(LABEL_RENAMED)
@@ -83,22 +54,14 @@ def label_renamed(run: Run) -> Iterator[Finding]:
             )
 
 
-MODEL_COLUMNS = Claim(
-    "model-columns",
-    "What is left is attention_mask, input_ids, labels and token_type_ids (the order differs between versions).",
-    ALL,
-    PREPARING,
-    expected={"attention_mask", "input_ids", "labels", "token_type_ids"},
-    words=dict.fromkeys(ALL, '["train"].column_names … ["attention_mask", "input_ids", "labels", "token_type_ids"]')
-    | {"004": "[\"train\"].column_names … ['attention_mask', 'input_ids', 'labels', 'token_type_ids']"},
-)
+MODEL_COLUMNS = claim("model-columns")
 
 
 @STAGE.check(MODEL_COLUMNS)
 def model_columns(run: Run) -> Iterator[Finding]:
     """Exactly labels and what the tokenizer returns are left, in any order."""
     # Of the documents' four, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
-    expected = MODEL_COLUMNS.expected & {"labels", *run.tokenizer.model_input_names}
+    expected = set(MODEL_COLUMNS.expected) & {"labels", *run.tokenizer.model_input_names}
     for name, rows in run.model_datasets.items():
         if set(rows.column_names) != expected:
             yield Finding(
@@ -109,21 +72,7 @@ def model_columns(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "torch-format",
-        "Rows come as PyTorch tensors.",
-        ALL,
-        PREPARING,
-        words='set_format("torch")',
-        besides=(
-            Citation("001", PREPARING, "使其返回Pytorch tensor"),
-            Citation("002", PREPARING, "so they return PyTorch tensors instead of lists"),
-            Citation("003", PREPARING, "para que devuelvan Pytorch tensors"),
-            Citation("004", PREPARING, "so they return PyTorch tensors instead of lists"),
-        ),
-    )
-)
+@STAGE.check(claim("torch-format"))
 def torch_format(run: Run) -> Iterator[Finding]:
     """Every column of a row is a tensor of whole numbers."""
     for name, rows in run.model_datasets.items():

@@ -13,15 +13,7 @@ from itertools import pairwise
 
 import torch
 
-from harness.claims import (
-    EVALUATION_LOOP,
-    PREPARING,
-    PREPROCESSING,
-    TRAINER_EVALUATION,
-    WITH_ACCELERATE,
-    Citation,
-    Claim,
-)
+from harness.claims import claim
 from harness.findings import Finding, NotApplicable
 from harness.stages.chain import Run, Stage
 from harness.stages.measures import compiled, losses, memory
@@ -106,16 +98,7 @@ def as_mib(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-@STAGE.check(
-    Claim(
-        "arrow-on-disk",
-        "The datasets are Apache Arrow: only the rows that are needed next are in memory, not the whole data set.",
-        ("001",),
-        PREPROCESSING,
-        words="按照Apache Arrow格式存储 … 而不用加载全部数据集",
-        derived="the measure: a process opens 64 MiB, reads some batches, and grows by less than half of that",
-    )
-)
+@STAGE.check(claim("arrow-on-disk"))
 def only_the_rows_read_are_in_memory(run: Run) -> Iterator[Finding]:
     """A process that opens a corpus and reads some batches grows by less than half of it; in memory by all of it."""
     require_measured(run, "resident")
@@ -138,16 +121,7 @@ def only_the_rows_read_are_in_memory(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "no-grad-saves",
-        "torch.no_grad() saves: gradients are not needed in evaluation and nothing is kept for them.",
-        ("001",),
-        EVALUATION_LOOP,
-        words="禁用梯度 … 可节省时间",
-        derived="the document says time; counted are the bytes that are kept for a backward pass",
-    )
-)
+@STAGE.check(claim("no-grad-saves"))
 def no_grad_keeps_nothing(run: Run) -> Iterator[Finding]:
     """A forward pass of a batch keeps tensors for the backward pass, and under torch.no_grad() none."""
     require_measured(run, "kept")
@@ -161,17 +135,7 @@ def no_grad_keeps_nothing(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "fixed-shapes",
-        "TPUs profit from one fixed shape of all batches.",
-        ("002", "004"),
-        WITH_ACCELERATE,
-        words="In order to benefit from the speed-up offered by Cloud TPUs",
-        besides=(Citation("004", WITH_ACCELERATE, "전체 데이터셋이 직사각형 shape일 때 성능이 더 좋습니다"),),
-        derived="the reason, shown without a TPU: a compiler makes one graph for each shape",
-    )
-)
+@STAGE.check(claim("fixed-shapes"))
 def one_width_is_compiled_once(run: Run) -> Iterator[Finding]:
     """Batches of one width are compiled for once, batches of their own widths anew for each width.
 
@@ -191,17 +155,7 @@ def one_width_is_compiled_once(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "all-models-return-the-loss",
-        "Models with a head return the loss when labels are given. (The documents say so of all models: those for "
-        "questions and those without a head return none, in transformers 5.23 without a word.)",
-        ("002", "003"),
-        PREPARING,
-        words="Transformers models will return the loss when labels are provided",
-        derived="which models do not",
-    )
-)
+@STAGE.check(claim("all-models-return-the-loss"))
 def models_with_a_head_return_the_loss(run: Run) -> Iterator[Finding]:
     """Given labels, models of six architectures return a loss for each task with labels, and no others do."""
     for (architecture, task), observed in run.costs.returned.items():
@@ -215,17 +169,7 @@ def models_with_a_head_return_the_loss(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "what-varies",
-        "Results vary because the head and the order of the rows are random (so is dropout, which no document names).",
-        ("002",),
-        EVALUATION_LOOP,
-        words="because of the randomness in the model head initialization and the data shuffling",
-        besides=(Citation("001", TRAINER_EVALUATION, "所以权重是随机的"),),
-        derived="dropout, and that nothing else varies on a CPU",
-    )
-)
+@STAGE.check(claim("what-varies"))
 def head_order_and_dropout_vary(run: Run) -> Iterator[Finding]:
     """Another head, another order or other dropout, each alone, changes the losses; the same three on a CPU do not."""
     for factor, apart in run.costs.varied.items():

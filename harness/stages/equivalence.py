@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch.optim import AdamW
 
-from harness.claims import PREPARING, UNDER_ACCELERATE, WITH_ACCELERATE, WITH_TRAINER, Citation, Claim, Invariant
+from harness.claims import Invariant, claim
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated
 from harness.stages.chain import Run, Stage
@@ -142,22 +142,7 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-same-training",
-        "The loop under Accelerate is the plain loop with just a few adjustments.",
-        ("002", "004"),
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words="with just a few adjustments we can enable distributed training",
-        besides=(
-            Citation("000", WITH_ACCELERATE, "使用accelerate之后可以使用多块GPU并行计算"),
-            Citation("001", WITH_ACCELERATE, "从而实现在多块gpu上分布训练"),
-            Citation("003", WITH_ACCELERATE, "podemos activar entrenamiento distribuido sobre varias GPUs"),
-        ),
-        derived="that the few adjustments leave the training as it is",
-    )
-)
+@STAGE.check(claim("accelerate-same-training"))
 def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     """From one state the loop under Accelerate and the plain loop make the same updates: bit for bit on one CPU.
 
@@ -166,19 +151,7 @@ def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     yield from check_same_updates(run)
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-device-by-hand",
-        "The lines that put model and batches on the device may stay, with accelerator.device instead of device.",
-        ("002", "004"),
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words={
-            "002": "change them to use accelerator.device instead of device … you can just change it to use",
-            "004": "change them to use __accelerator.device__ instead of __device__ … you can just change it to use",
-        },
-    )
-)
+@STAGE.check(claim("accelerate-device-by-hand"))
 def placing_by_hand_is_the_same_training(run: Run) -> Iterator[Finding]:
     """With model and batches put on accelerator.device by hand the updates are those of the loop without that."""
     trainings = require_replay(run, "placed by hand")
@@ -264,18 +237,7 @@ def require_replay(run: Run, replay: str) -> dict[str, Replay]:
     return run.replays.trainings
 
 
-@STAGE.check(
-    Claim(
-        "trainer-same-defaults",
-        'The loop by hand uses "the same defaults" as Trainer (so it is once the differences that are listed are '
-        "switched off).",
-        ("002",),
-        PREPARING,
-        only=WITH_TRAINER,
-        words="we will use the same defaults",
-        derived="how Trainer differs all the same, and that nothing else does",
-    )
-)
+@STAGE.check(claim("trainer-same-defaults"))
 def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Finding]:
     """With the listed differences switched off, Trainer makes the plain loop's updates: bit for bit on a CPU."""
     yield from check_same_updates(run)

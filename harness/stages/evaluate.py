@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -14,19 +15,7 @@ from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification
 
 from harness import launch
-from harness.claims import (
-    ALL,
-    BALL_PARK,
-    EVALUATION_LOOP,
-    RESULT,
-    TRAINER_EVALUATION,
-    TRAINER_RESULT,
-    WITH_TRAINER,
-    Citation,
-    Claim,
-    Invariant,
-    as_documented,
-)
+from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT, Invariant, claim
 from harness.findings import Finding, NotApplicable
 from harness.metrics import load_metric, scores_of
 from harness.recipe import is_module
@@ -84,16 +73,7 @@ def labels(run: Run) -> list[int]:
     return list(run.raw_datasets["validation"][run.recipe.label_column])
 
 
-@STAGE.check(
-    Claim(
-        "eval-mode",
-        "The model is evaluated in eval mode: model.eval().",
-        ALL,
-        EVALUATION_LOOP,
-        words="model.eval()",
-        besides=(Citation("001", EVALUATION_LOOP, "转入评估模式"),),
-    )
-)
+@STAGE.check(claim("eval-mode"))
 def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
     """Every module is in eval mode in every forward of the evaluation."""
     wrong = [forward for forward in run.evaluation.forwards if not forward.evaluating]
@@ -105,15 +85,7 @@ def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "no-grad",
-        "No gradients are computed in evaluation: torch.no_grad().",
-        ALL,
-        EVALUATION_LOOP,
-        words="with torch.no_grad():",
-    )
-)
+@STAGE.check(claim("no-grad"))
 def computes_no_gradients(run: Run) -> Iterator[Finding]:
     """No forward of the evaluation builds a graph for gradients."""
     wrong = [forward for forward in run.evaluation.forwards if forward.gradients]
@@ -125,15 +97,7 @@ def computes_no_gradients(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "whole-validation-set",
-        "The evaluation goes through the whole evaluation dataloader.",
-        ALL,
-        EVALUATION_LOOP,
-        words="for batch in eval_dataloader:",
-    )
-)
+@STAGE.check(claim("whole-validation-set"))
 def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
     """The model is shown each validation row once, in order, with its own label.
 
@@ -153,15 +117,7 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "argmax",
-        "The prediction is the argmax of the logits.",
-        ALL,
-        EVALUATION_LOOP,
-        words="logits = outputs.logits predictions = torch.argmax(logits, dim=-1)",
-    )
-)
+@STAGE.check(claim("argmax"))
 def predicts_the_argmax(run: Run) -> Iterator[Finding]:
     """What the metric gets as predictions is the argmax of the model's logits."""
     expected = predictions_seen(run)
@@ -175,22 +131,7 @@ def predicts_the_argmax(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "add-batch",
-        "add_batch collects the predictions and labels of every batch.",
-        ALL,
-        EVALUATION_LOOP,
-        words='metric.add_batch(predictions=predictions, references=batch["labels"])',
-        besides=(
-            Citation("000", EVALUATION_LOOP, "一但得到了全部的batch的结果"),
-            Citation("002", EVALUATION_LOOP, "metrics can actually accumulate batches for us"),
-            Citation(
-                "003", EVALUATION_LOOP, "pueden acumular batches usando add_batch() … tras acumular todos los batches"
-            ),
-        ),
-    )
-)
+@STAGE.check(claim("add-batch"))
 def adds_every_batch(run: Run) -> Iterator[Finding]:
     """The metric gets as many predictions and labels as there are validation rows."""
     expected = len(labels(run))
@@ -218,28 +159,7 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "metric-values",
-        "metric.compute() gives accuracy and F1 of everything that was added.",
-        ALL,
-        EVALUATION_LOOP,
-        words=dict.fromkeys(ALL, "evaluate.load(\"glue\", \"mrpc\") … metric.compute() … {'accuracy': … 'f1':")
-        | {"004": "load_metric(\"glue\", \"mrpc\") … metric.compute() … {'accuracy': … 'f1':"},
-        besides=(
-            Citation("001", TRAINER_EVALUATION, "compute_metrics可以使用Evaluate库中的指标"),
-            Citation("001", EVALUATION_LOOP, "利用Evaluate库引入compute_metric"),
-            Citation(
-                "002",
-                EVALUATION_LOOP,
-                "we will use a metric provided by … we can get the final result with metric.compute()",
-            ),
-            Citation("003", EVALUATION_LOOP, "Usando la librer"),
-        ),
-        only=as_documented("metrics"),
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("metric-values"), fallback_invariant=RECIPE_RESPECTED)
 def metric_is_right(run: Run) -> Iterator[Finding]:
     """The scores are those of the model's own predictions on the raw labels: of each metric named, and no other."""
     expected = scores_expected(run)
@@ -345,23 +265,7 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-predict",
-        "Trainer.predict gives predictions (408, 2), label_ids (408,) and metrics.",
-        ("001",),
-        TRAINER_EVALUATION,
-        only=WITH_TRAINER,
-        words="trainer.predict( … (408, 2) (408,) … predictions label_ids 和 metrics",
-        besides=(
-            Citation(
-                "001",
-                TRAINER_EVALUATION,
-                "predictions.label_ids.shape) … 表示预测结果 … 有408个样本 … 第二个是真实标签 … 该字段还包括",
-            ),
-        ),
-    )
-)
+@STAGE.check(claim("trainer-predict"))
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
     """predict() gives a logit for each class and one label for each validation row, and metrics."""
     rows, given = len(labels(run)), run.predictions
@@ -382,15 +286,8 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-PREDICT_FIELDS = Claim(
-    "trainer-predict-fields",
-    "What predict() returns is a named tuple of three fields: predictions, label_ids and metrics.",
-    ("001",),
-    TRAINER_EVALUATION,
-    expected=("predictions", "label_ids", "metrics"),
-    only=WITH_TRAINER,
-    words="带有三个字段的命名元组: predictions label_ids 和 metrics",
-)
+PREDICT_FIELDS = claim("trainer-predict-fields")
+PREDICT_FIELDS = replace(PREDICT_FIELDS, expected=tuple(PREDICT_FIELDS.expected))  # as a named tuple has them
 
 
 @STAGE.check(PREDICT_FIELDS)
@@ -407,16 +304,7 @@ def predict_gives_three_fields(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-logits",
-        "The predictions are logits, from which softmax makes probabilities; the prediction is their argmax.",
-        ("001",),
-        TRAINER_EVALUATION,
-        only=WITH_TRAINER,
-        words="logits形式通过softmax转化为概率 … np.argmax(predictions.predictions, axis=-1)",
-    )
-)
+@STAGE.check(claim("trainer-logits"))
 def predictions_are_logits(run: Run) -> Iterator[Finding]:
     """What predict() gives are the model's logits; their argmax is that of their softmax, the probabilities."""
     batch = next(iter(run.eval_dl))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from harness.claims import LOADING, MRPC_ONLY, MRPC_ROWS, MRPC_SHAPE, OF_SST2, Citation, Claim, as_documented, by_corpus
+from harness.claims import claim
 from harness.findings import Finding
 from harness.sources import load_raw_datasets
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -18,17 +18,7 @@ def load(run: Run) -> None:
     run.raw_datasets = load_raw_datasets(run.recipe)
 
 
-SPLIT_SIZES = Claim(
-    "split-sizes",
-    "The dataset has 3,668 training, 408 validation and 1,725 test rows (SST-2, the exercise: 67,349, 872, 1,821).",
-    ("001",),
-    LOADING,
-    expected=by_corpus(MRPC_ROWS, {"train": 67349, "validation": 872, "test": 1821}),
-    only=MRPC_SHAPE,
-    words="num_rows: 3668 … num_rows: 408 … num_rows: 1725",
-    besides=(Citation("001", LOADING, "train set, validation set, test set"),),
-    derived=OF_SST2,
-)
+SPLIT_SIZES = claim("split-sizes")
 
 
 @STAGE.check(SPLIT_SIZES)
@@ -44,18 +34,7 @@ def split_sizes(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "raw-columns",
-        "Every split has the two sentences, the label and the row's number.",
-        ("001",),
-        LOADING,
-        only=as_documented("text_columns", "label_column"),
-        words="features: ['sentence1', 'sentence2', 'label', 'idx']",
-        besides=(Citation("001", LOADING, "每个集合包含四个列 … sentence1, sentence2, lable, idx"),),
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("raw-columns"), fallback_invariant=RECIPE_RESPECTED)
 def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
     expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
@@ -69,14 +48,7 @@ def raw_columns(run: Run) -> Iterator[Finding]:
             )
 
 
-RAW_FEATURES = Claim(
-    "raw-features",
-    "Sentences are strings, the label is a ClassLabel, idx is an int32.",
-    ("001",),
-    LOADING,
-    expected={"sentence": "string", "label": "ClassLabel", "idx": "int32"},
-    words='"sentence1": Value(dtype="string" … "label": ClassLabel( … "idx": Value(dtype="int32"',
-)
+RAW_FEATURES = claim("raw-features")
 
 
 @STAGE.check(RAW_FEATURES)
@@ -100,17 +72,7 @@ def raw_features(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "label-names",
-        "Label 0 is called not_equivalent and label 1 equivalent.",
-        ("001",),
-        LOADING,
-        only=as_documented("label_names"),
-        words='num_classes=2, names=["not_equivalent", "equivalent"]',
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("label-names"), fallback_invariant=RECIPE_RESPECTED)
 def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""
     for name, rows in run.raw_datasets.items():
@@ -124,21 +86,7 @@ def label_names(run: Run) -> Iterator[Finding]:
             )
 
 
-FIRST_TRAINING_ROW = Claim(
-    "first-training-row",
-    'The first training row is the "Amrozi" pair, idx 0, label 1 (kept as the SHA-256 of both sentences).',
-    ("001",),
-    LOADING,
-    expected={"idx": 0, "label": 1, "sha256": "405bc0b3e669e29da1cdc4df9d345a3ef3a2f90221f009171fceb6a744ed9e61"},
-    only=MRPC_ONLY,
-    words='"idx": 0, "label": 1, "sentence1": \'Amrozi',
-    besides=(
-        Citation(
-            "001", LOADING, '可以采用字典访问每个集合 … raw_train_dataset = raw_datasets["train"] raw_train_dataset[0]'
-        ),
-    ),
-    derived="the SHA-256, which is ours",
-)
+FIRST_TRAINING_ROW = claim("first-training-row")
 
 
 @STAGE.check(FIRST_TRAINING_ROW)

@@ -14,17 +14,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from harness.claims import (
-    ALL,
-    PREPARING,
-    TRAINER_API,
-    TRAINING_LOOP,
-    WITH_ACCELERATE,
-    Citation,
-    Claim,
-    Invariant,
-    as_documented,
-)
+from harness.claims import Invariant, claim
 from harness.compat import told_of_weights, without_numbers, without_position_ids
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
@@ -137,15 +127,7 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
         run.model.train(training)
 
 
-@STAGE.check(
-    Claim(
-        "head-newly-initialised",
-        "The pretraining head is discarded and a new classification head is initialised at random.",
-        ("001",),
-        TRAINER_API,
-        words="对应的head被丢弃 … 有些权重被随机初始化",
-    )
-)
+@STAGE.check(claim("head-newly-initialised"))
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
     """The output layer is new and random: it is not in the checkpoint, its weights vary and its biases are 0."""
     head, _ = head_and_backbone(run)
@@ -171,16 +153,7 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "backbone-from-checkpoint",
-        "Everything below the head comes from the checkpoint.",
-        ("001",),
-        TRAINER_API,
-        words="一些权重没有使用 … from_pretrained(checkpoint, num_labels=2)",
-        derived="that the warning names everything that does not come from the checkpoint",
-    )
-)
+@STAGE.check(claim("backbone-from-checkpoint"))
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
     _, backbone = head_and_backbone(run)
@@ -216,14 +189,7 @@ def not_from_checkpoint(run: Run, backbone: dict[str, torch.Tensor]) -> list[str
     ]
 
 
-NEW_OR_UNUSED = Claim(
-    "new-and-unused-weights",
-    "from_pretrained says which weights of the checkpoint are not used, and which of the model's are new and random.",
-    ("001",),
-    TRAINER_API,
-    words="警告一些权重没有使用 … 有些权重被随机初始化",
-    derived="that it names each of them; and that it still warns: see compat.told_of_weights",
-)
+NEW_OR_UNUSED = claim("new-and-unused-weights")
 
 
 @STAGE.check(NEW_OR_UNUSED)
@@ -269,18 +235,7 @@ def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Ite
         )
 
 
-@STAGE.check(
-    Claim(
-        "num-labels",
-        "The model is created with num_labels=2.",
-        ALL,
-        PREPARING,
-        words="from_pretrained(checkpoint, num_labels=2)",
-        besides=(Citation("002", PREPARING, "We instantiate it exactly as we did"),),
-        only=as_documented("num_labels"),
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("num-labels"), fallback_invariant=RECIPE_RESPECTED)
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
     if run.model.config.num_labels != run.recipe.num_labels:
@@ -292,19 +247,7 @@ def num_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "loss-with-labels",
-        "The model returns the loss when labels are given.",
-        ("002", "003"),
-        PREPARING,
-        words="will return the loss when labels are provided",
-        besides=(
-            Citation("002", PREPARING, "we pass our batch to this model"),
-            Citation("003", PREPARING, "probamos el batch"),
-        ),
-    )
-)
+@STAGE.check(claim("loss-with-labels"))
 def loss_with_labels(run: Run) -> Iterator[Finding]:
     """The model returns a scalar loss when labels are given, and none without."""
     batch = example_batch(run)
@@ -318,15 +261,7 @@ def loss_with_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "accepted-columns",
-        "The data has only columns that the model will accept.",
-        ("002", "004"),
-        PREPARING,
-        words="only has columns that our model will accept",
-    )
-)
+@STAGE.check(claim("accepted-columns"))
 def takes_every_column(run: Run) -> Iterator[Finding]:
     """Every column of the data is an argument that the model's forward names."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -341,15 +276,7 @@ def takes_every_column(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "gradients-add-up",
-        "PyTorch adds gradients up in each backward pass, and so they are reset.",
-        ("001",),
-        TRAINING_LOOP,
-        words="pytorch会在反向传播中自动积累梯度",
-    )
-)
+@STAGE.check(claim("gradients-add-up"))
 def gradients_add_up(run: Run) -> Iterator[Finding]:
     """Two backward passes over one batch leave twice the gradients of one."""
     batch, training = example_batch(run), run.model.training
@@ -388,17 +315,7 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "logits-shape",
-        "There are two logits for each input of the batch: 8 x 2.",
-        ("001", "002", "003", "004"),
-        PREPARING,
-        only=as_documented("batch_size", "num_labels"),
-        words="outputs.logits.shape) … torch.Size([8, 2])",
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("logits-shape"), fallback_invariant=RECIPE_RESPECTED)
 def logits_shape(run: Run) -> Iterator[Finding]:
     """There is one logit for each class and row of the batch."""
     batch = example_batch(run)
@@ -412,19 +329,7 @@ def logits_shape(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "first-loss",
-        "The loss of the first batch is near ln 2 (the documents' one unseeded sample: 0.5441).",
-        ("001", "002", "003", "004"),
-        PREPARING,
-        kind="ball park",
-        words="print(outputs.loss, … tensor(0.5441",
-        derived="ln 2, the loss of guessing, and how near is near",
-        only=as_documented("num_labels"),
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("first-loss"), fallback_invariant=RECIPE_RESPECTED)
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     """The loss of a first batch is near that of guessing, ln of the number of labels."""
     expected = math.log(run.recipe.num_labels)
@@ -439,28 +344,7 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "device-choice",
-        "Model and batches go to the GPU where there is one, else to the CPU.",
-        ALL,
-        TRAINING_LOOP,
-        only=as_documented("loop"),
-        words='torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu") model.to(device)',
-        besides=(
-            Citation("000", TRAINING_LOOP, "使用GPU来训练"),
-            Citation("001", TRAINING_LOOP, "将训练转向gpu"),
-            Citation("001", TRAINING_LOOP, "device device(type='cuda')"),
-            Citation("002", TRAINING_LOOP, "device 1 device(type='cuda')"),
-            Citation("003", TRAINING_LOOP, "device ``` device(type='cuda')"),
-            Citation("002", TRAINING_LOOP, "we will want to use the GPU if we have access to one"),
-            Citation("002", TRAINING_LOOP, "we define a device"),
-            Citation("002", WITH_ACCELERATE, "works fine on a single CPU or GPU"),
-            Citation("003", TRAINING_LOOP, "debemos usarla"),
-            Citation("004", WITH_ACCELERATE, "works fine on a single CPU or GPU"),
-        ),
-    )
-)
+@STAGE.check(claim("device-choice"))
 def everything_on_the_device(run: Run) -> Iterator[Finding]:
     """The model is on the GPU where there is one, else on the CPU, and all of it."""
     expected = "cuda" if torch.cuda.is_available() else "cpu"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.optim import AdamW
 
-from harness.claims import ALL, BY_HAND, DOCUMENTED, PREPARING, WITH_ACCELERATE, Citation, Claim, as_documented
+from harness.claims import DOCUMENTED, claim
 from harness.compat import adamw_classes
 from harness.findings import Finding, NotApplicable
 from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
@@ -31,16 +31,7 @@ def trainers_optimizer(run: Run) -> None:
     run.optimizer = run.trainer.create_optimizer()
 
 
-@STAGE.check(
-    Claim(
-        "adamw",
-        "The optimizer is AdamW.",
-        ALL,
-        PREPARING,
-        words="AdamW(model.parameters()",
-        besides=(Citation("003", PREPARING, "vamos a usar AdamW"),),
-    )
-)
+@STAGE.check(claim("adamw"))
 def is_adamw(run: Run) -> Iterator[Finding]:
     """The optimizer is AdamW: Adam with decoupled weight decay."""
     if not isinstance(run.optimizer, adamw_classes()):
@@ -51,17 +42,7 @@ def is_adamw(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "lr",
-        "The learning rate is 5e-5.",
-        ALL,
-        PREPARING,
-        only=as_documented("lr"),
-        words="AdamW(model.parameters(), lr=5e-5)",
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("lr"), fallback_invariant=RECIPE_RESPECTED)
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""
     for number, group in enumerate(run.optimizer.param_groups):
@@ -74,18 +55,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
             )
 
 
-SUMMARY_LR = Claim(
-    "summary-lr",
-    "Before the changes for Accelerate the loop by hand is printed once more, as a summary, at 3e-5: another training "
-    "than the one that it sums up, at 5e-5.",
-    ("000", "001", "002", "003"),
-    WITH_ACCELERATE,
-    expected=3e-5,
-    only=as_documented("loop"),
-    words="AdamW(model.parameters(), lr=3e-5) device = torch.device(",
-    besides=(Citation("001", WITH_ACCELERATE, "上述过程总结"),),
-    derived="that it is another training, which no document says",
-)
+SUMMARY_LR = claim("summary-lr")
 
 
 @STAGE.check(SUMMARY_LR)
@@ -115,17 +85,7 @@ def updated(kind: type[Any], values: dict[str, Any], gradients: Iterable[float],
     return float(parameter.item())
 
 
-@STAGE.check(
-    Claim(
-        "adamw-defaults",
-        "Nothing but the learning rate is given to AdamW: its other values are the library's defaults.",
-        ALL,
-        PREPARING,
-        only=BY_HAND,
-        words="AdamW(model.parameters(), lr=5e-5)",
-        besides=(Citation("004", PREPARING, "default로 사용하는 optimizer, lr_scheduler"),),
-    )
-)
+@STAGE.check(claim("adamw-defaults"))
 def other_values_are_defaults(run: Run) -> Iterator[Finding]:
     """Everything but the learning rate is AdamW's default."""
     defaults = {
@@ -144,18 +104,7 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check(
-    Claim(
-        "adamw-semantics",
-        "AdamW is Adam with a twist for weight decay: the decay is decoupled from the gradient (the documents' "
-        "transformers.AdamW: betas 0.9 and 0.999, epsilon 1e-6, weight decay 0, bias correction; torch's: eps 1e-8, "
-        "weight decay 0.01).",
-        ("002",),
-        PREPARING,
-        words="the same as Adam, but with a twist for weight decay regularization",
-        derived="the values of transformers' and torch's AdamW, which are the libraries' own",
-    )
-)
+@STAGE.check(claim("adamw-semantics"))
 def updates_as_adamw(run: Run) -> Iterator[Finding]:
     """Given known gradients, the optimizer's class updates as AdamW: bias-corrected, with decoupled weight decay."""
     gradients, start = (0.5, -2.0, 0.25), 1.0
@@ -180,15 +129,7 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "all-parameters",
-        "The optimizer gets model.parameters(): all of them.",
-        ALL,
-        PREPARING,
-        words="AdamW(model.parameters()",
-    )
-)
+@STAGE.check(claim("all-parameters"))
 def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
     held = [id(parameter) for parameter in held_by(run.optimizer)]

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 
 from harness import launch
-from harness.claims import ALL, UNDER_ACCELERATE, WITH_ACCELERATE, Citation, Claim
+from harness.claims import claim
 from harness.compat import split_batches
 from harness.findings import Finding
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
@@ -32,23 +32,7 @@ def prepare(run: Run) -> None:
     run.device = run.accelerator.device
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-any-setup",
-        "Accelerator() looks at the environment and initialises the proper distributed setup.",
-        ("002", "004"),
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words="will look at the environment and initialize the proper distributed setup",
-        besides=(
-            Citation("000", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
-            Citation("001", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
-            Citation("002", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
-            Citation("003", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
-            Citation("004", WITH_ACCELERATE, "+ accelerator = Accelerator()"),
-        ),
-    )
-)
+@STAGE.check(claim("accelerate-any-setup"))
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
     """As many processes train as were asked for."""
     observed, expected = run.accelerator.num_processes, run.recipe.processes
@@ -76,26 +60,7 @@ def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
             )
 
 
-ACCELERATE_PREPARE = Claim(
-    "accelerate-prepare",
-    "accelerator.prepare takes the dataloaders, the model and the optimizer, and gives them back wrapped.",
-    ALL,
-    WITH_ACCELERATE,
-    only=UNDER_ACCELERATE,
-    words="train_dataloader, eval_dataloader, model, optimizer = accelerator.prepare(",
-    besides=(
-        Citation(
-            "002",
-            WITH_ACCELERATE,
-            "the line that sends the dataloaders … wrap those objects in the proper container",
-        ),
-        Citation(
-            "004",
-            WITH_ACCELERATE,
-            "the line that sends the dataloaders … wrap those objects in the proper container",
-        ),
-    ),
-)
+ACCELERATE_PREPARE = claim("accelerate-prepare")
 
 
 @STAGE.check(ACCELERATE_PREPARE)
@@ -133,16 +98,7 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-device",
-        "Accelerate handles the device placement: the lines that put the model on the device go.",
-        ALL,
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words="- model.to(device)",
-    )
-)
+@STAGE.check(claim("accelerate-device"))
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
     """The whole model is on accelerator.device; nobody called .to(device)."""
     expected = run.accelerator.device.type
@@ -155,16 +111,7 @@ def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-batches",
-        "The line that puts the batch on the device goes.",
-        ALL,
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words="- batch = {k: v.to(device) for k, v in batch.items()}",
-    )
-)
+@STAGE.check(claim("accelerate-batches"))
 def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
     """A batch arrives on accelerator.device without being moved."""
     expected = run.accelerator.device.type
@@ -179,20 +126,7 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-length",
-        "The number of training steps is counted after prepare: num_epochs * len(train_dl).",
-        ALL,
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words=dict.fromkeys(
-            ALL,
-            "train_dl, eval_dl, model, optimizer = accelerator.prepare( … num_epochs * len(train_dl) … in train_dl:",
-        )
-        | {"000": "accelerator.prepare( … num_epochs * len(train_dataloader)"},
-    )
-)
+@STAGE.check(claim("accelerate-length"))
 def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
     """A process gets its share of the batches: as many as it takes for all rows, the last ones filled up."""
     for name, loader, before in (
@@ -209,16 +143,7 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "accelerate-backward",
-        "accelerator.backward(loss) takes the place of loss.backward().",
-        ALL,
-        WITH_ACCELERATE,
-        only=UNDER_ACCELERATE,
-        words="- loss.backward() + accelerator.backward(loss)",
-    )
-)
+@STAGE.check(claim("accelerate-backward"))
 def backward_gives_the_same_gradients(run: Run) -> Iterator[Finding]:
     """accelerator.backward(loss) leaves the gradients that loss.backward() leaves."""
     expected = gradients(run, torch.Tensor.backward)
@@ -287,15 +212,7 @@ def other_gradients(
         )
 
 
-ACCELERATE_LR = Claim(
-    "accelerate-lr",
-    "The script under Accelerate has the learning rate 3e-5.",
-    ALL,
-    WITH_ACCELERATE,
-    expected=3e-5,
-    only=UNDER_ACCELERATE | {"lr": (3e-5,)},
-    words="AdamW(model.parameters(), lr=3e-5)",
-)
+ACCELERATE_LR = claim("accelerate-lr")
 
 
 @STAGE.check(ACCELERATE_LR)

@@ -11,7 +11,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
-from harness.claims import ALL, MRPC_SHAPE, OF_SST2, ONE_PROCESS, PREPARING, Citation, Claim, as_documented, by_corpus
+from harness.claims import claim
 from harness.findings import Finding
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
@@ -71,26 +71,7 @@ def rehearsed_lrs(run: Run) -> list[float]:
     return rehearsed
 
 
-@STAGE.check(
-    Claim(
-        "updates-planned",
-        "The number of training steps is the number of epochs times the length of the training dataloader.",
-        ALL,
-        PREPARING,
-        words="num_epochs = 3 num_training_steps = num_epochs * len(train_dataloader)",
-        besides=(
-            Citation("001", PREPARING, "即训练次数 … *batch数量"),
-            Citation(
-                "002", PREPARING, "the number of epochs we want to run multiplied by the number of training batches"
-            ),
-            Citation(
-                "003",
-                PREPARING,
-                "de training steps que haremos … n_epochs … es la longitud de nuestro training dataloader",
-            ),
-        ),
-    )
-)
+@STAGE.check(claim("updates-planned"))
 def updates_planned(run: Run) -> Iterator[Finding]:
     """The schedule is planned for epochs x batches updates."""
     expected = run.recipe.epochs * len(run.train_dl)
@@ -103,20 +84,7 @@ def updates_planned(run: Run) -> Iterator[Finding]:
         )
 
 
-NUM_TRAINING_STEPS = Claim(
-    "num-training-steps",
-    "That is 1377 (SST-2: 25257).",
-    ("002", "003", "004"),
-    PREPARING,
-    expected=by_corpus(1377, 25257),
-    only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
-    words={
-        "002": "print(num_training_steps) … 1377",
-        "003": "print(num_training_steps) … 1377",
-        "004": "len(train_dataloader) # 1377",
-    },
-    derived=OF_SST2,
-)
+NUM_TRAINING_STEPS = claim("num-training-steps")
 
 
 @STAGE.check(NUM_TRAINING_STEPS)
@@ -132,16 +100,7 @@ def documented_number_of_updates(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "no-warmup",
-        "There is no warmup: the first update is made at the full learning rate.",
-        ALL,
-        PREPARING,
-        only=as_documented("warmup_updates"),
-        words="num_warmup_steps=0",
-    )
-)
+@STAGE.check(claim("no-warmup"))
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
     """The first update is made at the full learning rate."""
     observed = run.optimizer.param_groups[0]["lr"]
@@ -155,17 +114,7 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "warmup",
-        "Warmup: over num_warmup_steps updates the learning rate rises linearly to its maximum.",
-        ("001",),
-        PREPARING,
-        only=as_documented("schedule"),
-        words="指让学习率在num_warmup_steps内线性增加到初始学习率",
-        besides=(Citation("001", PREPARING, "这个参数指定了在训练开始时"),),
-    )
-)
+@STAGE.check(claim("warmup"))
 def warms_up_linearly(run: Run) -> Iterator[Finding]:
     """With a warmup the learning rate rises linearly from 0 to its maximum, and falls from there.
 
@@ -201,23 +150,7 @@ def warmed_up_lrs(recipe: Recipe, planned: int) -> list[float]:
     return lrs
 
 
-@STAGE.check(
-    Claim(
-        "linear-decay",
-        "The learning rate falls linearly from its maximum.",
-        ("002", "003"),
-        PREPARING,
-        only=as_documented("schedule"),
-        words={"002": "just a linear decay from the maximum value (5e-5)", "003": "*llinear decay* desde un valor"},
-        besides=(
-            Citation("000", PREPARING, 'get_scheduler( "linear",'),
-            Citation("001", PREPARING, 'get_scheduler( "linear",'),
-            Citation("002", PREPARING, 'get_scheduler( "linear",'),
-            Citation("003", PREPARING, 'get_scheduler( "linear",'),
-            Citation("004", PREPARING, 'get_scheduler( "linear",'),
-        ),
-    )
-)
+@STAGE.check(claim("linear-decay"))
 def decays_linearly(run: Run) -> Iterator[Finding]:
     """The learning rate follows the closed form at every update."""
     for made, observed in enumerate(rehearsed_lrs(run)):
@@ -233,15 +166,7 @@ def decays_linearly(run: Run) -> Iterator[Finding]:
             return
 
 
-DECAY_TO_ZERO = Claim(
-    "decay-to-zero",
-    "The learning rate ends at 0.",
-    ("002", "003"),
-    PREPARING,
-    expected=0.0,
-    only=as_documented("schedule"),
-    words={"002": "linear decay from the maximum value (5e-5) to 0", "003": "de 5e-5 a 0"},
-)
+DECAY_TO_ZERO = claim("decay-to-zero")
 
 
 @STAGE.check(DECAY_TO_ZERO)

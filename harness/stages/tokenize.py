@@ -7,18 +7,7 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, PreTrainedTokenizerBase
 
-from harness.claims import (
-    ALL,
-    DYNAMIC_PADDING,
-    MRPC_ONLY,
-    PREPROCESSING,
-    VOCABULARY,
-    WITH_ACCELERATE,
-    Citation,
-    Claim,
-    Invariant,
-    as_documented,
-)
+from harness.claims import Invariant, claim
 from harness.compat import as_list
 from harness.findings import Finding, NotApplicable
 from harness.sources import find_checkpoint, loading
@@ -78,15 +67,7 @@ def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Fi
         )
 
 
-DOCUMENTED_PAIR_IDS = Claim(
-    "documented-pair-ids",
-    '"This is the first sentence." with "This is the second one." gives these 15 input ids.',
-    ("001",),
-    PREPROCESSING,
-    expected=[101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102],
-    only=VOCABULARY,
-    words="101, 2023, 2003, 1996, 2034, 6251, 1012, 102, 2023, 2003, 1996, 2117, 2028, 1012, 102,",
-)
+DOCUMENTED_PAIR_IDS = claim("documented-pair-ids")
 
 
 @STAGE.check(DOCUMENTED_PAIR_IDS)
@@ -99,17 +80,7 @@ def documented_pair_ids(run: Run) -> Iterator[Finding]:
     )
 
 
-DOCUMENTED_PAIR_TOKENS = Claim(
-    "documented-pair-tokens",
-    "The same ids read back as [CLS], the first sentence, [SEP], the second sentence, [SEP].",
-    ("001",),
-    PREPROCESSING,
-    expected="[CLS] this is the first sentence . [SEP] this is the second one . [SEP]".split(),
-    only=VOCABULARY,
-    words='"[CLS]", "this", "is", "the", "first", "sentence", ".", "[SEP]", '
-    '"this", "is", "the", "second", "one", ".", "[SEP]",',
-    besides=(Citation("001", PREPROCESSING, 'tokenizer.convert_ids_to_tokens(inputs["input_ids"])'),),
-)
+DOCUMENTED_PAIR_TOKENS = claim("documented-pair-tokens")
 
 
 @STAGE.check(DOCUMENTED_PAIR_TOKENS)
@@ -122,15 +93,7 @@ def documented_pair_tokens(run: Run) -> Iterator[Finding]:
     )
 
 
-DOCUMENTED_PAIR_TOKEN_TYPE_IDS = Claim(
-    "documented-pair-token-type-ids",
-    "token_type_ids is 0 for [CLS], the first sentence and its [SEP], and 1 for the second sentence and its [SEP].",
-    ("001",),
-    PREPROCESSING,
-    expected=[0] * 8 + [1] * 7,
-    only=VOCABULARY,
-    words='"token_type_ids": [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]',
-)
+DOCUMENTED_PAIR_TOKEN_TYPE_IDS = claim("documented-pair-token-type-ids")
 
 
 @STAGE.check(DOCUMENTED_PAIR_TOKEN_TYPE_IDS)
@@ -144,15 +107,7 @@ def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     )
 
 
-DOCUMENTED_PAIR_ATTENTION_MASK = Claim(
-    "documented-pair-attention-mask",
-    "The attention_mask of the pair is 1 throughout.",
-    ("001",),
-    PREPROCESSING,
-    expected=[1] * 15,
-    only=VOCABULARY,
-    words='"attention_mask": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]',
-)
+DOCUMENTED_PAIR_ATTENTION_MASK = claim("documented-pair-attention-mask")
 
 
 @STAGE.check(DOCUMENTED_PAIR_ATTENTION_MASK)
@@ -183,16 +138,7 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(
-    Claim(
-        "pair-encoding",
-        "Two sentences become one sequence [CLS] A [SEP] B [SEP] whose token_type_ids tell them apart.",
-        ("001",),
-        PREPROCESSING,
-        only=as_documented("text_columns"),
-        words="需要token_type_ids来区分 … inputs = tokenizer(",
-    )
-)
+@STAGE.check(claim("pair-encoding"))
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
     two_segments_only(run)
@@ -218,18 +164,7 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(
-    Claim(
-        "plain-lists",
-        "tokenizer(..., padding=True) on a whole column returns a dictionary of plain lists, all in memory "
-        "(given the column as a list: from datasets 4.0 on tokenizers refuse the documents' own Column).",
-        ("001",),
-        PREPROCESSING,
-        words="其值是对应值的列表",
-        besides=(Citation("001", PREPROCESSING, "tokenized_dataset = tokenizer( … 对内存要求高"),),
-        derived="that the column is given as a list, which later versions of datasets ask for",
-    )
-)
+@STAGE.check(claim("plain-lists"))
 def plain_lists(run: Run) -> Iterator[Finding]:
     """tokenizer(..., padding=True) on a whole split returns plain lists, all of one length."""
     # list(): from datasets 4.0 a column is a Column, which tokenizers refuse; the documents' own call fails there.
@@ -245,21 +180,14 @@ def plain_lists(run: Run) -> Iterator[Finding]:
         )
 
 
-TOKENIZER_KEYS = Claim(
-    "tokenizer-keys",
-    "The keys of what the tokenizer returns are input_ids, attention_mask and token_type_ids.",
-    ("001",),
-    PREPROCESSING,
-    expected={"input_ids", "attention_mask", "token_type_ids"},
-    words="键是input_ids, attention_mask, token_type_ids",
-)
+TOKENIZER_KEYS = claim("tokenizer-keys")
 
 
 @STAGE.check(TOKENIZER_KEYS)
 def tokenizers_keys(run: Run) -> Iterator[Finding]:
     """The tokenizer returns the documented keys and no others."""
     # Of the documents' three, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
-    expected = TOKENIZER_KEYS.expected & set(run.tokenizer.model_input_names)
+    expected = set(TOKENIZER_KEYS.expected) & set(run.tokenizer.model_input_names)
     observed = set(run.tokenizer(FIRST, SECOND))
     if observed != expected:
         yield Finding(
@@ -270,17 +198,7 @@ def tokenizers_keys(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "map-keeps-dataset",
-        "map(batched=True) keeps a DatasetDict with every row and column, and adds what the tokenizer returns.",
-        ("001",),
-        PREPROCESSING,
-        words="raw_datasets.map(tokenize_function, batched=True) … features: ['attention_mask', 'idx', 'input_ids', "
-        "'label', 'sentence1', 'sentence2', 'token_type_ids'], num_rows: 3668",
-        besides=(Citation("001", PREPROCESSING, "可以使用Dataset.map()方法 … 对每个集合添加新的字段"),),
-    )
-)
+@STAGE.check(claim("map-keeps-dataset"))
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
     """map(batched=True) keeps every row and column of every split and adds what the tokenizer returns."""
     added = set(run.tokenizer(FIRST))
@@ -296,15 +214,7 @@ def map_keeps_dataset(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "no-padding-at-tokenization",
-        "Rows are not padded when they are tokenized; that is left to the batch.",
-        ("001",),
-        PREPROCESSING,
-        words="这里的tokenizer省略了padding参数",
-    )
-)
+@STAGE.check(claim("no-padding-at-tokenization"))
 def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
     """No row holds padding: it keeps its own length until it is in a batch."""
     for name, rows in run.tokenized_datasets.items():
@@ -319,16 +229,7 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "truncation",
-        "truncation=True: no row is longer than the model takes.",
-        ALL,
-        PREPROCESSING,
-        words='example["sentence2"], truncation=True)',
-        derived="to which length: what the model takes",
-    )
-)
+@STAGE.check(claim("truncation"))
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run), "max_position_embeddings", None)
@@ -353,22 +254,7 @@ def truncation(run: Run) -> Iterator[Finding]:
             )
 
 
-FIRST_EIGHT_LENGTHS = Claim(
-    "first-eight-lengths",
-    "The first eight training rows have 50, 59, 47, 67, 59, 50, 62 and 32 tokens.",
-    ("001",),
-    DYNAMIC_PADDING,
-    expected=[50, 59, 47, 67, 59, 50, 62, 32],
-    only=MRPC_ONLY | VOCABULARY,
-    words="[50, 59, 47, 67, 59, 50, 62, 32]",
-    besides=(
-        Citation(
-            "001",
-            DYNAMIC_PADDING,
-            '["train"][:8] … 取训练集的前8条 … 输出对应input_ids的长度 … [len(x) for x in samples["input_ids"]]',
-        ),
-    ),
-)
+FIRST_EIGHT_LENGTHS = claim("first-eight-lengths")
 
 
 @STAGE.check(FIRST_EIGHT_LENGTHS)
@@ -385,15 +271,7 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "fixed-length-padding",
-        'For TPUs: padding="max_length" with max_length pads every row to one fixed length.',
-        ("002", "004"),
-        WITH_ACCELERATE,
-        words="padding your samples to a fixed length with the",
-    )
-)
+@STAGE.check(claim("fixed-length-padding"))
 def fixed_length_padding(run: Run) -> Iterator[Finding]:
     """padding="max_length" gives every row one fixed length, as TPUs want it."""
     length = max(len(ids) for ids in run.tokenized_datasets["validation"]["input_ids"]) + 1

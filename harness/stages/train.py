@@ -18,19 +18,7 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from harness import launch
-from harness.claims import (
-    ALL,
-    MRPC_SHAPE,
-    OF_SST2,
-    ONE_PROCESS,
-    TRAINER_API,
-    TRAINER_EVALUATION,
-    TRAINING_LOOP,
-    WITH_TRAINER,
-    Citation,
-    Claim,
-    as_documented,
-)
+from harness.claims import claim
 from harness.findings import Finding, NotApplicable
 from harness.loops import accelerated, plain, trainer
 from harness.loops.trainer import Resumed
@@ -200,16 +188,7 @@ def rows_repeated(run: Run, split: str) -> int:
     return -len(run.model_datasets[split]) % run.recipe.rows_per_update if run.recipe.processes > 1 else 0
 
 
-@STAGE.check(
-    Claim(
-        "train-mode",
-        "The model trains in train mode: model.train().",
-        ALL,
-        TRAINING_LOOP,
-        words="model.train()",
-        besides=(Citation("001", TRAINING_LOOP, "转入训练模式"),),
-    )
-)
+@STAGE.check(claim("train-mode"))
 def trains_in_train_mode(run: Run) -> Iterator[Finding]:
     """Every forward that leads to an update is made in train mode."""
     wrong = [f for f in run.training.forwards if f.gradients and not f.training]
@@ -222,20 +201,7 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "one-update-a-batch",
-        "Each batch is one forward, one backward and one update: 1377 in all (SST-2: 25257).",
-        ALL,
-        TRAINING_LOOP,
-        only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
-        words="for epoch in range(num_epochs): for batch in train_dataloader: … outputs = model(**batch) "
-        "loss = outputs.loss loss.backward() … optimizer.step()",
-        besides=(Citation("001", TRAINING_LOOP, "计算梯度 … 优化器进行更新"),),
-        derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("one-update-a-batch"), fallback_invariant=RECIPE_RESPECTED)
 def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
     """Each batch is one forward and one update, as many as planned."""
     expected = planned(run)
@@ -248,24 +214,7 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "progress-bar",
-        "A progress bar counts the training steps, all 1377 of them (SST-2: 25257).",
-        ALL,
-        TRAINING_LOOP,
-        only=MRPC_SHAPE | as_documented("batch_size", "epochs") | ONE_PROCESS,
-        words="progress_bar = tqdm(range(num_training_steps)) … progress_bar.update(1)",
-        besides=(
-            Citation("000", TRAINING_LOOP, "加了一个进度条来显示当前的训练进度"),
-            Citation("001", TRAINING_LOOP, "使用tqdm库 … 进度条更新"),
-            Citation("002", TRAINING_LOOP, "we add a progress bar over our number of training steps"),
-            Citation("003", TRAINING_LOOP, "una barra de progreso de tqdm"),
-        ),
-        derived="1377 in 000 and 001, which do not print it; " + OF_SST2,
-    ),
-    fallback_invariant=RECIPE_RESPECTED,
-)
+@STAGE.check(claim("progress-bar"), fallback_invariant=RECIPE_RESPECTED)
 def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
     """The progress bar is as long as the schedule and counts every update."""
     bar, made = run.progress_bar, len(run.training.updates)
@@ -279,16 +228,7 @@ def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "lr-follows-schedule",
-        "The scheduler is stepped once after each update.",
-        ALL,
-        TRAINING_LOOP,
-        words="optimizer.step() … lr_scheduler.step()",
-        besides=(Citation("001", TRAINING_LOOP, "更新学习率"),),
-    )
-)
+@STAGE.check(claim("lr-follows-schedule"))
 def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
     """Each update uses the learning rate that the schedule has for it, and after the last one the next is set."""
     made = len(run.training.updates)
@@ -305,19 +245,7 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check(
-    Claim(
-        "zero-grad",
-        "The gradients are reset after each update.",
-        ALL,
-        TRAINING_LOOP,
-        words="optimizer.zero_grad()",
-        besides=(
-            Citation("001", TRAINING_LOOP, "清除梯度"),
-            Citation("003", TRAINING_LOOP, "No olvidar resetear los gradientes"),
-        ),
-    )
-)
+@STAGE.check(claim("zero-grad"))
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
     """No gradient is left from an update when the next backward pass begins."""
     wrong = [backward for backward in run.training.backwards if backward.left_over != 0]
@@ -330,16 +258,7 @@ def gradients_are_reset(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "batches-on-device",
-        "Every tensor of a batch is moved to the model's device.",
-        ALL,
-        TRAINING_LOOP,
-        words="batch = {k: v.to(device) for k, v in batch.items()}",
-        besides=(Citation("001", TRAINING_LOOP, "将数据转入gpu"),),
-    )
-)
+@STAGE.check(claim("batches-on-device"))
 def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
     """Every tensor that the model is given is on its device."""
     for forward in run.training.forwards:
@@ -417,15 +336,7 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
             )
 
 
-TRAINER_LOGGING = Claim(
-    "trainer-logging",
-    "Trainer tells the loss every 500 updates.",
-    ("001",),
-    TRAINER_API,
-    expected=500,
-    only=WITH_TRAINER,
-    words="每500步告诉一次损失",
-)
+TRAINER_LOGGING = claim("trainer-logging")
 
 
 @STAGE.check(TRAINER_LOGGING)
@@ -443,16 +354,7 @@ def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-evaluation",
-        'With evaluation_strategy="epoch" and compute_metrics Trainer tells loss and metrics after every epoch.',
-        ("001",),
-        TRAINER_EVALUATION,
-        only=WITH_TRAINER,
-        words='evaluation_strategy="epoch" … 表示在每个epoch结束时报告损失和指标 … compute_metrics=compute_metrics',
-    )
-)
+@STAGE.check(claim("trainer-evaluation"))
 def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
     """Trainer evaluates once after every epoch, with the recipe's metrics."""
     run.whole_run_only()
@@ -476,17 +378,7 @@ those."""
 ENOUGH_UPDATES = 10
 """From so many on the time of an update is told."""
 
-HOURS_OR_MINUTES = Claim(
-    "hours-and-minutes",
-    "On a CPU the training takes hours, on a GPU minutes.",
-    ("002",),
-    TRAINING_LOOP,
-    expected={"cpu": "hours", "cuda": "minutes"},
-    kind="ball park",
-    only=as_documented("dataset", "pretrained", "batch_size", "epochs", "processes"),
-    words="on a CPU, training might take several hours instead of a couple of minutes",
-    derived="the border, 15 minutes; where a run stops early, what all updates would take",
-)
+HOURS_OR_MINUTES = claim("hours-and-minutes")
 
 
 @STAGE.check(HOURS_OR_MINUTES, severity="warning")  # a faster machine is no mistake

@@ -17,7 +17,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
-from harness.claims import PREPARING, TRAINER_API, TRAINER_EVALUATION, WITH_TRAINER, Citation, Claim, Invariant
+from harness.claims import Invariant, claim
 from harness.compat import adamw_classes, evaluation_strategy, processing_class, without_colours
 from harness.findings import Finding, NotApplicable
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
@@ -72,30 +72,7 @@ def with_label(run: Run) -> DatasetDict:
     )
 
 
-TRAINER_DEFAULTS = Claim(
-    "trainer-defaults",
-    'TrainingArguments("test-trainer") alone: three epochs, batches of 8, linear decay from 5e-5, no warmup, the '
-    "loss every 500 updates.",
-    ("001",),
-    TRAINER_API,
-    expected={
-        "num_train_epochs": 3,
-        "per_device_train_batch_size": 8,
-        "per_device_eval_batch_size": 8,
-        "learning_rate": 5e-5,
-        "lr_scheduler_type": "linear",
-        "warmup_steps": 0,
-        "logging_steps": 500,
-    },
-    only=WITH_TRAINER,
-    words='TrainingArguments("test-trainer") … 每500步告诉一次损失',
-    besides=(
-        Citation("001", PREPARING, "Trainer一般默认3个epochs"),
-        Citation("002", PREPARING, "linear decay from the maximum value (5e-5) to 0 … uses three epochs by default"),
-        Citation("003", PREPARING, "de 5e-5 a 0 … El Trainer usa 3"),
-    ),
-    derived="batches of 8 and no warmup: the loop by hand has them, and 002 says that it has the same defaults",
-)
+TRAINER_DEFAULTS = claim("trainer-defaults")
 
 
 @STAGE.check(TRAINER_DEFAULTS)
@@ -135,15 +112,7 @@ def arguments_are_the_recipes(run: Run) -> Iterator[Finding]:
             )
 
 
-TRAINER_COLLATOR = Claim(
-    "trainer-collator",
-    "Given the tokenizer and no collator, Trainer uses DataCollatorWithPadding.",
-    ("001",),
-    TRAINER_API,
-    expected="DataCollatorWithPadding",
-    only=WITH_TRAINER,
-    words="data_collator=data_collator,#默认为DataCollatorWithPadding",
-)
+TRAINER_COLLATOR = claim("trainer-collator")
 
 
 @STAGE.check(TRAINER_COLLATOR)
@@ -159,21 +128,7 @@ def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-postprocessing",
-        "Trainer removes the unused columns, names the labels and makes tensors by itself.",
-        ("002", "003", "004"),
-        PREPARING,
-        only=WITH_TRAINER,
-        words={
-            "002": "some things that the Trainer did for us automatically",
-            "003": "cosas que *Trainer*",
-            "004": "some things that the Trainer did for us automatically",
-        },
-        besides=(Citation("004", PREPARING, "Trainer가 알아서 해주던 과정"),),
-    )
-)
+@STAGE.check(claim("trainer-postprocessing"))
 def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
     """From the tokenized datasets Trainer makes the batches that "A full training" makes by hand: columns and rows."""
     for split, loader in (("train", run.train_dl), ("validation", run.eval_dl)):
@@ -195,15 +150,7 @@ def does_the_postprocessing_by_itself(run: Run) -> Iterator[Finding]:
             )
 
 
-TRAINER_NO_METRIC = Claim(
-    "trainer-no-metric",
-    "Without compute_metrics Trainer tells the loss and no metric.",
-    ("001",),
-    TRAINER_API,
-    expected="loss",
-    only=WITH_TRAINER,
-    words="compute_metrics() … 否则评估将只会输出 loss",
-)
+TRAINER_NO_METRIC = claim("trainer-no-metric")
 
 
 @STAGE.check(TRAINER_NO_METRIC)
@@ -267,20 +214,11 @@ def short_trainer(
         )
 
 
-TRAINER_CHECKPOINTS = Claim(
-    "trainer-checkpoints",
-    "The folder that TrainingArguments is given gets the checkpoints along the way.",
-    ("001",),
-    TRAINER_API,
-    words="以及训练中的checkpoin",
-    only=WITH_TRAINER,
-)
-
 SAVED = ("optimizer.pt", "scheduler.pt", "trainer_state.json")
 """What a checkpoint has beside the weights, by which the training can go on."""
 
 
-@STAGE.check(TRAINER_CHECKPOINTS)
+@STAGE.check(claim("trainer-checkpoints"))
 def keeps_checkpoints(run: Run) -> Iterator[Finding]:
     """Every save_steps updates Trainer's folder gets a checkpoint: weights, optimizer, schedule and state."""
     with short_trainer(run, save_strategy=run.first_trainer.args.save_strategy, save_steps=EVERY) as trainer:
@@ -301,15 +239,7 @@ def keeps_checkpoints(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Claim(
-        "trainer-final-model",
-        "The folder that TrainingArguments is given gets the trained model, as the last update leaves it.",
-        ("001",),
-        TRAINER_API,
-        words="用于保存训练后的模型",
-        only=WITH_TRAINER,
-        derived="that the last update may be no multiple of save_steps, as 1377 is none of 500",
-    ),
+    claim("trainer-final-model"),
     severity="warning",  # a run of the harness keeps its model itself
 )
 def keeps_the_trained_model(run: Run) -> Iterator[Finding]:
@@ -368,17 +298,7 @@ def _resumed(resumed: Trainer, checkpoint: Path, whole: Trainer) -> str | None:
     return f"weights up to {apart:.1e} apart" if apart > 0 else None
 
 
-EVERY_EVAL_STEPS = Claim(
-    "trainer-eval-steps",
-    'With evaluation_strategy "steps" Trainer evaluates every eval_steps updates.',
-    ("001",),
-    TRAINER_API,
-    words="在每个 eval_steps 步骤评估一次",
-    only=WITH_TRAINER,
-)
-
-
-@STAGE.check(EVERY_EVAL_STEPS)
+@STAGE.check(claim("trainer-eval-steps"))
 def evaluates_every_eval_steps(run: Run) -> Iterator[Finding]:
     """A Trainer with the evaluation strategy "steps" evaluates after every eval_steps updates, and at no other time."""
     with short_trainer(run, **evaluation_strategy("steps"), eval_steps=EVERY) as trainer:
@@ -394,16 +314,7 @@ def evaluates_every_eval_steps(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-no-evaluation",
-        "Trainer tells nothing of how good the model is, because nobody told it to evaluate.",
-        ("001",),
-        TRAINER_API,
-        words="但不会告诉模型的质量如何 … 我们没有告诉他进行评估",
-        only=WITH_TRAINER,
-    )
-)
+@STAGE.check(claim("trainer-no-evaluation"))
 def evaluates_only_where_asked(run: Run) -> Iterator[Finding]:
     """With the default arguments Trainer evaluates at no time, though it is given a validation set."""
     args = run.first_trainer.args
@@ -421,16 +332,7 @@ def evaluates_only_where_asked(run: Run) -> Iterator[Finding]:
         )
 
 
-STRATEGIES = Claim(
-    "trainer-strategies",
-    'The evaluation strategies are "steps" and "epoch"; the document\'s "step" is refused.',
-    ("001",),
-    TRAINER_API,
-    expected={"steps": True, "epoch": True, "step": False},
-    words="设置为“ step ” … 或“ epoch ”",
-    only=WITH_TRAINER,
-    derived='"steps", which is the library\'s own name, and that "step" is none',
-)
+STRATEGIES = claim("trainer-strategies")
 
 
 @STAGE.check(STRATEGIES)
@@ -452,16 +354,7 @@ def takes_steps_and_epoch_for_strategies(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-optimizer",
-        "Trainer's optimizer is AdamW by default.",
-        ("001", "002"),
-        PREPARING,
-        words={"001": "Trainer默认的优化器是AdamW", "002": "The optimizer used by the Trainer is AdamW"},
-        only=WITH_TRAINER,
-    )
-)
+@STAGE.check(claim("trainer-optimizer"))
 def optimizes_with_adamw(run: Run) -> Iterator[Finding]:
     """A Trainer with the default arguments makes an AdamW."""
     with short_trainer(run, optim=run.first_trainer.args.optim) as trainer:
@@ -475,16 +368,7 @@ def optimizes_with_adamw(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-predict-times",
-        "Without compute_metrics the metrics of predict() are the loss and some times: how long it took, and how fast.",
-        ("001",),
-        TRAINER_EVALUATION,
-        words="以及一些时间指标",
-        only=WITH_TRAINER,
-    )
-)
+@STAGE.check(claim("trainer-predict-times"))
 def predict_tells_loss_and_times(run: Run) -> Iterator[Finding]:
     """Without compute_metrics predict() tells the loss and three times, which agree with the clock and the rows."""
     rows = few_rows(run.first_trainer.eval_dataset)
@@ -514,23 +398,7 @@ def predict_tells_loss_and_times(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(
-    Claim(
-        "eval-prediction",
-        "compute_metrics takes an EvalPrediction, predictions and label_ids, and returns the metrics: names to floats.",
-        ("001",),
-        TRAINER_EVALUATION,
-        words="必须接收一个 EvalPrediction 对象 … 字符串映射到浮点数的字典",
-        besides=(
-            Citation(
-                "001",
-                TRAINER_EVALUATION,
-                "def compute_metrics( … labels = eval_preds … np.argmax(logits … return metric.compute(",
-            ),
-        ),
-        only=WITH_TRAINER,
-    )
-)
+@STAGE.check(claim("eval-prediction"))
 def compute_metrics_takes_an_eval_prediction(run: Run) -> Iterator[Finding]:
     """compute_metrics gets the logits and labels of all rows as an EvalPrediction, and gives names and floats."""
     rows, calls = few_rows(run.first_trainer.eval_dataset), []
@@ -575,17 +443,7 @@ def _about_metrics(expected: str, observed: str) -> Finding:
     )
 
 
-@STAGE.check(
-    Claim(
-        "trainer-new-model",
-        "For another training take a new model: Trainer would go on with the one that is trained already.",
-        ("001",),
-        TRAINER_EVALUATION,
-        words="否则将会在旧的已训练过的模型上继续训练",
-        besides=(Citation("001", TRAINER_EVALUATION, "注意采用新的TrainingArguments"),),
-        only=WITH_TRAINER,
-    )
-)
+@STAGE.check(claim("trainer-new-model"))
 def takes_a_new_model(run: Run) -> Iterator[Finding]:
     """The second Trainer starts from the checkpoint; given a trained model it would go on with that."""
     _, backbone = head_and_backbone(run)

@@ -63,11 +63,6 @@ class Row:
         """The text that carries a loss."""
         return "".join(span.text for span in self.spans if span.state == "taught")
 
-    @property
-    def not_taught(self) -> str:
-        """The text that carries none, without padding."""
-        return "".join(span.text for span in self.spans if span.state == "not taught")
-
 
 @dataclass
 class TaughtReport(Report):

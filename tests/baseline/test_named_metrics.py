@@ -17,7 +17,7 @@ from harness.errors import CannotTry
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord, Verdict
 from harness.report.baseline import baseline_lines
-from harness.sources import builtin
+from scripts import corpus
 from scripts.same_results import same_results
 from tests.baseline.conftest import make_record
 from tests.test_metrics import COST
@@ -140,7 +140,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     rows = {"train": 48, "validation": 24, "test": 12}
     recipe = RECIPES["tiny-three"]
-    builtin.raw_datasets(seed=7, split_rows=rows, dataset=recipe.dataset).save_to_disk("data")
+    corpus.raw_datasets(seed=7, split_rows=rows, dataset=recipe.dataset).save_to_disk("data")
     Path("cost.py").write_text(COST)
     mine = recipe.with_(name="mine", data="data", epochs=1, metrics=("f1_macro", "cost.py"))
     Path("mine.py").write_text(f"from harness.recipe import Recipe\nthree = {mine!r}\n")

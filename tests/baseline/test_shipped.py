@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from harness.baseline.review import stale, stored_files
 from harness.baseline.stored import Baseline
-from harness.baseline.throughput import Throughput
-from harness.recipe import DEFAULT_RECIPE
 from harness.stages import CLAIMS
 from scripts.same_results import loops_of, same_results, same_results_lines
-from tests.benchmarks.test_precision import UNITS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "baselines"
@@ -27,12 +23,10 @@ SEEDS = {
 }
 """How many seeds each was recorded with, at least."""
 
-THROUGHPUT_RUNS = 6
-
 
 def test_none_is_stale_and_none_is_unknown() -> None:
     assert stale(FOLDER) == {}
-    assert {path.stem for path in stored_files(FOLDER)} == {*SEEDS, "throughput-cpu"}
+    assert {path.stem for path in stored_files(FOLDER)} == {*SEEDS}
 
 
 @pytest.mark.parametrize("name", SEEDS)
@@ -54,19 +48,6 @@ def test_the_loops_results_are_the_same() -> None:
     assert all(pair.equivalence.smallest_margin() < pair.equivalence.margin for pair in found.pairs)
     printed = "\n".join(f"    {line}".rstrip() for line in same_results_lines(found))
     assert printed in (ROOT / "docs" / "baselines.md").read_text()
-
-
-def test_every_recorded_benchmark_is_still_measured() -> None:
-    """One that nobody measures any more would never be compared."""
-    baseline = Throughput.read(FOLDER / "throughput-cpu.json")
-    assert len(baseline.runs) >= THROUGHPUT_RUNS
-    assert all(run.commit and run.dirty is False for run in baseline.runs)
-    measured = {"training", "evaluation", "tokenization", "precision-bf16"}
-    assert set(baseline.benchmarks) == {f"{what}-{DEFAULT_RECIPE}" for what in measured}
-    sources = "".join(path.read_text() for path in sorted((ROOT / "tests" / "benchmarks").glob("test_*.py")))
-    kept = set(re.findall(r'name_of\(f?"([^"]+)"', sources))
-    assert kept == measured - {"precision-bf16"} | {"precision-{name}"}
-    assert "bf16" in UNITS
 
 
 def test_the_documents_figures_are_the_claims() -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.baseline.contention import busy
-from harness.baseline.paired import judged
 from harness.pytest_plugin import with_options
 from harness.recipe import RECIPES
+from tests.benchmarks.contention import busy
+from tests.benchmarks.paired import judged
 
 if TYPE_CHECKING:  # what measures imports torch and transformers: seconds, which collecting need not take
     from harness.stages import Run

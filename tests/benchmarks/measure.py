@@ -12,8 +12,8 @@ import torch
 from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.baseline import contention, paired
-from harness.baseline.paired import LOOKS, Interval
+from tests.benchmarks import contention, paired
+from tests.benchmarks.paired import LOOKS, Interval
 
 WARM_UP = 2
 """Blocks that are made before one counts."""

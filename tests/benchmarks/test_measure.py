@@ -12,10 +12,10 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from harness.baseline import contention
 from harness.compat import fp32_precision
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
+from tests.benchmarks import contention
 from tests.benchmarks.benchmark_loops import bert_base, prepared
 from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, side_by_side, timed
 from tests.benchmarks.test_precision import variant

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.baseline.contention import busy
-from harness.baseline.throughput import ACHIEVED, RELATIVE
 from tests.benchmarks.conftest import Stopwatch, Subject
+from tests.benchmarks.contention import busy
+from tests.benchmarks.recorded import ACHIEVED, RELATIVE
 from tests.benchmarks.throughput_fixture import Keeper
 
 FEW_LOOKS = (12, 24)

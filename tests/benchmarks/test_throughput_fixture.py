@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import contention, review
 from harness.baseline.files import candidate_path
-from harness.baseline.paired import Interval
-from harness.baseline.throughput import RELATIVE, Throughput
 from harness.fingerprint import fingerprint
-from tests.benchmarks import throughput_fixture
+from tests.benchmarks import contention, throughput_fixture
 from tests.benchmarks.benchmark_loops import spin
 from tests.benchmarks.conftest import Stopwatch
+from tests.benchmarks.paired import Interval
+from tests.benchmarks.recorded import RELATIVE, Throughput, accept
 from tests.benchmarks.throughput_fixture import Keeper
 
 RATIOS = {RELATIVE: 1.0}
@@ -34,7 +33,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(5):
         monkeypatch.setattr(throughput_fixture, "STARTED", f"2026-11-20T12:00:0{number}")
         keeper(tmp_path, update=True)("training", {RELATIVE: 1 + 0.001 * number}, {"samples_per_second": 200.0})
-    review.accept(tmp_path, keeper(tmp_path).path.stem, "a test")
+    accept(tmp_path, keeper(tmp_path).path.stem, "a test")
     return tmp_path
 
 
@@ -132,7 +131,7 @@ def test_what_is_not_compared_is_said(tmp_path: Path, recorded: Path, monkeypatc
     for _ in range(2):
         keeper(tmp_path / "other", update=True)("bare", {"map_per_tokenizer": 0.3}, {})
         monkeypatch.setattr(throughput_fixture, "STARTED", "later still")
-    review.accept(tmp_path / "other", keeper(tmp_path).path.stem, "a test")
+    accept(tmp_path / "other", keeper(tmp_path).path.stem, "a test")
     elsewhere = keeper(tmp_path / "other")
     elsewhere.fingerprint = fingerprint() | {"threads": 99}
     elsewhere("bare", {"map_per_tokenizer": 0.3}, {})

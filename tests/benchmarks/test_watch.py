@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from harness import catalogue
-from harness.baseline.paired import LOOKS
 from harness.recipe import RECIPES
 from harness.run import quiet_libraries
 from harness.stages import Run
@@ -22,6 +21,7 @@ from harness.watch.session import Session
 from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared
 from tests.benchmarks.conftest import Stopwatch, Subject
 from tests.benchmarks.measure import TorchDevice
+from tests.benchmarks.paired import LOOKS
 from tests.benchmarks.test_throughput import FEW_LOOKS
 
 MOST = {"tiny": 1.1, "minilm": 1.03}

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import throughput
 from harness.baseline.files import baseline_path, hardware_class
-from harness.baseline.paired import Interval
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
-from harness.record import Verdict
-from harness.report.baseline import verdict_lines
+from tests.benchmarks import recorded
+from tests.benchmarks.paired import Interval
 
 MEASURING = ("only", "enable", "json", "save", "autosave", "compare")
 """pytest-benchmark's options that ask for the clock; without one a benchmark runs once, like any test."""
@@ -57,8 +55,8 @@ class Keeper:
         __tracebackhide__ = True
         self.benchmark.extra_info.update({**remarks, **ratios, **figures})
         if self.update:
-            measured = throughput.measured(name, ratios, figures, intervals)
-            throughput.add(self.folder, name, measured, fingerprint=self.fingerprint, started=STARTED, **provenance())
+            measured = recorded.measured(name, ratios, figures, intervals)
+            recorded.add(self.folder, name, measured, fingerprint=self.fingerprint, started=STARTED, **provenance())
             return
         if not self.path.exists():
             self.warn(pytest.PytestWarning(f"{name} not compared: {self.missing}"))
@@ -66,7 +64,7 @@ class Keeper:
         verdict = self.compared(name, ratios, figures, intervals)
         self.benchmark.extra_info["compared"] = [verdict.outcome, *verdict.grounds]
         if verdict.outcome == "fails":
-            pytest.fail("\n".join(verdict_lines([verdict])), pytrace=False)
+            pytest.fail("\n".join(verdict.lines()), pytrace=False)
         for ground in verdict.grounds:
             if "not compared" in ground or "cannot tell" in ground:
                 self.warn(pytest.PytestWarning(ground))
@@ -77,18 +75,21 @@ class Keeper:
 
     @property
     def path(self) -> Path:
-        return baseline_path(self.folder, throughput.name_of(hardware_class(self.fingerprint)))
+        return baseline_path(self.folder, recorded.name_of(hardware_class(self.fingerprint)))
 
     @property
     def missing(self) -> str:
-        return f"no baseline {self.path}; record two or more with --benchmark-only --harness-update, and accept them"
+        return (
+            f"no baseline {self.path}; record two or more with --benchmark-only --harness-update, and accept them with "
+            "python -m tests.benchmarks.accept"
+        )
 
-    def limit(self, name: str, ratio: str = throughput.RELATIVE) -> float | None:
+    def limit(self, name: str, ratio: str = recorded.RELATIVE) -> float | None:
         """What the ratio is held to; None while a baseline is recorded, or where there is none of it."""
         if self.update or not self.path.exists():
             return None
         try:
-            limit = throughput.limits(throughput.Throughput.read(self.path), name, self.fingerprint).get(ratio)
+            limit = recorded.limits(recorded.Throughput.read(self.path), name, self.fingerprint).get(ratio)
         except CannotTry:  # which is said when the ratio is compared
             return None
         return limit.value if limit else None
@@ -99,11 +100,11 @@ class Keeper:
         ratios: Mapping[str, float],
         figures: Mapping[str, float],
         intervals: Mapping[str, Interval] | None = None,
-    ) -> Verdict:
+    ) -> recorded.SpeedVerdict:
         __tracebackhide__ = True
         try:
-            baseline = throughput.Throughput.read(self.path)
-            return throughput.compare(baseline, name, ratios, figures, self.fingerprint, intervals=intervals)
+            baseline = recorded.Throughput.read(self.path)
+            return recorded.compare(baseline, name, ratios, figures, self.fingerprint, intervals=intervals)
         except CannotTry as error:
             pytest.fail(f"harness: {error}", pytrace=False)
 

@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from harness.compat import evaluation_strategy, processing_class, weights_dtype
+from harness.compat import evaluation_strategy, processing_class
 from tests.versions import installed
 
 FOLDER = Path(__file__).parent
@@ -134,9 +134,9 @@ def edited(script: Path, edits: Iterable[dict[str, str]] = ()) -> str:
 
 @cache
 def _installed_keywords() -> list[tuple[str, str]]:
-    named_anew = (
-        (r"( )eval_strategy=", evaluation_strategy),
-        (r"( )processing_class=", processing_class),
-        (r"(from_pretrained\(.*, )dtype=", weights_dtype),
-    )
-    return [(pattern, next(iter(keyword("")))) for pattern, keyword in named_anew]
+    named_anew = ((r"( )eval_strategy=", evaluation_strategy), (r"( )processing_class=", processing_class))
+    dtype = "dtype" if installed("transformers>=4.56") else "torch_dtype"
+    return [
+        *((pattern, next(iter(keyword("")))) for pattern, keyword in named_anew),
+        (r"(from_pretrained\(.*, )dtype=", dtype),
+    ]

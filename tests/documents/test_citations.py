@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.claims import ALL, EVALUATION_LOOP, PARTS, PREPARING, TRAINING_LOOP, Citation, Claim
+from harness.claims import ALL, PARTS, TITLES, Citation, Claim
 from harness.documents.citations import line_of, looked_up, part
 from harness.errors import CannotTry
 from harness.stages import CLAIMS
@@ -47,15 +47,15 @@ def texts(documents: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("section", "words", "line"),
     [
-        (PREPARING, "AdamW(model.parameters(), lr=5e-5)", 2),
-        (PREPARING, "AdamW( … 1377", 2),
-        (TRAINING_LOOP, "loss.backward() optimizer.step()", 8),
-        (TRAINING_LOOP, "AdamW(", None),
-        (TRAINING_LOOP, "model.eval()", None),
-        (TRAINING_LOOP, "optimizer.step() … loss.backward()", None),
-        (TRAINING_LOOP, "Model.train()", None),
-        (PREPARING, "137", 4),
-        (PREPARING, "", None),
+        (TITLES["preparing"], "AdamW(model.parameters(), lr=5e-5)", 2),
+        (TITLES["preparing"], "AdamW( … 1377", 2),
+        (TITLES["training-loop"], "loss.backward() optimizer.step()", 8),
+        (TITLES["training-loop"], "AdamW(", None),
+        (TITLES["training-loop"], "model.eval()", None),
+        (TITLES["training-loop"], "optimizer.step() … loss.backward()", None),
+        (TITLES["training-loop"], "Model.train()", None),
+        (TITLES["preparing"], "137", 4),
+        (TITLES["preparing"], "", None),
     ],
 )
 def test_words_are_looked_for_in_their_section(section: str, words: str, line: int | None) -> None:
@@ -64,7 +64,7 @@ def test_words_are_looked_for_in_their_section(section: str, words: str, line: i
 
 def test_another_text_is_refused() -> None:
     with pytest.raises(CannotTry, match=r"no line that begins with '## Evaluation loop'.*another text"):
-        part("003", EVALUATION_LOOP, TEXT.replace("## Evaluation", "## Test"))
+        part("003", TITLES["evaluation-loop"], TEXT.replace("## Evaluation", "## Test"))
     with pytest.raises(CannotTry, match="document 000 has no section 'Processing the data: dynamic padding'"):
         part("000", "Processing the data: dynamic padding", TEXT)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import ALL, PREPARING, TRAINING_LOOP, WITHOUT_CLAIM, Claim, WithoutClaim
+from harness.claims import ALL, TITLES, WITHOUT_CLAIM, Claim, WithoutClaim
 from harness.documents.citations import text_of
 from harness.documents.index import Indexed, indexed, passages, says
 from harness.report.documents import index_lines
@@ -97,8 +97,10 @@ def stands(claims: Sequence[Claim], reasons: Sequence[WithoutClaim] = (), text: 
 
 
 def test_a_claim_stands_for_what_it_quotes_and_for_the_same_code_elsewhere() -> None:
-    adamw = Claim("adamw", "It is AdamW.", ("003",), PREPARING, words="model.parameters(), lr=5e-5")
-    backward = Claim("backward", "There is a backward pass.", ("003",), TRAINING_LOOP, words="loss.backward()")
+    adamw = Claim("adamw", "It is AdamW.", ("003",), TITLES["preparing"], words="model.parameters(), lr=5e-5")
+    backward = Claim(
+        "backward", "There is a backward pass.", ("003",), TITLES["training-loop"], words="loss.backward()"
+    )
     assert stands([adamw]) == {7: "adamw", 10: "MISSING", 16: "adamw", 17: "MISSING"}
     assert stands([adamw, backward])[17] == "backward"
     assert stands([adamw], text=TEXT.replace("+ optimizer", "+ optimizer2"))[16] == "MISSING"

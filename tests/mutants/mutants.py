@@ -32,13 +32,14 @@ from transformers import (
 from harness.loops import plain
 from harness.metrics import load_metric
 from harness.recipe import MINILM, RECIPES, Recipe
-from harness.sources import builtin, find_checkpoint
+from harness.sources import find_checkpoint
 from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
 from harness.stages.measures import losses, memory
 from harness.stages.measures.results import Costs
 from harness.stages.replays.twins import reseed_before_each_forward
 from harness.stages.trace import Trace
+from scripts import corpus
 
 Change = Callable[[Recipe], Recipe]
 
@@ -67,7 +68,7 @@ def three_classes(recipe: Recipe) -> Recipe:
     three = RECIPES["tiny-three"]
     if not folder.is_dir():
         sizes = {"train": 36, "validation": 20, "test": 10}
-        builtin.raw_datasets(seed=7, split_rows=sizes, dataset=three.dataset).save_to_disk(str(folder))
+        corpus.raw_datasets(seed=7, split_rows=sizes, dataset=three.dataset).save_to_disk(str(folder))
     metrics = ("accuracy", "f1_macro", "f1_weighted", "matthews_correlation")
     return three.with_(name="small-three", data=str(folder), epochs=2, metrics=metrics)
 

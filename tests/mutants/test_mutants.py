@@ -13,9 +13,9 @@ from transformers import set_seed
 
 from harness.findings import CheckResult
 from harness.recipe import BUILT_IN, RECIPES, Recipe
-from harness.sources import builtin
 from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
+from scripts import corpus
 from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 from tests.server import server_of
@@ -85,7 +85,7 @@ def results_of(stage: Stage, recipe: Recipe, step: Step | None) -> tuple[CheckRe
 def small(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     """The small recipe with half the rows to train on."""
     folder = tmp_path_factory.mktemp("smaller")
-    builtin.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
+    corpus.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(folder))
     return small.with_(data=str(folder))
 
 

@@ -53,7 +53,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         written(folder / "compare.json", COMPARED),
         BASELINES / "matrix.json",
         BASELINES / "tiny-plain-cpu.json",
-        BASELINES / "throughput-cpu.json",
     ]
     page = folder / "report.html"
     page.write_text(page_of(read_inputs(paths), baselines=BASELINES, fallback=None), encoding="utf-8")

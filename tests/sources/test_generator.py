@@ -15,8 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from harness.record import RunRecord
-from harness.sources import builtin, generator
-from harness.sources.generator import Row
+from harness.sources import builtin
+from scripts import corpus as script
+from scripts import generator
+from scripts.corpus import MRPC_ROWS
+from scripts.generator import Row
+from scripts.pretrain import PRETRAINING_SEED
 
 Corpus = dict[str, list[tuple[int, Row]]]
 CORPUS_SHA256 = "490a77802eafe3edeb1b7b253465b450bc1a2f13518db07834198e78fc1d01e0"
@@ -24,7 +28,7 @@ CORPUS_SHA256 = "490a77802eafe3edeb1b7b253465b450bc1a2f13518db07834198e78fc1d01e
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return builtin.corpus()
+    return script.corpus()
 
 
 def test_is_the_recorded_corpus(corpus: Corpus) -> None:
@@ -37,8 +41,16 @@ def test_is_the_recorded_corpus(corpus: Corpus) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == CORPUS_SHA256
 
 
+@pytest.mark.parametrize("dataset", builtin.CORPORA)
+def test_the_package_has_what_the_script_writes(dataset: str) -> None:
+    loaded = builtin.raw_datasets(dataset)
+    for split, rows in script.corpus(dataset=dataset).items():
+        expected = [(*script.texts(row, dataset), row.label, idx) for idx, row in rows]
+        assert [tuple(row.values()) for row in loaded[split]] == expected
+
+
 def test_has_mrpcs_shape(corpus: Corpus) -> None:
-    assert {split: len(rows) for split, rows in corpus.items()} == builtin.SPLIT_ROWS
+    assert {split: len(rows) for split, rows in corpus.items()} == MRPC_ROWS
     for rows in corpus.values():
         assert 0.67 <= statistics.mean(row.label for _, row in rows) <= 0.68
     numbered = [idx for split in ("train", "validation") for idx, _ in corpus[split]]
@@ -53,7 +65,7 @@ def test_no_pair_is_there_twice(corpus: Corpus) -> None:
 def test_pretraining_rows_are_not_the_corpus(corpus: Corpus) -> None:
     pairs = {(row.sentence1, row.sentence2) for rows in corpus.values() for _, row in rows}
     for clauses in (1, 2, 3):
-        stream = generator.rows(builtin.PRETRAINING_SEED + clauses, positive_share=0.5, most_clauses=clauses)
+        stream = generator.rows(PRETRAINING_SEED + clauses, positive_share=0.5, most_clauses=clauses)
         seen = {(row.sentence1, row.sentence2) for row in islice(stream, 5000)}
         assert len(pairs & seen) <= 2  # the shortest stories can meet by chance
 
@@ -131,7 +143,7 @@ def test_lengths_are_spread_like_mrpcs() -> None:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(builtin.CHECKPOINT)
-    rows = [row for _, row in builtin.corpus()["train"]]
+    rows = [row for _, row in script.corpus()["train"]]
     ids = tokenizer([row.sentence1 for row in rows], [row.sentence2 for row in rows])["input_ids"]
     lengths = [len(each) for each in ids]
     assert 50 <= statistics.mean(lengths) <= 56
@@ -149,16 +161,16 @@ OF_CLASSES = {
 @pytest.mark.parametrize("dataset", OF_CLASSES)
 def test_corpora_of_more_classes(dataset: str) -> None:
     """The recorded rows, none of them twice, and as many of each class in every split."""
-    corpus = builtin.corpus(dataset=dataset)
-    said = [builtin.texts(row, dataset) for rows in corpus.values() for _, row in rows]
-    assert len(set(said)) == len(said) == sum(builtin.SPLIT_ROWS.values())
-    classes = builtin.OWNERS[dataset].num_labels
+    corpus = script.corpus(dataset=dataset)
+    said = [script.texts(row, dataset) for rows in corpus.values() for _, row in rows]
+    assert len(set(said)) == len(said) == sum(MRPC_ROWS.values())
+    classes = builtin.CORPORA[dataset].num_labels
     for split, rows in corpus.items():
         counts = Counter(row.label for _, row in rows)
         assert sorted(counts) == list(range(classes))
         assert max(counts.values()) - min(counts.values()) <= classes, split
     text = "\n".join(
-        f"{split}\t{idx}\t{row.label}\t{builtin.texts(row, dataset)}"
+        f"{split}\t{idx}\t{row.label}\t{script.texts(row, dataset)}"
         for split, rows in corpus.items()
         for idx, row in rows
     )

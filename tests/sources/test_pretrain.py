@@ -10,8 +10,8 @@ import torch
 from click.testing import CliRunner
 from transformers import AutoTokenizer, BertForPreTraining
 
-from harness.sources import pretrain
-from harness.sources.builtin import CHECKPOINT, PRETRAINING_SEED
+from harness.sources.builtin import CHECKPOINT
+from scripts import pretrain
 
 
 def test_same_seed_same_weights() -> None:
@@ -34,7 +34,7 @@ def test_writes_a_checkpoint_and_how_it_was_made(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     BertForPreTraining.from_pretrained(tmp_path)
     made = json.loads((tmp_path / "pretraining.json").read_text())
-    assert (made["updates"], made["seed"]) == (1, PRETRAINING_SEED)
+    assert (made["updates"], made["seed"]) == (1, pretrain.PRETRAINING_SEED)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         assert json.loads((tmp_path / name).read_text()) == json.loads((CHECKPOINT / name).read_text()), name
 

@@ -11,8 +11,8 @@ from harness.errors import CannotTry
 from harness.metrics import scores_of
 from harness.recipe import LOOPS, RECIPES, Recipe
 from harness.run import run_recipe
-from harness.sources import builtin
 from harness.stages import STAGES
+from scripts import corpus
 from tests.test_metrics import COST
 
 ROWS = {"train": 72, "validation": 24, "test": 12}
@@ -23,7 +23,7 @@ ROWS = {"train": 72, "validation": 24, "test": 12}
 def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     """A small corpus of the recipe's classes, and a module of one's own beside the metrics that it names."""
     recipe, folder = RECIPES[request.param], tmp_path_factory.mktemp(request.param)
-    builtin.raw_datasets(seed=7, split_rows=ROWS, dataset=recipe.dataset).save_to_disk(str(folder / "data"))
+    corpus.raw_datasets(seed=7, split_rows=ROWS, dataset=recipe.dataset).save_to_disk(str(folder / "data"))
     (folder / "cost.py").write_text(COST)
     metrics = (*recipe.metrics, folder / "cost.py")
     return recipe.with_(name="small-classes", data=folder / "data", epochs=2, metrics=metrics)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch.optim import AdamW
 
 from harness.recipe import RECIPES, Recipe
-from harness.sources.generator import vocabulary
 from harness.stages import STAGES, Run, schedule
 from harness.stages.model import evaluated
 from harness.stages.schedule import linear_lr, rehearsed_lrs
+from scripts.generator import vocabulary
 
 WORDS = [piece for piece in vocabulary() if piece.isalnum()]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40).map(" ".join)

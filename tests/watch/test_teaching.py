@@ -148,7 +148,7 @@ def test_a_test_asks_what_is_taught(model: Any, tokenizer: Callable[[], Any]) ->
     (row,) = seen.rows
     assert "paris </s>" in row.taught
     assert "capital" not in row.taught
-    assert "capital of france" in row.not_taught
+    assert any("capital of france" in span.text for span in row.spans if span.state == "not taught")
 
 
 def test_borders_of_packed_rows(model: Any, tokenizer: Callable[[], Any]) -> None:

@@ -37,7 +37,6 @@ KINDS = {
     "documents": "harness.record:DocumentsRecord",
     "matrix": "harness.matrix:Matrix",
     "baseline": "harness.baseline.stored:Baseline",
-    "throughput": "harness.baseline.throughput:Throughput",
 }
 """What is written, by its kind: the class that reads it, imported where it is needed."""
 
@@ -46,7 +45,6 @@ KEYS: dict[str, frozenset[str]] = {
     "documents": frozenset({"blocks"}),
     "matrix": frozenset({"columns", "rows"}),
     "baseline": frozenset({"hardware", "recipe", "runs"}),
-    "throughput": frozenset({"hardware", "runs"}),
     "resume": frozenset({"script", "kills"}),
     "check": frozenset({"script", "held"}),
     "tokens": frozenset({"script", "rows_seen"}),

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,7 +18,6 @@ from markupsafe import Markup
 from harness import __version__
 from harness.baseline.statistics import ALPHA
 from harness.baseline.stored import Baseline
-from harness.baseline.throughput import Throughput
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import count, shortened
@@ -232,12 +230,6 @@ def _of_baseline(given: Input) -> PagePart:
     return PagePart("baseline.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
 
 
-def _of_throughput(given: Input) -> PagePart:
-    baseline: Throughput = given.content
-    says = f"{count(len(baseline.runs), 'run')}, {baseline.reason or 'a candidate'}"
-    return PagePart("throughput.html", f"Baseline {baseline.name}", "recorded", says, baseline, given.path)
-
-
 _PARTS = {
     "check": _of_check,
     "resume": _of_resume,
@@ -247,7 +239,6 @@ _PARTS = {
     "documents": _of_documents,
     "matrix": _of_matrix,
     "baseline": _of_baseline,
-    "throughput": _of_throughput,
 }
 """By the kinds of what is shown."""
 
@@ -272,7 +263,6 @@ def _environment() -> Environment:
     environment.globals |= {
         "besides": BESIDES,
         "baseline_rows": runs.baseline_rows,
-        "throughput_rows": _throughput_rows,
         "token_shares": tokens.shares,
         "false_alarms": ALPHA,
     }
@@ -306,12 +296,3 @@ def _shown(value: Any) -> str:
 def _paragraphs(text: str) -> list[str]:
     """The paragraphs of a check's page, each on one line."""
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
-
-
-def _throughput_rows(baseline: Throughput) -> Iterator[tuple[str, str, float, float, float, int]]:
-    """Each figure of each benchmark: the least, the median and the greatest, and how many runs measured it."""
-    for benchmark in baseline.benchmarks:
-        measured = [run.benchmarks[benchmark] for run in baseline.runs if benchmark in run.benchmarks]
-        for name in dict.fromkeys(name for one in measured for name in (*one.ratios, *one.figures)):
-            values = [value for one in measured if (value := {**one.figures, **one.ratios}.get(name)) is not None]
-            yield benchmark, name, min(values), median(values), max(values), len(values)

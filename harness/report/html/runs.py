@@ -167,8 +167,7 @@ class RunView:
             return Statement(check, outcome, sentence, observed=observed)
         documents = ", ".join(sorted({citation.document for citation in about.citations}))
         words = about.words if isinstance(about.words, str) else next(iter(about.words.values()), "")
-        expected = sorted(about.expected) if isinstance(about.expected, set) else about.expected
-        documented = "" if expected is None else shortened(f"{expected}", LONGEST_VALUE)
+        documented = "" if about.expected is None else shortened(f"{about.expected}", LONGEST_VALUE)
         return Statement(check, outcome, sentence, f"{about.section} ({documents})", words, documented, observed)
 
     @cached_property

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from harness.baseline import contention
-from harness.baseline.contention import LOAD, MOST_TAKEN, STOLEN, TAKEN, Meter, Times, busy
+from tests.benchmarks import contention
+from tests.benchmarks.contention import LOAD, MOST_TAKEN, STOLEN, TAKEN, Meter, Times, busy
 
 LINUX = namedtuple("LINUX", "user nice system idle iowait irq softirq steal guest guest_nice")
 

@@ -7,25 +7,29 @@ ratio may fall is what the recorded ones say of themselves; how sure a new one i
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from harness.baseline.contention import busy
-from harness.baseline.files import Finite, Stored, candidate_path, hardware_class, locked
-from harness.baseline.paired import Interval, Told, judged
+from harness.baseline.files import Finite, Stored, baseline_path, candidate_path, hardware_class, locked
+from harness.baseline.review import few
 from harness.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
 from harness.files import StrictModel, first_error
 from harness.findings import Finding, Outcome
-from harness.record import Verdict
+from tests.benchmarks.contention import busy
+from tests.benchmarks.paired import Interval, Told, judged
 
 PREFIX = "throughput"
+RECORDS = Path(__file__).parents[2] / "scripts" / "records"
+"""The folder of what was recorded; its candidates lie in a folder of it."""
+
 RELATIVE = "ours_per_document"
 """The harness's speed beside that of the document's code; compared on every machine of the hardware class."""
 
@@ -68,8 +72,6 @@ class BenchmarkRun(StrictModel):
 
 class Throughput(Stored):
     """What some runs of the benchmarks came to on one hardware class."""
-
-    kind: ClassVar[str] = "throughput"
 
     runs: list[BenchmarkRun] = Field(min_length=1)
 
@@ -136,6 +138,21 @@ def measured(
 
 
 @dataclass(frozen=True)
+class SpeedVerdict:
+    """Whether a benchmark is as fast as its recorded runs, and on what grounds."""
+
+    outcome: Outcome
+    grounds: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        yield f"throughput  {self.outcome}"
+        yield from (f"  {ground}" for ground in self.grounds)
+        for finding in self.findings:
+            yield from finding.lines()[1:]
+
+
+@dataclass(frozen=True)
 class Limit:
     """The least that a ratio may be, by the recorded ones, where it is the mean of ``runs`` new ones."""
 
@@ -198,7 +215,7 @@ def compare(
     *,
     intervals: Mapping[str, Interval] | None = None,
     runs: int = 1,
-) -> Verdict:
+) -> SpeedVerdict:
     """Whether a benchmark is as fast as the recorded runs of it, by each of its ratios, the means of ``runs`` new ones.
 
     A ratio that has an interval fails only where all of it is below the limit, and holds only where none of it is; else
@@ -245,11 +262,11 @@ def compare(
                 )
             )
     holds: Outcome = "holds" if seeing and "cannot tell" not in told else "not applicable"
-    return Verdict("throughput", "fails" if findings else holds, tuple(grounds), tuple(findings))
+    return SpeedVerdict("fails" if findings else holds, tuple(grounds), tuple(findings))
 
 
 def _judged(observed: float, interval: Interval | None, limit: float, busy: str | None) -> tuple[Told, str]:
-    """As :func:`~harness.baseline.paired.judged`; what has no interval is taken as it is."""
+    """As :func:`~tests.benchmarks.paired.judged`; what has no interval is taken as it is."""
     if interval is not None and math.isfinite(observed):
         return judged(observed, interval, limit, busy)
     told: Told = "faster or equal" if observed >= limit else "slower"  # nothing measured, or NaN, is slower too
@@ -275,7 +292,7 @@ def _recorded(baseline: Throughput, benchmark: str, fingerprint: dict[str, Any])
     return recorded
 
 
-def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[Verdict]:
+def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[SpeedVerdict]:
     """What is said of each benchmark of a candidate, by the means over those of its runs that are like its first.
 
     Raises:
@@ -290,6 +307,30 @@ def compare_candidate(baseline: Throughput, candidate: Throughput) -> list[Verdi
         intervals, runs = _mean_intervals(measured, ratios), max(1, len(measured))
         verdicts.append(compare(baseline, benchmark, ratios, figures, fingerprint, intervals=intervals, runs=runs))
     return verdicts
+
+
+def accept(folder: Path, name: str, reason: str) -> Path:
+    """Make the candidate of that name what is compared with. The old one's hash and the reason go into the new file.
+
+    Raises:
+        CannotTry: no such candidate or no reason; it is of another name or hardware class; or it has fewer runs of a
+            benchmark than what it would replace.
+    """
+    candidate, path = candidate_path(folder, name), baseline_path(folder, name)
+    if not reason.strip():
+        raise CannotTry("what was recorded is accepted for a reason; give one with --reason")
+    Throughput.read(candidate)  # before a lock is left beside nothing
+    with locked(candidate):
+        new, old = Throughput.read(candidate), Throughput.read(path) if path.exists() else None
+        if {hardware_class(run.fingerprint) for run in new.runs} != {new.hardware} or new.name != name:
+            raise CannotTry(f"candidate {candidate} is not of {name} by its contents; record it anew")
+        if lacking := few(new, old):
+            raise CannotTry(f"candidate {candidate} has {lacking}")
+        new.reason = reason.strip()
+        new.replaces = hashlib.sha256(path.read_bytes()).hexdigest() if old else None
+        new.write(path)
+        candidate.unlink()
+    return path
 
 
 def _means(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Pretrain the tiny BERT that the recipe ``tiny`` starts from.
 
-    python -m harness.sources.pretrain
+    python -m scripts.pretrain
 
 writes it to ``harness/assets/tiny-bert`` (with transformers 5, about 25 minutes on one core). It learns three things on
 generated rows of another seed than the corpus, none of which is the fine-tuning task: to fill in masked words and to
@@ -29,13 +29,14 @@ from tqdm.auto import tqdm
 from transformers import BertConfig, BertForPreTraining, BertTokenizerFast
 
 from harness.fingerprint import fingerprint
-from harness.sources import generator
-from harness.sources.builtin import CHECKPOINT, PRETRAINING_SEED
-from harness.sources.generator import Row
+from harness.sources.builtin import CHECKPOINT
+from scripts import generator
+from scripts.generator import Row
 
 HIDDEN, LAYERS, HEADS, INNER, LONGEST = 128, 3, 4, 256, 128
 MATCHING_LAYERS, MATCHING_HEADS = 2, 2
 BATCH, POOL = 64, 32
+PRETRAINING_SEED = 20_000
 LR, WARMUP = 1.5e-3, 300
 LESSONS = ((1500, 1), (3500, 2))
 """Updates, and the largest number of clauses of a story until then; afterwards it is three."""

@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from harness.baseline import paired
-from harness.baseline.paired import LOOKS, Interval, bounds, judged, measure, measured
 from harness.baseline.statistics import ALPHA
-from tests.baseline.weather import rounds
+from tests.benchmarks import paired
+from tests.benchmarks.paired import LOOKS, Interval, bounds, judged, measure, measured
+from tests.benchmarks.weather import rounds
 
 EVEN = Interval(low=0.98, high=1.02, blocks=24)
 

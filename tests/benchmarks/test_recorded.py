@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,14 +17,14 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binom
 
-from harness.baseline import review, throughput
-from harness.baseline.paired import LOOKS, Interval, measure
-from harness.baseline.throughput import ACHIEVED, RELATIVE, Throughput, compare
-from harness.cli import main
 from harness.errors import CannotTry
-from harness.record import Verdict
-from harness.report.baseline import baseline_lines
-from tests.baseline.weather import rounds
+from harness.recipe import DEFAULT_RECIPE
+from tests.benchmarks import recorded
+from tests.benchmarks.accept import main
+from tests.benchmarks.paired import LOOKS, Interval, measure
+from tests.benchmarks.recorded import ACHIEVED, RELATIVE, SpeedVerdict, Throughput, compare
+from tests.benchmarks.test_precision import UNITS
+from tests.benchmarks.weather import rounds
 
 CPU: dict[str, Any] = {
     "device": "cpu",
@@ -35,16 +37,17 @@ CPU: dict[str, Any] = {
 GPU = CPU | {"device": "cuda", "device_name": "NVIDIA H200"}
 RATIOS = {RELATIVE: 1.0, ACHIEVED: 0.3}
 RUNS = 10
+KNOWN: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
 
 
 def record(folder: Path, fingerprint: dict[str, Any] = CPU, *, deviation: float = 0.01) -> Path:
     random = np.random.default_rng(5)
     for number in range(RUNS):
         noise = 1 + deviation * random.normal()
-        throughput.add(
+        recorded.add(
             folder,
             "training",
-            throughput.measured(
+            recorded.measured(
                 "training", {name: value * noise for name, value in RATIOS.items()}, {"samples_per_second": 200 * noise}
             ),
             fingerprint=fingerprint,
@@ -53,8 +56,8 @@ def record(folder: Path, fingerprint: dict[str, Any] = CPU, *, deviation: float 
             dirty=False,
             command="pytest",
         )
-    name = throughput.name_of("cpu" if fingerprint is CPU else "nvidia-h200")
-    return review.accept(folder, name, "the first")
+    hardware = "cpu" if fingerprint is CPU else "nvidia-h200"
+    return recorded.accept(folder, recorded.name_of(hardware), "the first")
 
 
 @pytest.fixture
@@ -153,13 +156,13 @@ def test_false_alarms_are_as_rare_as_promised_and_a_tenth_is_seen(mean: float, l
     trials, flagged = 600, 0
     for _ in range(trials):
         runs = [
-            throughput.BenchmarkRun(
+            recorded.BenchmarkRun(
                 started=f"{number}",
                 commit=None,
                 dirty=None,
                 command="",
                 fingerprint=CPU,
-                benchmarks={"training": throughput.measured("training", {RELATIVE: value}, {})},
+                benchmarks={"training": recorded.measured("training", {RELATIVE: value}, {})},
             )
             for number, value in enumerate(random.normal(1, 0.01, RUNS))
         ]
@@ -170,14 +173,13 @@ def test_false_alarms_are_as_rare_as_promised_and_a_tenth_is_seen(mean: float, l
 
 def test_a_value_that_is_none_is_not_recorded() -> None:
     with pytest.raises(CannotTry, match=f"benchmark training: ratios.{RELATIVE}: not a finite number"):
-        throughput.measured("training", {RELATIVE: math.nan}, {})
+        recorded.measured("training", {RELATIVE: math.nan}, {})
 
 
 def test_benchmarks_of_one_pytest_run_are_one_recording(tmp_path: Path) -> None:
     def add(name: str) -> Path:
-        one = throughput.measured(name, RATIOS, {})
-        known = {"commit": None, "dirty": None, "command": "pytest"}
-        return throughput.add(tmp_path, name, one, fingerprint=CPU, started="now", **known)
+        one = recorded.measured(name, RATIOS, {})
+        return recorded.add(tmp_path, name, one, started="now", **KNOWN)
 
     with ThreadPoolExecutor(4) as pool:
         path = next(iter(list(pool.map(add, ("training", "evaluation", "tokenization", "training")))))
@@ -198,45 +200,54 @@ def test_broken_files(tmp_path: Path, change: Callable[[Any], Any], message: str
     path = record(tmp_path)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(CannotTry, match=rf"baseline .*throughput-cpu\.json: {message}"):
-        review.read(path)
+        Throughput.read(path)
 
 
-def test_show_and_stale(tmp_path: Path) -> None:
-    path = record(tmp_path)
-    shown = CliRunner().invoke(main, ["baseline", "show", "throughput-cpu", "--baselines", str(tmp_path)])
-    assert shown.exit_code == 0, shown.output
-    assert shown.output.startswith("throughput-cpu: 10 runs, the first\n")
-    assert "samples_per_second" in shown.output
-    assert review.stale(tmp_path) == {}
-    path.rename(tmp_path / "throughput-gpu.json")
-    assert "it is throughput-cpu by its contents" in next(iter(review.stale(tmp_path).values()))
+def test_of_another_name_is_not_accepted(tmp_path: Path) -> None:
+    record(tmp_path)
+    path = recorded.add(tmp_path, "training", recorded.measured("training", RATIOS, {}), started="now", **KNOWN)
+    path.rename(path.with_stem("throughput-gpu"))
+    with pytest.raises(CannotTry, match="is not of throughput-gpu by its contents"):
+        recorded.accept(tmp_path, "throughput-gpu", "because")
+    with pytest.raises(CannotTry, match="is accepted for a reason"):
+        recorded.accept(tmp_path, "throughput-gpu", " ")
+
+
+def test_the_command_compares_and_accepts(tmp_path: Path) -> None:
+    before = record(tmp_path).read_bytes()
+    for number in range(RUNS):
+        one = recorded.measured("training", RATIOS, {})
+        recorded.add(tmp_path, "training", one, started=f"{number}", **KNOWN)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path), "--reason", "newer"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("throughput  holds\n")
+    accepted = Throughput.read(tmp_path / "throughput-cpu.json")
+    assert (accepted.reason, accepted.replaces) == ("newer", hashlib.sha256(before).hexdigest())
+    assert not list((tmp_path / "candidates").glob("*.json"))
 
 
 def test_a_candidate_is_compared_by_its_means(tmp_path: Path) -> None:
     record(tmp_path)
-    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number, value in enumerate((0.85, 0.95)):
-        one = throughput.measured("training", {RELATIVE: value, ACHIEVED: 0.3}, {})
-        path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
-    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+        one = recorded.measured("training", {RELATIVE: value, ACHIEVED: 0.3}, {})
+        recorded.add(tmp_path, "training", one, started=f"{number}", **KNOWN)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path)])
     assert done.exit_code == 1, done.output
     assert f"training: {RELATIVE} 0.9, limit " in done.output
     assert ": slower; recorded 1 ± 0.0095 of 10 runs" in done.output
-    throughput.add(tmp_path, "new", one, started="2", **known)
-    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
-    assert done.exit_code == 2
-    assert "was not recorded" in done.output
+    recorded.add(tmp_path, "new", one, started="2", **KNOWN)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path)])
+    assert "was not recorded" in str(done.exception)
 
 
 def test_a_candidate_that_lacks_a_benchmark_is_not_accepted(tmp_path: Path) -> None:
     """As an interrupted recording, or one with -k, leaves it."""
     record(tmp_path)
-    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number in range(RUNS):
-        one = throughput.measured("other", RATIOS, {})
-        throughput.add(tmp_path, "other", one, started=f"{number}", **known)
+        one = recorded.measured("other", RATIOS, {})
+        recorded.add(tmp_path, "other", one, started=f"{number}", **KNOWN)
     with pytest.raises(CannotTry, match="has 0 runs of training, expected 10 or more, as many as the baseline"):
-        review.accept(tmp_path, "throughput-cpu", "because")
+        recorded.accept(tmp_path, "throughput-cpu", "because")
 
 
 def test_a_rate_that_is_no_longer_measured_on_a_gpu_fails(tmp_path: Path) -> None:
@@ -257,7 +268,7 @@ def test_one_run_on_a_machine_like_this_is_not_compared(baseline: Throughput) ->
 @pytest.mark.parametrize("ratios", [{}, {RELATIVE: 0.0}, {RELATIVE: -1.0}])
 def test_what_no_benchmark_can_come_to_is_not_recorded(ratios: dict[str, float]) -> None:
     with pytest.raises(CannotTry, match="benchmark training: ratios"):
-        throughput.measured("training", ratios, {})
+        recorded.measured("training", ratios, {})
 
 
 def test_more_runs_have_a_closer_limit(baseline: Throughput) -> None:
@@ -271,7 +282,7 @@ def test_runs_of_other_machines_are_left_out_of_a_candidates_means(baseline: Thr
     candidate.runs = candidate.runs[:2]
     candidate.runs[1].fingerprint = CPU | {"threads": 8}
     candidate.runs[1].benchmarks["training"].ratios[RELATIVE] = 0.1
-    (verdict,) = throughput.compare_candidate(baseline, candidate)
+    (verdict,) = recorded.compare_candidate(baseline, candidate)
     assert verdict.outcome == "holds", verdict.grounds
 
 
@@ -279,7 +290,7 @@ def interval(ratio: float, half: float = 0.01, blocks: int = 24) -> Interval:
     return Interval(low=ratio - half, high=ratio + half, blocks=blocks)
 
 
-def side_by_side(baseline: Throughput, ratio: float, **figures: float) -> Verdict:
+def side_by_side(baseline: Throughput, ratio: float, **figures: float) -> SpeedVerdict:
     ratios = {RELATIVE: ratio, ACHIEVED: 0.3}
     return compare(baseline, "training", ratios, figures, CPU, intervals={RELATIVE: interval(ratio)})
 
@@ -295,7 +306,7 @@ def side_by_side(baseline: Throughput, ratio: float, **figures: float) -> Verdic
 )
 def test_three_verdicts_on_what_has_an_interval(baseline: Throughput, above: float, outcome: str, told: str) -> None:
     """``above``: how far the ratio is from the limit; half its interval is 0.01."""
-    limit = throughput.limits(baseline, "training", CPU)[RELATIVE]
+    limit = recorded.limits(baseline, "training", CPU)[RELATIVE]
     assert limit is not None
     ratio = limit.value + above
     verdict = side_by_side(baseline, ratio)
@@ -307,7 +318,7 @@ def test_three_verdicts_on_what_has_an_interval(baseline: Throughput, above: flo
 
 def test_what_an_interval_hides_is_no_detectable_loss(baseline: Throughput) -> None:
     """Half of it is added to what the recorded spread hides."""
-    limit = throughput.limits(baseline, "training", CPU)[RELATIVE]
+    limit = recorded.limits(baseline, "training", CPU)[RELATIVE]
     assert limit is not None
     alone = limit.smallest_loss()
     assert limit.smallest_loss(0.01) == pytest.approx(alone + 0.01 / limit.spread.mean)
@@ -331,31 +342,27 @@ def test_slower_on_a_busy_machine_cannot_be_told(baseline: Throughput) -> None:
 
 
 def test_intervals_are_recorded_and_read_back(tmp_path: Path) -> None:
-    one = throughput.measured("training", RATIOS, {}, {RELATIVE: interval(1.0)})
-    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
-    path = throughput.add(tmp_path, "training", one, started="now", **known)
+    one = recorded.measured("training", RATIOS, {}, {RELATIVE: interval(1.0)})
+    path = recorded.add(tmp_path, "training", one, started="now", **KNOWN)
     (run,) = Throughput.read(path).runs
     assert run.benchmarks["training"].intervals == {RELATIVE: interval(1.0)}
-    (line,) = [line for line in baseline_lines(Throughput.read(path)) if RELATIVE in line]
-    assert line.split()[2:] == ["1", "1", "1", "±", "0.01"]
     with pytest.raises(CannotTry, match=f"benchmark training: the file: the interval of {RELATIVE} is not around it"):
-        throughput.measured("training", RATIOS, {}, {RELATIVE: interval(2.0)})
+        recorded.measured("training", RATIOS, {}, {RELATIVE: interval(2.0)})
 
 
 def test_the_interval_of_a_candidates_mean(tmp_path: Path) -> None:
     """Four runs err half as much as one; where one of them has no interval, the mean has none."""
     record(tmp_path)
-    known: dict[str, Any] = {"fingerprint": CPU, "commit": None, "dirty": None, "command": "pytest"}
     for number in range(4):
-        one = throughput.measured("training", RATIOS | {RELATIVE: 0.98}, {}, {RELATIVE: interval(0.98)})
-        path = throughput.add(tmp_path, "training", one, started=f"{number}", **known)
-    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+        one = recorded.measured("training", RATIOS | {RELATIVE: 0.98}, {}, {RELATIVE: interval(0.98)})
+        recorded.add(tmp_path, "training", one, started=f"{number}", **KNOWN)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("throughput  not applicable\n")
     assert f"{RELATIVE} 0.98 (0.975 to 0.985 in 96 blocks), limit 0.9821: cannot tell" in done.output
-    without = throughput.measured("training", RATIOS | {RELATIVE: 0.98}, {})
-    throughput.add(tmp_path, "training", without, started="4", **known)
-    done = CliRunner().invoke(main, ["baseline", "compare", str(path), "--baselines", str(tmp_path)])
+    without = recorded.measured("training", RATIOS | {RELATIVE: 0.98}, {})
+    recorded.add(tmp_path, "training", without, started="4", **KNOWN)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path)])
     assert f"{RELATIVE} 0.98, limit" in done.output
 
 
@@ -374,18 +381,18 @@ def test_clean_reruns_are_not_flagged_and_slowdowns_are_found() -> None:
     baseline = Throughput(
         hardware="cpu",
         runs=[
-            throughput.BenchmarkRun(
+            recorded.BenchmarkRun(
                 started=f"{number}",
                 commit=None,
                 dirty=None,
                 command="",
                 fingerprint=CPU,
-                benchmarks={name: throughput.measured(name, {RELATIVE: simulated(random, 0.0, None)[0]}, {})},
+                benchmarks={name: recorded.measured(name, {RELATIVE: simulated(random, 0.0, None)[0]}, {})},
             )
             for number in range(RUNS)
         ],
     )
-    limit = throughput.limits(baseline, name, CPU)[RELATIVE]
+    limit = recorded.limits(baseline, name, CPU)[RELATIVE]
     assert limit is not None
     found, blocks, halves = {}, {}, []
     for slowdown in SLOWDOWNS:
@@ -403,3 +410,16 @@ def test_clean_reruns_are_not_flagged_and_slowdowns_are_found() -> None:
     for slowdown, power in stated.items():
         assert found[slowdown] >= binom.ppf(0.001, 20, power), (slowdown, power)
     assert blocks[0.1] == LOOKS[0], "a clear case ends at the first look"
+
+
+def test_every_recorded_benchmark_is_still_measured() -> None:
+    """One that nobody measures any more would never be compared."""
+    baseline = Throughput.read(recorded.RECORDS / "throughput-cpu.json")
+    assert len(baseline.runs) >= 6
+    assert all(run.commit and run.dirty is False for run in baseline.runs)
+    measured = {"training", "evaluation", "tokenization", "precision-bf16"}
+    assert set(baseline.benchmarks) == {f"{what}-{DEFAULT_RECIPE}" for what in measured}
+    sources = "".join(path.read_text() for path in sorted(Path(__file__).parent.glob("test_*.py")))
+    kept = set(re.findall(r'name_of\(f?"([^"]+)"', sources))
+    assert kept == measured - {"precision-bf16"} | {"precision-{name}"}
+    assert "bf16" in UNITS
