@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -43,6 +43,12 @@ SETTLE = 1.0
 
 HANGS = 120.0
 """Seconds for which a rank of a script that is checked waits for the others."""
+
+LATE = 90.0
+"""Seconds that the other ranks have to end after the first, which waits no longer than that for what they found."""
+
+LOOKS = 0.5
+"""Seconds between two looks at which ranks run."""
 
 WAITS = "HARNESS_WAITS"
 """The environment variable that says so to the ranks."""
@@ -216,10 +222,11 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
     """Start a command of Python's as so many ranks, on CPUs; the exit status of the first.
 
     The ranks meet by gloo. The first one's output is this process's; of the others' only what is wrong is told. A rank
-    that waits for another longer than ``patience`` seconds gives up (:data:`WAITS`), and all are ended with it.
+    that waits for another longer than ``patience`` seconds gives up (:data:`WAITS`), and all are ended with it; one
+    that runs on for :data:`LATE` seconds after the first is ended.
 
     Raises:
-        CannotTry: a rank other than the first failed, or one died; says which, and how.
+        CannotTry: a rank other than the first failed, died, or had to be ended; says which, and how.
     """
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
@@ -227,8 +234,11 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
     environment |= dict.fromkeys(("ACCELERATE_USE_CPU", accelerates_variable("ACCELERATE_USE_CPU")), "true")
     with _ranks_folder(environment | {"CUDA_VISIBLE_DEVICES": ""}) as folder:
         try:
-            _launched(sys.executable, tuple(command), processes, folder)
+            with _late_ended() as late:
+                _launched(sys.executable, tuple(command), processes, folder)
         except ChildFailedError as error:
+            if late:
+                raise CannotTry(f"rank {late[0]} of {processes} did not end with the first; it was ended") from None
             status = error.failures[0].exitcode if 0 in error.failures else 0
             rank, failure = error.get_first_failure()
             if status > 0 and rank == 0:
@@ -242,6 +252,48 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
             sys.stderr.write(f"harness: {ended}\n")
             return int(status)
     return 0
+
+
+@contextmanager
+def _late_ended() -> Iterator[list[int]]:
+    """Ends ranks that this process started and that run on long after the first one; their numbers."""
+    over, late = threading.Event(), list[int]()
+
+    def look() -> None:
+        first_seen, ended = False, 0.0
+        while not over.wait(LOOKS):
+            running = _running_ranks()
+            first_seen |= 0 in running
+            if not first_seen or 0 in running:
+                continue
+            ended = ended or time.monotonic()
+            if time.monotonic() - ended > LATE:
+                for rank, process in running.items():
+                    late.append(rank)
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                return
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield late
+    finally:
+        over.set()
+        looking.join()
+
+
+def _running_ranks() -> dict[int, int]:
+    """The children of this process that are ranks, from number to process; none where there is no /proc."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, StopIteration):
+            state, parent = (path / "stat").read_text().rpartition(") ")[2].split()[:2]
+            if int(parent) == os.getpid() and state != "Z":
+                variables = (path / "environ").read_bytes().split(b"\0")
+                rank = next(each for each in variables if each.startswith(b"RANK=")).removeprefix(b"RANK=")
+                found[int(rank)] = int(path.name)
+    return found
 
 
 def _last_lines(path: Path) -> str:

@@ -121,3 +121,11 @@ def test_a_rank_that_was_interrupted_hears_no_further_signal(
         assert (signal.getsignal(signal.SIGTERM) == signal.SIG_IGN) == stays
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_rank_that_runs_on_after_the_first_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "LATE", 0.5)
+    with pytest.raises(CannotTry, match="rank 1 of 2 did not end with the first; it was ended"):
+        launch.command_in_processes(
+            ["-c", "import os, time; time.sleep(2 + 600 * int(os.environ['RANK']))"], processes=2
+        )

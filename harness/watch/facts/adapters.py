@@ -20,10 +20,6 @@ ADDED = {"SEQ_CLS": ("classifier", "score"), "TOKEN_CLS": ("classifier", "score"
 """Names that PEFT itself puts into `modules_to_save`, of which a model has one, by the task of an adapter."""
 
 
-FUSED = 3
-"""Dimensions of a weight that holds those of several experts."""
-
-
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
     """The layers of a model that adapters are put around, by their names.
 
@@ -245,7 +241,8 @@ class AdapterPlaces(Recogniser):
         fused = {
             name.replace("base_layer.", "").rpartition(".")[0::2]: weight
             for name, weight in model.named_parameters()
-            if weight.dim() >= FUSED and any(_holds(name.rpartition(".")[2], each) for each in targets)
+            # More than two dimensions: the weights of several experts, one behind the other.
+            if weight.dim() > 2 and any(_holds(name.rpartition(".")[2], each) for each in targets)
         }
         if not targets or not fused:
             return

@@ -9,9 +9,7 @@ import numpy as np
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins
-
-FIRST = 8
-"""Updates whose losses are kept."""
+from harness.watch.monitor import ALWAYS_SAMPLED
 
 
 class UpdateLosses(Recogniser):
@@ -22,7 +20,7 @@ class UpdateLosses(Recogniser):
         """By the number of the update, in JSON's words."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if event.root.numel() == 1 and event.at.update <= FIRST and not event.inside_step:
+        if event.root.numel() == 1 and event.at.update <= ALWAYS_SAMPLED and not event.inside_step:
             self._sums[str(event.at.update)] += float(event.root.detach()) / event.scale
 
     @property
