@@ -17,6 +17,7 @@ PYTEST_DONT_REWRITE: its asserts are no test's, and full_training_harness.py imp
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -209,10 +210,10 @@ class TrainingWay(pytest.Item):
         try:
             if name not in runs:
                 runs[name] = described(self.training, self.folder)
-            way = compared(str(self.way), runs[name], described(self.training, self.folder, way=self.way), self.way)
+            way = compared(runs[name], described(self.training, self.folder, way=self.way), self.way)
         except CannotTry as error:
             pytest.fail(f"harness: {error}", pytrace=False)
-        report = SameTrainingReport(name, " ".join(self.training.command), [way])
+        report = SameTrainingReport(name, shlex.join(self.training.command), [way])
         if report.failed:
             pytest.fail("\n".join(same_training_lines(report)), pytrace=False)
         if way.not_judged:

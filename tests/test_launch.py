@@ -127,5 +127,5 @@ def test_a_rank_that_runs_on_after_the_first_is_ended(monkeypatch: pytest.Monkey
     monkeypatch.setattr(launch, "LATE", 0.5)
     with pytest.raises(CannotTry, match="rank 1 of 2 did not end with the first; it was ended"):
         launch.command_in_processes(
-            ["-c", "import os, time; time.sleep(2 + 600 * int(os.environ['RANK']))"], processes=2
+            ["-c", "import os, time; time.sleep(2 + 60 * int(os.environ['RANK']))"], processes=2
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.baseline.trainings import described
+from harness.baseline.trainings import described, distance_between
 from harness.describe.page import Description
 from harness.findings import Report, strict
 from harness.settings import Training, Way
@@ -94,13 +94,13 @@ def same_training(training: Training, folder: Path) -> SameTrainingReport:
         CannotTry: one of them could not be run, crashed, or made no update.
     """
     first = described(training, folder)
-    ways = [compared(str(way), first, described(training, folder, way=way), way) for way in training.same_as]
+    ways = [compared(first, described(training, folder, way=way), way) for way in training.same_as]
     return SameTrainingReport(training.name, shlex.join(training.command), ways)
 
 
-def compared(name: str, first: Description, other: Description, way: Way) -> WayReport:
+def compared(first: Description, other: Description, way: Way) -> WayReport:
     """How two runs compare that have to take the same steps: settings exactly, losses and norms within rounding."""
-    found = WayReport(name, apart=list(_facts(first, other, way)))
+    found = WayReport(str(way), apart=list(_facts(first, other, way)))
     if any(RANDOM.match(key) and any(value) for run in (first, other) for key, value in run.facts.items()):
         found.not_judged.append(
             "losses and norms: modules of dropout or batch statistics were active in training, and depend on how rows "
@@ -109,7 +109,13 @@ def compared(name: str, first: Description, other: Description, way: Way) -> Way
         return found
     for key, values in first.numbers.items():
         kind = key.partition(".")[0]
-        if kind in ROUNDING and (others := other.numbers.get(key)):
+        if kind not in ROUNDING:
+            continue
+        others = other.numbers.get(key, [])
+        if not others or not any(values) or not all(map(math.isfinite, values)):
+            how = "0 or not finite in the run itself, which proves nothing" if others else "not in the other run"
+            found.not_judged.append(f"{key}: {how}")
+        else:
             if kind == "loss":  # the last of it is that of one backward pass alone
                 values, others = values[:-1], others[:-1]
             found.updates = max(found.updates, min(len(values), len(others)))
@@ -130,14 +136,14 @@ def _facts(first: Description, other: Description, way: Way) -> Iterator[Apart]:
 
 def _distances(values: Sequence[float], others: Sequence[float]) -> list[float]:
     scale = max(map(abs, values), default=0.0) or 1.0
-    return [abs(one - other) / scale for one, other in zip(values, others, strict=False)]
+    return [distance_between(one, other, scale) for one, other in zip(values, others, strict=False)]
 
 
 def _apart(
     key: str, values: Sequence[float], others: Sequence[float], distances: Sequence[float], times: float
 ) -> Apart | None:
     largest, mean = (times * each for each in ROUNDING[key.partition(".")[0]])
-    too_far = [place for place, each in enumerate(distances) if not each <= largest]
+    too_far = [place for place, each in enumerate(distances) if each > largest]
     if not too_far and not sum(distances) > mean * len(distances):
         return None
     place = too_far[0] if too_far else 0

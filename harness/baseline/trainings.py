@@ -258,11 +258,11 @@ def _apart(values: Sequence[float], others: Sequence[Sequence[float]]) -> list[f
     """The largest and the mean distance of numbers from those of other runs, as a share of the largest of them."""
     scale = max((abs(each) for each in values if math.isfinite(each)), default=0.0) or 1.0
     pairs = [pair for other in others for pair in zip(values, other, strict=False)]
-    apart = [_distance(one, two, scale) for one, two in pairs] or [0.0]
+    apart = [distance_between(one, two, scale) for one, two in pairs] or [0.0]
     return [max(apart), sum(apart) / len(apart)]
 
 
-def _distance(one: float, other: float, scale: float) -> float:
+def distance_between(one: float, other: float, scale: float) -> float:
     if one == other or (math.isnan(one) and math.isnan(other)):
         return 0.0
     return abs(one - other) / scale if math.isfinite(one - other) else math.inf
@@ -299,7 +299,7 @@ def first_update(changed: Changed) -> int | None:
     if not isinstance(changed.was, list) or not isinstance(changed.now, list):
         return None
     pairs = enumerate(zip(changed.was, changed.now, strict=False), start=1)
-    return next((place for place, (one, other) in pairs if _distance(one, other, 1.0) > 0), None)
+    return next((place for place, (one, other) in pairs if distance_between(one, other, 1.0) > 0), None)
 
 
 # The file

@@ -109,8 +109,9 @@ def _same_training(
             raise click.UsageError(f"--processes takes 1,N with an N from 2 on; found {processes}")
         if b is not None or any(others):
             raise click.UsageError("--processes takes one script, with --args-a alone")
-        command = [a, *shlex.split(args_a)]
-        return same_training(Training(a, command, [Way(processes=int(several))]), Path.cwd())
+        command = _command(a, args_a, None)
+        words = [command.script, *command.arguments]
+        return same_training(Training(a, words, [Way(processes=int(several))]), Path.cwd())
     if b is not None or any((args_a, *others)) or Path(a).exists():
         return None
     folder, known = trainings()

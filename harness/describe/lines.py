@@ -9,12 +9,12 @@ from typing import Any
 
 from harness.findings import few
 from harness.watch.bus import Listener
-from harness.watch.monitor import Monitor
+from harness.watch.monitor import ALWAYS_SAMPLED, Monitor
 
 BITS = "_bits"
 """How the key of a fact ends that is the same on the same kind of machine alone: it comes from bits of real numbers."""
 
-FIRST = 8
+FIRST = ALWAYS_SAMPLED
 """Updates whose loss and gradients are kept as numbers."""
 
 MOST_NAMES = 6

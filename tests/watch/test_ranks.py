@@ -9,12 +9,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
+from harness.watch import exchange
 from harness.watch.exchange import exchange_folder
 from harness.watch.facts.numbers_of_ranks import same_sets
 from harness.watch.facts.rank_gradients import UpdateCompared, compared
@@ -375,3 +377,15 @@ def test_lightnings_log_of_one_rank(tmp_path: Path, synced: bool) -> None:
     found = json.loads((tmp_path / "found.json").read_text())
     told = [each["observed"] for each in found["findings"]]
     assert (not told) if synced else ("that of rank 0 alone" in told[0]), done.stderr
+
+
+def test_what_one_rank_left_alone_is_compared_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared_ranks: list[Any] = []
+    first = SimpleNamespace(summaries=dict, compare_ranks=compared_ranks.append)
+    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked=set(), lacking={})
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setattr(exchange, "exchange_folder", lambda: tmp_path)
+    monkeypatch.setattr(exchange, "PATIENCE", 0.0)
+    assert exchange.of_all_ranks(session).notes == ["rank 1 of 2 left nothing; it is left out"]
+    assert compared_ranks == []
