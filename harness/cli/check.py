@@ -101,8 +101,7 @@ def check(
     Exit status: 0 nothing found (or warnings only, without --strict), 1 an error was found, 2 could not run, or a check
     could not look and no error was found, 3 the script itself crashed. With --fix, what was repaired does not count.
     """
-    if diff and (format_ != "text" or json_file == STDOUT):
-        raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
+    _check_repairs(diff=diff, fix=fix, to_stdout=format_ != "text" or json_file == STDOUT, processes=processes)
     output = Output(json_file, quiet, verbose, format_, taken=diff, receipt=receipt)
     if launch.is_main_process():
         output.check()
@@ -114,7 +113,7 @@ def check(
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     if processes is not None:
         words = [*_options(updates, full, no_reload, strict, select, ignore), *output.options, *["-m"] * module]
-        sys.exit(in_processes("check", [*words, script, *arguments], processes, repairs=diff or fix))
+        sys.exit(in_processes("check", [*words, script, *arguments], processes))
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr() if output.err else None
 
@@ -150,6 +149,14 @@ def check(
         if diff or fix:
             bench = stack.enter_context(_bench(script, arguments, options, output))
         sys.exit(told(check_script(script, arguments, leaving=leaving, **options)))
+
+
+def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
+    """Raises :class:`click.UsageError` where repairs are asked for beside what they do not go with."""
+    if diff and to_stdout:
+        raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
+    if (diff or fix) and processes:
+        raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
 
 
 def _options(

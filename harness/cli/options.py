@@ -74,14 +74,12 @@ processes_option = click.option(
 )
 
 
-def in_processes(command: str, words: Sequence[str], processes: int, *, repairs: bool = False) -> int:
+def in_processes(command: str, words: Sequence[str], processes: int) -> int:
     """The exit status of the first of several ranks that run one of our commands together.
 
     Raises:
-        click.UsageError: ``repairs`` are asked for, which one process makes; or this is a rank of another launcher.
+        click.UsageError: this is a rank of another launcher.
     """
-    if repairs:
-        raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
     if launch.world_size() is not None:
         raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
     return launch.command_in_processes(["-m", "harness", command, *words], processes=processes)
