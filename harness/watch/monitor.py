@@ -50,11 +50,10 @@ MOST_OF_A_CHECK = 3
 
 CLOSELY = 256
 """The first updates of a loop, in which tensors are looked at as often as the options say: what is wrong from the
-beginning has shown itself by then. Neither half nor double of it changes a verdict of the corpus."""
+beginning has shown itself by then."""
 
 SELDOM = 50
-"""From then on tensors are looked at in one of so many updates, or in fewer. Neither half nor double of it changes a
-verdict of the corpus."""
+"""From then on tensors are looked at in one of so many updates, or in fewer."""
 
 HELD = 8
 """Forwards and loss calls that are held until the next backward pass."""

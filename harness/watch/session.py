@@ -18,8 +18,7 @@ from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.monitor import Monitor, Options, UpdateLimitReached
 
 MOST_STOPS = 100
-"""How often a script may go on after it was ended, before its process is left. More than it has loops. Neither half nor
-double of it changes a verdict of the corpus."""
+"""How often a script may go on after it was ended, before its process is left. More than it has loops."""
 
 
 class Calling(threading.local):

@@ -8,8 +8,7 @@ from typing import Any
 from harness.watch.events import Pass
 
 MOST_ROWS_DRAWN = 1_000_000
-"""Largest number of rows that are drawn to know the last ones: what takes under a second. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Largest number of rows that are drawn to know the last ones: what takes under a second."""
 
 DRAWN_FROM = ("torch", "accelerate", "transformers", "builtins")
 """Packages whose samplers do nothing but draw, so that nobody misses what was drawn for nothing."""

@@ -36,27 +36,22 @@ from harness.watch.monitor import Options, OwnUpdate
 from harness.watch.session import Session
 
 FIRST = 16
-"""Updates of the first window. Twice the updates in which a check looks for what never happens. Neither half nor double
-of it changes a verdict of the corpus."""
+"""Updates of the first window. Twice the updates in which a check looks for what never happens."""
 
 LATER = 8
-"""Updates of each window after it. More than any check of them needs. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Updates of each window after it. More than any check of them needs."""
 
 MIN_APART = 64
-"""Updates between two windows, however little they cost. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Updates between two windows, however little they cost."""
 
 COMPARED = 32
 """Unwatched updates after a window that its updates are compared with."""
 
 OTHERS = 64
-"""Steps of other optimizers without one of the optimizer that is counted, after which another one is. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Steps of other optimizers without one of the optimizer that is counted, after which another one is."""
 
 MOST_PASSES = 1024
-"""Backward passes without an optimizer step, after which none is expected any more. More than anybody accumulates.
-Neither half nor double of it changes a verdict of the corpus."""
+"""Backward passes without an optimizer step, after which none is expected any more. More than anybody accumulates."""
 
 OF_ENGINES = ("deepspeed", "megatron", "torch.distributed.fsdp")
 """Packages whose models keep their weights spread over processes, and update them in their own way."""

@@ -10,15 +10,14 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, LossCall
 
 MIN_TARGETS = 200
-"""Targets from which on the shares of the classes are known well enough. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Targets from which on the shares of the classes are known well enough."""
 
 MOST_TARGETS = 100_000
 """Targets that are counted: by reasoning, more change no share."""
 
 NEAR = 0.25
 """How near weights must be, relatively, to those that the classes' shares give. A split's shares differ from those of
-all rows by less. Neither half nor double of it changes a verdict of the corpus."""
+all rows by less."""
 
 APART = 2.0
 """By which factor the most and the least frequent class must differ, and a weight from that of its class. Half or

@@ -16,32 +16,28 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
 
 MOST_MODULES = 256
-"""Modules that are looked at. Copies are of a whole network, or of a large part of it. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Modules that are looked at. Copies are of a whole network, or of a large part of it."""
 
 DEPTH = 3
 """How deep below a module that is called: agent.critic.encoder."""
 
 MOST_PAIRS = 16
-"""More than a script has. Neither half nor double of it changes a verdict of the corpus."""
+"""More than a script has."""
 
 MOST_VALUES = 4096
-"""Values of a tensor that tell where it went. Neither half nor double of it changes a verdict of the corpus."""
+"""Values of a tensor that tell where it went."""
 
 SEARCHED = (1, 8, 50)
 """Steps before which copies are looked for: a script may make them at its first update, or after a warmup."""
 
 MOST_OF_A_BUILD = 4
-"""Networks of one build that may be copies of one another; the layers of a network are more. Neither half nor double of
-it changes a verdict of the corpus."""
+"""Networks of one build that may be copies of one another; the layers of a network are more."""
 
 FRAMES = 8
-"""Of the user's functions, in whose variables a copy's name is looked for. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Of the user's functions, in whose variables a copy's name is looked for."""
 
 MIN_UPDATES = 20
-"""Updates after which statistics that never moved are no beginning any more. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Updates after which statistics that never moved are no beginning any more."""
 
 EXACT = 1e-3
 """How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""

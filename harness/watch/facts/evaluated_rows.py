@@ -16,8 +16,7 @@ from harness.watch.facts.row_dimension import row_bytes
 MOST_IDS = 1_000_000
 
 MIN_LENGTH = 4
-"""Tokens of a row that are a text: ids of users or products come alone. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Tokens of a row that are a text: ids of users or products come alone."""
 
 Input = tuple[int, str]
 """The number of a model, and the name of one of its parameters."""
@@ -25,7 +24,7 @@ Input = tuple[int, str]
 MIN_COLUMNS, MOST_COLUMNS = 2, 4096
 
 MOST_ROWS = 4096
-"""Rows of training that are remembered. Neither half nor double of it changes a verdict of the corpus."""
+"""Rows of training that are remembered."""
 
 
 class TokensEvaluated(Fact):

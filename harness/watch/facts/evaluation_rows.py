@@ -22,15 +22,13 @@ from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_
 from harness.watch.facts.scored_passes import ScoredPasses
 
 CHANCE = 0.02
-"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora. Neither
-half nor double of it changes a verdict of the corpus."""
+"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora."""
 
 MIN_RATIO_TO_NATURAL_REPEATS = 5
-"""How many times as large as the share of repeated rows within the training set the share of common rows must be.
-Neither half nor double of it changes a verdict of the corpus."""
+"""How many times as large as the share of repeated rows within the training set the share of common rows must be."""
 
 ENOUGH_ROWS = 4
-"""Smallest number of rows that are compared. Neither half nor double of it changes a verdict of the corpus."""
+"""Smallest number of rows that are compared."""
 
 
 ENOUGH_VALUES = 16

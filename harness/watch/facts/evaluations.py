@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from harness.watch.events import Pass
 
 MOST_ROWS = 200_000
-"""Rows of one evaluation that are kept for comparison: what is worth its memory. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Rows of one evaluation that are kept for comparison: what is worth its memory."""
 
 MOST_SETS = 16
-"""Sets of rows whose earlier evaluations are remembered: more than folds and splits are. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Sets of rows whose earlier evaluations are remembered: more than folds and splits are."""
 
 MOST_EVALUATIONS = 256
 """Evaluations whose results are kept, the first of a loop: more than epochs are usually made."""

@@ -33,19 +33,17 @@ PROBES = 3
 """Parameters of an optimizer whose gradients are followed: the smallest of those that a backward pass reaches."""
 
 MOST_PROBES = 32
-"""Parameters that are followed where other backward passes reach others: as many as some heads have. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Parameters that are followed where other backward passes reach others: as many as some heads have."""
 
 MOST_IN_VAIN = 8
 """Backward passes without any gradient for an optimizer after which none is looked for beyond what is followed: all of
-its parameters are gone through for that. Neither half nor double of it changes a verdict of the corpus."""
+its parameters are gone through for that."""
 
 LARGE = 160_000
 """Elements up to which the last parameter, a head's, is followed too: copying it costs nothing that is noticed."""
 
 MIN_COSINE = 0.999
-"""Cosine from which on two gradients point the same way. What was added or chosen by hand is far below. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Cosine from which on two gradients point the same way. What was added or chosen by hand is far below."""
 
 KEPT = 64
 """Backward passes that are remembered for an optimizer: more than any window of micro-batches has."""

@@ -25,7 +25,7 @@ KEPT = 64
 """Forwards whose batch is remembered: more than any window of micro-batches has."""
 
 SEARCHED = 4
-"""Updates in which the graphs of losses are searched. Neither half nor double of it changes a verdict of the corpus."""
+"""Updates in which the graphs of losses are searched."""
 
 
 class LatestGraphs(Fact):

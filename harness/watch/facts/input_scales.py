@@ -13,27 +13,22 @@ from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Score
 
 FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
-are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times.
-Neither half nor double of it changes a verdict of the corpus."""
+are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times."""
 
 MOST_INPUTS = 64
-"""Inputs of models that are kept apart, the first ones. More than a script has. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Inputs of models that are kept apart, the first ones. More than a script has."""
 
 MIN_STANDARDISED = 256
-"""Rows of training that show that their columns are standardised. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Rows of training that show that their columns are standardised."""
 
 MOST_ROWS = 4096
-"""Rows that tell the moments of columns. Neither half nor double of it changes a verdict of the corpus."""
+"""Rows that tell the moments of columns."""
 
 MIN_EVALUATED = 32
-"""Rows of an evaluation that have a mean and a deviation of their own. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Rows of an evaluation that have a mean and a deviation of their own."""
 
 NEAR_STANDARD = 0.15
-"""How far a column's mean may be from 0, and its deviation from 1. More than chance makes of so many rows. Neither half
-nor double of it changes a verdict of the corpus."""
+"""How far a column's mean may be from 0, and its deviation from 1. More than chance makes of so many rows."""
 
 FAR = 4.0
 """Deviations that a column's mean must be away, or times that its deviation must be larger or smaller, in more than

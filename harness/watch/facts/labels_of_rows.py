@@ -18,11 +18,10 @@ from harness.watch.facts.texts import LatestEncoded, TextLabels
 
 LOOKED_AT = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
-By reasoning, what is enough to see a collate function at work. Neither half nor double of it changes a verdict of the
-corpus."""
+By reasoning, what is enough to see a collate function at work."""
 
 ENOUGH_ROWS = 24
-"""Rows whose text is known that must have been seen. Neither half nor double of it changes a verdict of the corpus."""
+"""Rows whose text is known that must have been seen."""
 
 
 class LabelsBesideSamples(Fact):

@@ -30,20 +30,16 @@ from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, pretrained_in, reached
 
 NEAR = 1e-2
-"""How near weights must be to those that were loaded: half precision and back is nearer. Neither half nor double of it
-changes a verdict of the corpus."""
+"""How near weights must be to those that were loaded: half precision and back is nearer."""
 
 MOST_UNUSED = 64
-"""Modules that wait to be used, the latest of those into which a state was loaded. One or two are usual. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Modules that wait to be used, the latest of those into which a state was loaded. One or two are usual."""
 
 MIN_SHARE = 0.5
-"""Smallest share of a module's parameters whose memory a state shares that makes it the module's own. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Smallest share of a module's parameters whose memory a state shares that makes it the module's own."""
 
 MOST_ASKED = 64
-"""States that are remembered, the latest. One or two are usual. Neither half nor double of it changes a verdict of the
-corpus."""
+"""States that are remembered, the latest. One or two are usual."""
 
 
 class PretrainedCalled(Fact):

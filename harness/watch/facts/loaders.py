@@ -15,8 +15,7 @@ from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.datasets import length
 
 LATEST = 4
-"""Batches that are remembered, of as many loaders: more than a training step takes. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Batches that are remembered, of as many loaders: more than a training step takes."""
 
 
 class LossOfTwoLoaders(Fact):

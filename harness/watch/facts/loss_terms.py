@@ -20,8 +20,7 @@ KEY = "harness: term"
 """Under which a node of a graph keeps what was added there: the node lives as long as the graph, and no longer."""
 
 MOST_NODES = 256
-"""Nodes of a sum of losses that are looked at. More than anybody adds up by hand. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Nodes of a sum of losses that are looked at. More than anybody adds up by hand."""
 
 ALWAYS_NOTED = 8
 """Additions in each line that are noted whatever the update is: a term may come in late, as in a second task's loss."""
@@ -31,8 +30,7 @@ LINEAR = ("Add", "Sub", "Neg", "Mul", "Div", "Mean", "Sum", "ToCopy", "View", "S
 
 
 MIN_VALUES = 4
-"""Different values from which on a term is one that is computed anew for each batch. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Different values from which on a term is one that is computed anew for each batch."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ MIN_EQUAL_LOSSES = 5
 alike are no accident."""
 
 MOST_NODES = 64
-"""Nodes of a loss's graph that are searched: a ratio is near its end. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Nodes of a loss's graph that are searched: a ratio is near its end."""
 
 MIN_ROWS = 8
 

@@ -11,16 +11,15 @@ from harness.watch.events import Backward, End, Fact
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
 
 KEPT = 16
-"""Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly. Neither half nor double
-of it changes a verdict of the corpus."""
+"""Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly."""
 
 IN_A_ROW = 3
 """Updates, one after the other, each with a backward pass of a line that feeds none, from which on that is no
-measurement. Neither half nor double of it changes a verdict of the corpus."""
+measurement."""
 
 WITH_CLIPPING = 6
 """Windows, one after the other, that lose as many clipped gradients each, from which on nobody has chosen by their norm
-which to drop. Neither half nor double of it changes a verdict of the corpus."""
+which to drop."""
 
 
 class GradientsLost(Fact):

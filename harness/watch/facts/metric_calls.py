@@ -18,8 +18,7 @@ from harness.watch.facts.datasets import base
 from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
 
 MOST_CLASSES = 128
-"""Classes up to which it is asked whether predictions are the logits' with one number added for each class. Neither
-half nor double of it changes a verdict of the corpus."""
+"""Classes up to which it is asked whether predictions are the logits' with one number added for each class."""
 
 
 @dataclass(eq=False)

@@ -20,16 +20,14 @@ from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.parameters import Parameters
 
 FEWEST_BACKWARD_PASSES = 4
-"""Backward passes without any update from which on that is no accident. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Backward passes without any update from which on that is no accident."""
 
 FEWEST_CLEARED = 16
 """Calls of an optimizer's zero_grad without a step of it from which on a step is missing. An optimizer that steps once
-in several batches does so within these. Neither half nor double of it changes a verdict of the corpus."""
+in several batches does so within these."""
 
 KEPT = 64
-"""Optimizers made before that are remembered: a loop that makes them again shows in three. Neither half nor double of
-it changes a verdict of the corpus."""
+"""Optimizers made before that are remembered: a loop that makes them again shows in three."""
 
 NO_STAGE = 10
 """Updates by hand-made batches that are no stage of a training yet, after which another begins. Half or double of it

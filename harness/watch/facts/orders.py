@@ -25,15 +25,14 @@ FEW = 3
 """Batches that are too few for their order to matter, or to be told from another. By reasoning."""
 
 MOST = 4096
-"""Batches that are told apart. More than a list has that is gone through again and again. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Batches that are told apart. More than a list has that is gone through again and again."""
 
 MIN_SHARE_OF_SAME_ROWS = 0.25
 """Smallest share of rows that must come as they did in the epoch before. Mirroring at random leaves half of them, and a
-dataset that draws a row itself hardly any. Neither half nor double of it changes a verdict of the corpus."""
+dataset that draws a row itself hardly any."""
 
 MIN_ROWS = 16
-"""Rows that are worth drawing an order of. Neither half nor double of it changes a verdict of the corpus."""
+"""Rows that are worth drawing an order of."""
 
 MOST_ROWS = 1_000_000
 """Rows up to which a permutation is kept."""

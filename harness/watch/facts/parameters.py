@@ -20,26 +20,23 @@ from harness.watch.monitor import HELD, OwnUpdate
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
-head does. Neither half nor double of it changes a verdict of the corpus."""
+head does."""
 
 LOOKS = 8
-"""Updates after which the gradients of an optimizer's matrices have been looked at for being 0. Neither half nor double
-of it changes a verdict of the corpus."""
+"""Updates after which the gradients of an optimizer's matrices have been looked at for being 0."""
 
 KEPT = 64
-"""Models, and optimizers, that are judged at the end, the first ones: more are made by a loop, whose rounds are alike.
-Neither half nor double of it changes a verdict of the corpus."""
+"""Models, and optimizers, that are judged at the end, the first ones: more are made by a loop, whose rounds are
+alike."""
 
 WITH_LOOSE = 2
 """Updates in which parameters are looked for that no module has registered: the graph is searched for them."""
 
 FOLLOWED = 4
-"""Tensors of a model whose values are followed where no optimizer's step changes them: the smallest. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Tensors of a model whose values are followed where no optimizer's step changes them: the smallest."""
 
 LARGE = 160_000
-"""Elements above which a tensor that is in no module is not copied. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Elements above which a tensor that is in no module is not copied."""
 
 SHOWN = 3
 """Names that are shown."""

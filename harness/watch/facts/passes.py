@@ -17,12 +17,10 @@ COMPARED = 3
 orders that begin with the same three batches are the same order."""
 
 MOST_ROWS = 1024
-"""Rows of a pass that are remembered, about: enough to tell datasets by them. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Rows of a pass that are remembered, about: enough to tell datasets by them."""
 
 ENOUGH_PASSES = 4
-"""Passes of one batch that are no look at the data any more. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Passes of one batch that are no look at the data any more."""
 
 MOST_KINDS = 64
 """Ways in which passes went that are told apart: each keeps its dataset alive. By reasoning: folds, phases and several

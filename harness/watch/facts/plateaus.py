@@ -11,12 +11,10 @@ from harness.watch.events import Fact, SchedulerStep, Scored
 from harness.watch.facts.evaluations import Evaluations, Result
 
 ROUNDED = 1e-4
-"""Largest difference of an accuracy that was rounded before it was given. Four digits are usual. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Largest difference of an accuracy that was rounded before it was given. Four digits are usual."""
 
 CLOSE = 0.02
-"""Largest difference, as a share, of a loss that was averaged over batches of unequal size. Neither half nor double of
-it changes a verdict of the corpus."""
+"""Largest difference, as a share, of a loss that was averaged over batches of unequal size."""
 
 MOST_BATCHES = 4096
 """Comparisons after one update that are counted: more than an evaluation has."""

@@ -20,7 +20,7 @@ from harness.watch.facts.samplers import shares
 from harness.watch.monitor import ALWAYS_SAMPLED
 
 MOST_ROWS = 256
-"""Rows of a rank that are compared, about. Neither half nor double of it changes a verdict of the corpus."""
+"""Rows of a rank that are compared, about."""
 
 
 MOST_TOGETHER = 64

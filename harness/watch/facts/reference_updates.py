@@ -19,7 +19,7 @@ DECAY_IN_GRADIENT = "the weight decay is added to the gradient"
 
 MOST_ELEMENTS = 1_000_000
 """Elements of a tensor that are looked at, evenly spread: the formulas are those of each element. By reasoning, what
-costs less than the step itself. Neither half nor double of it changes a verdict of the corpus."""
+costs less than the step itself."""
 
 
 @dataclass

@@ -28,8 +28,7 @@ COLUMNS = 3
 
 PRECISE = 1e-4
 """Largest difference of logits, as a share of the largest, that is rounding in float32. Far above what other shapes of
-a matrix product make and far below what other rows or padding do. Neither half nor double of it changes a verdict of
-the corpus."""
+a matrix product make and far below what other rows or padding do."""
 
 COARSE = 3e-2
 """The same in half precision."""

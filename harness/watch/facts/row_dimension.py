@@ -22,8 +22,7 @@ MOST_ROWS = 64
 """Rows of one forward that are remembered."""
 
 MOST_REMEMBERED = 4096
-"""Rows of one model that are remembered: enough for some to come again. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Rows of one model that are remembered: enough for some to come again."""
 
 MOST_VALUES = 512
 """Values of one row that tell it from others."""

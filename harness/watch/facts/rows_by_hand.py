@@ -22,12 +22,11 @@ MOST_VALUES = 512
 """Values of one row that tell it from others."""
 
 MOST_ROWS = 20_000
-"""Rows of one model that are remembered. By reasoning, what is worth its time: an environment gives new ones for ever.
-Neither half nor double of it changes a verdict of the corpus."""
+"""Rows of one model that are remembered. By reasoning, what is worth its time: an environment gives new ones for
+ever."""
 
 KNOWN = 16
-"""Batches in a row without a new row, after which all are known. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Batches in a row without a new row, after which all are known."""
 
 HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held_out)(_|$|\d)", re.IGNORECASE)
 """Names of what is not to be trained on."""

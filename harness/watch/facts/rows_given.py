@@ -14,8 +14,7 @@ from harness.watch.events import Batch, Fact, Pass, PassBegins
 from harness.watch.facts.batches import content_digest, tensors_in
 
 MOST_ROWS = 64
-"""Rows of a loader that are given again and compared: enough that some come early in the next epoch. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Rows of a loader that are given again and compared: enough that some come early in the next epoch."""
 
 MOST_VALUES = 250_000
 """Numbers in them, about: a megabyte."""

@@ -18,8 +18,7 @@ MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_UPDATES = 3
-"""Updates in which rows that are held out had a gradient. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Updates in which rows that are held out had a gradient."""
 
 MIN_SHARE = 0.5
 """Smallest share of the rows that are held out that must have been trained on. Copies of a few rows are in many

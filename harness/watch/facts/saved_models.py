@@ -19,7 +19,7 @@ from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedMod
 
 OFTEN = 64
 """Evaluations of a model, each with a backward pass after it, from which on it is looked at seldom: a teacher is called
-so in each update, and evaluations are fewer. Neither half nor double of it changes a verdict of the corpus."""
+so in each update, and evaluations are fewer."""
 
 
 class SavesBegun(Fact):

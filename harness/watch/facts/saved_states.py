@@ -29,8 +29,7 @@ MOST_VALUES = 1024
 """Values of each that are kept, and of each buffer."""
 
 MOST_MODELS = 16
-"""Models whose first values are kept: more than a script trains. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Models whose first values are kept: more than a script trains."""
 
 MOST_SAVES = 64
 """Saves that are kept, the latest of them."""
@@ -39,8 +38,7 @@ OWN_NAMES = 4
 """Names at the end of a layer's that say which it is, in the base as within what an adapter puts around it."""
 
 MIN_SHARE = 0.5
-"""Smallest share of a state's tensors that have a place in a model for it to be one of that model. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Smallest share of a state's tensors that have a place in a model for it to be one of that model."""
 
 Values = Mapping[str, torch.Tensor]
 

@@ -37,24 +37,22 @@ TOO_SHORT = "too few steps of the schedule for its epochs to tell another length
 
 NEGLIGIBLE = 1e-4
 """Largest share of its peak at which a learning rate changes nothing any more. At a peak of 1e-3, which is high for
-fine-tuning, it is 1e-7, and changes the last digit of a float32 weight. Neither half nor double of it changes a verdict
-of the corpus."""
+fine-tuning, it is 1e-7, and changes the last digit of a float32 weight."""
 
 TOLERANCE = 0.02
 """Largest share of its steps by which a schedule may be shorter or longer than the training. Rounding in the planning
-of steps is below it. Neither half nor double of it changes a verdict of the corpus."""
+of steps is below it."""
 
 MOST_LOOKED_AT = 1000
 """First steps among which a schedule's peak is looked for: a warmup is over by then."""
 
 FEWEST_IDLE = 8
-"""Steps in a row of a scheduler whose optimizer has been replaced. A few happen where the two change over. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Steps in a row of a scheduler whose optimizer has been replaced. A few happen where the two change over."""
 
 FEWEST_STEPS = 8
 """Smallest number of steps after which a rate that only rose counts as one that never gets to its peak. A shorter
 training may be a trial of a long one's warmup. As many updates without its optimizer show that the training went on to
-another one. Neither half nor double of it changes a verdict of the corpus."""
+another one."""
 
 
 @dataclass(eq=False)

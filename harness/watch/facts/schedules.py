@@ -18,8 +18,7 @@ from harness.watch.facts.stateless import LIBRARIES, keeps_nothing
 from harness.watch.locate import from_signal_handler
 
 MOST_STEPS = 100_000
-"""Largest number of steps of a schedule that are computed one after another. No fine-tuning is longer. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Largest number of steps of a schedule that are computed one after another. No fine-tuning is longer."""
 
 LATER = (1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 6, 8)
 """Times its end at which a schedule that is over must be as it was: a cosine of any period is elsewhere at some."""

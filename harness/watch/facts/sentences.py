@@ -13,12 +13,11 @@ from harness.watch.facts.datasets import PAIRS
 from harness.watch.facts.tokens import Calls, Tokens, TokensGiven
 
 MIN_ROWS = 16
-"""Rows that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Rows that are looked at before something is said of all of them."""
 
 MIN_SHARE = 0.9
 """Share of the rows from which on something is said of them all: a text may hold a separator, and two sentences may be
-equal by coincidence. Neither half nor double of it changes a verdict of the corpus."""
+equal by coincidence."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|
 DRAWS = ("randperm", "permutation")
 
 NEAR = 4
-"""Statements between which the two belong together. Neither half nor double of it changes a verdict of the corpus."""
+"""Statements between which the two belong together."""
 
 
 class RowsShuffled(Fact):

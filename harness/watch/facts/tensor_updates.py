@@ -15,20 +15,16 @@ from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 
 LOOKED_AT = 4
-"""Tensors that are looked at in a sampled update, other ones each time: few, because each is copied. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Tensors that are looked at in a sampled update, other ones each time: few, because each is copied."""
 
 MAX_RELATIVE_ERROR = 1e-2
-"""Largest difference from the formula, as a share of the largest change, that rounding may make. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Largest difference from the formula, as a share of the largest change, that rounding may make."""
 
 MAX_SHARE_UNCHANGED = 0.25
-"""Largest share of the elements of a low precision tensor that may stay as they are, though they had to change. Neither
-half nor double of it changes a verdict of the corpus."""
+"""Largest share of the elements of a low precision tensor that may stay as they are, though they had to change."""
 
 ROUNDINGS = 4
-"""Units in the last place by which a change must be above, and a difference below, what rounding does. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Units in the last place by which a change must be above, and a difference below, what rounding does."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ ALWAYS, MIN_TIMES = 8, 12
 guess."""
 
 MOST_NODES = 12
-"""Nodes of a term's graph that are searched for what may be 0 by right. A hinge is near the end. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Nodes of a term's graph that are searched for what may be 0 by right. A hinge is near the end."""
 
 MAY_BE_ZERO = ("Relu", "Clamp", "Max", "Min", "Where", "Threshold", "Abs", "HardShrink", "Softplus", "Masked")
 """Operations of penalties that are 0 within a margin."""
@@ -28,8 +27,7 @@ OF_A_LAYER = ("Addmm", "Mm", "Bmm", "Convolution", "Softmax", "LogSoftmax", "Emb
 """Where the term's own operations end, and those of a model begin."""
 
 MIN_PRODUCTS = 16
-"""Products from which on a weight that is always 0 is no beginning any more. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Products from which on a weight that is always 0 is no beginning any more."""
 
 ROUNDING = ("int", "round", "floor", "trunc")
 """Functions that make whole numbers."""

@@ -15,16 +15,14 @@ from harness.watch.facts.datasets import MOST_ROWS, PAIRS
 from harness.watch.facts.tokens import Tokens, copied, texts_given
 
 MOST_DATASETS = 32
-"""Datasets of texts that are kept until the first batch: more than a script has. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Datasets of texts that are kept until the first batch: more than a script has."""
 
 
 MOST_ENCODED = 256
 """Rows of a call of the tokenizer that are kept until the next batch: by reasoning, a larger one makes a data set."""
 
 MOST_TOKENS = 20_000
-"""Tokens that are looked at. By reasoning, what is enough. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Tokens that are looked at. By reasoning, what is enough."""
 
 LOOKED_AT = 64
 """Rows of one call that are looked at."""

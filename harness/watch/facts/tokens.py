@@ -17,8 +17,7 @@ from harness.watch.events import Encode, Fact, Forward, InnerForward, TokenizerM
 from harness.watch.locate import from_signal_handler
 
 LOOKED_AT = 64
-"""Rows of one call of the tokenizer that are looked at: what is enough to see what it is given. Neither half nor double
-of it changes a verdict of the corpus."""
+"""Rows of one call of the tokenizer that are looked at: what is enough to see what it is given."""
 
 
 @dataclass

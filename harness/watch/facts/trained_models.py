@@ -19,15 +19,14 @@ LAST_TENSORS = 4
 
 
 MOST_KINDS = 16
-"""Kinds of models whose first weights are kept: more than a script trains. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Kinds of models whose first weights are kept: more than a script trains."""
 
 MOST_VALUES = 1024
 """Values of a matrix that tell whose it is: by reasoning, two matrices agree in one or two only by chance."""
 
 MAX_WRITES = 4
 """Times that a tensor is written to while it is initialised. Torch does it once, and a model's own scheme once or twice
-more. A moving average writes twice in each update. Neither half nor double of it changes a verdict of the corpus."""
+more. A moving average writes twice in each update."""
 
 DEVIATIONS = 5
 """Standard deviations of the cosine of two independent tensors, up to which they may be independent."""

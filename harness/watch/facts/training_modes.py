@@ -19,12 +19,10 @@ from harness.watch.facts.modes import Modes
 from harness.watch.monitor import HELD
 
 MIN_DRIFTS = 4
-"""Updates that are looked at from which on it is no accident. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Updates that are looked at from which on it is no accident."""
 
 FIRST = 8
-"""Passes of a model that are all looked at: it may be the second that is trained. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Passes of a model that are all looked at: it may be the second that is trained."""
 
 KEPT = 8
 """Forwards that are remembered until an update uses their gradients."""

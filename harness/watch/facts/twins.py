@@ -25,12 +25,10 @@ OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch")
 
 DIFFERENT = 1e-4
 """Smallest difference of logits, as a share of the largest, that is no rounding. Another order of sums, as another
-mask's kernel or a convolution by Fourier transforms has, makes a hundredth of it in float32. Neither half nor double of
-it changes a verdict of the corpus."""
+mask's kernel or a convolution by Fourier transforms has, makes a hundredth of it in float32."""
 
 LARGEST = 2**31
-"""Bytes up to which a model is copied: what fits beside it. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Bytes up to which a model is copied: what fits beside it."""
 
 
 class Refused(Exception):

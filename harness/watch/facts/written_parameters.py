@@ -22,12 +22,10 @@ OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
 
 MAX_REST = 1e-2
-"""Largest part of a change that scaling leaves unexplained, which rounding may make. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Largest part of a change that scaling leaves unexplained, which rounding may make."""
 
 KEPT = 64
-"""Optimizers whose tensor was set back, up to the end, or to the next load. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Optimizers whose tensor was set back, up to the end, or to the next load."""
 
 WithCopies = list[tuple[torch.Tensor, torch.Tensor]]
 """Tensors, each with a copy of what it was."""

@@ -18,8 +18,7 @@ from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
 MOST_PLANNED = 10_000_000
-"""Largest number of batches of a pass that is gone through. Of more it is left when there is enough. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Largest number of batches of a pass that is gone through. Of more it is left when there is enough."""
 
 
 class _Indices:

@@ -4,8 +4,7 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJ
 from harness.watch.facts.parameters import MAX_SHARE_WITHOUT_GRADIENT, TensorsHeld, ZeroGradients
 
 MIN_ZERO_MATRICES = 2
-"""Matrices whose gradients are all 0 from which on that is no accident. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Matrices whose gradients are all 0 from which on that is no accident."""
 
 NEW_LEAF = (
     "torch.tensor(..., requires_grad=True), detach().requires_grad_() and a model called under no_grad() make a new "

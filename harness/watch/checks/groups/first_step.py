@@ -15,8 +15,7 @@ TORCHS = {"params", "initial_lr", "param_names", "max_lr", "min_lr", "max_moment
 ALIASES = {"learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "l2": "weight_decay", "epsilon": "eps"}
 
 MIN_NAME_SIMILARITY = 0.8
-"""Similarity, as difflib measures it, from which on a key is a misspelt one. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Similarity, as difflib measures it, from which on a key is a misspelt one."""
 
 WORD = 3
 """Letters up to which a key is too short for another to be meant because one begins with the other. Half or double of

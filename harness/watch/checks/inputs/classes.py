@@ -12,8 +12,7 @@ from harness.watch.facts.classes import (
 )
 
 MIN_ROWS = 32
-"""Labels that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Labels that are looked at before something is said of all of them."""
 
 HALF = 0.5
 """Output from which on a regression to 0 and 1 says 1."""

@@ -11,14 +11,14 @@ MIN_ROWS = 8
 """Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""
 
 MIN_TRAINED = 2000
-"""Tokens of training that show what the model knows. Neither half nor double of it changes a verdict of the corpus."""
+"""Tokens of training that show what the model knows."""
 
 MIN_EVALUATED = 200
-"""Tokens of an evaluation. Neither half nor double of it changes a verdict of the corpus."""
+"""Tokens of an evaluation."""
 
 MIN_SHARE = 0.1
 """Smallest share of an evaluation's tokens that one number must have which training never had. New words are many
-different ones. Neither half nor double of it changes a verdict of the corpus."""
+different ones."""
 
 MIN_STANDARDISED = 30
 """Rows of an evaluation from which on moments of exactly 0 and 1 are no accident: those of rows that were standardised

@@ -14,16 +14,13 @@ MIN_ROWS = 16
 """Rows that must have been seen for a share of them to mean something. By reasoning: one of fewer is no rule."""
 
 MAX_WITHOUT = 0.05
-"""Largest share of rows without any label that may be a few long ones. Neither half nor double of it changes a verdict
-of the corpus."""
+"""Largest share of rows without any label that may be a few long ones."""
 
 MIN_PROMPTS = 0.05
-"""Smallest share of rows that are taught whole, or with their prompt left out, that is no exception. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Smallest share of rows that are taught whole, or with their prompt left out, that is no exception."""
 
 MIN_PADDING = 0.05
-"""Share of the places that count, above which the padding among them matters. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Share of the places that count, above which the padding among them matters."""
 
 PLACEHOLDERS = ("image_token_id", "image_token_index", "video_token_id", "audio_token_id", "audio_token_index")
 """Names under which a configuration says what stands for a piece of an image, a video or a sound."""

@@ -9,22 +9,19 @@ MIN_OPEN = 8
 """Rows that must end so. By reasoning: one or two may have been cut off there."""
 
 MIN_SHARE_OPEN = 0.5
-"""Share of the rows that must end so. What `add_generation_prompt` does, it does to all of them. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Share of the rows that must end so. What `add_generation_prompt` does, it does to all of them."""
 
 MIN_NESTED = 8
 """Rows that must have it. By reasoning: one or two may quote a template."""
 
 MIN_SHARE_NESTED = 0.5
-"""Share of the rows that must have it. What is applied twice, is so to all of them. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Share of the rows that must have it. What is applied twice, is so to all of them."""
 
 MIN_TWICE = 8
 """Rows that must begin so. By reasoning: one or two may be texts that quote the token."""
 
 MIN_SHARE_TWICE = 0.5
-"""Share of the rows that must begin so. What a template or a tokenizer does, it does to all of them. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Share of the rows that must begin so. What a template or a tokenizer does, it does to all of them."""
 
 
 class GenerationPromptTaught(Check):

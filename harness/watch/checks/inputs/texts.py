@@ -7,16 +7,14 @@ from harness.watch.facts.sentences import MIN_ROWS, MIN_SHARE, Counts, PairsOver
 from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 
 MIN_TEXTS = 16
-"""Texts that are tokenized before something is said of all of them. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Texts that are tokenized before something is said of all of them."""
 
 MIN_TOKENS = 64
-"""Tokens that are looked at before something is said of all of them. Neither half nor double of it changes a verdict of
-the corpus."""
+"""Tokens that are looked at before something is said of all of them."""
 
 MAX_UNKNOWN = 0.8
 """Largest share of a text's tokens that may be unknown. Far above what names and numbers in a foreign vocabulary come
-to. Neither half nor double of it changes a verdict of the corpus."""
+to."""
 
 
 class Truncated(Check):

@@ -11,8 +11,7 @@ from harness.watch.facts.padding import LeftPadded
 from harness.watch.facts.tokens import Segments, TokensGiven, trailing
 
 MASKED = 0.05
-"""Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Largest share of the text's tokens that may be masked: methods that drop tokens on purpose drop few."""
 
 MIN_PADDED = 0.25
 """Smallest share of rows that end in several of the tokens that are padding by the model's configuration alone: words

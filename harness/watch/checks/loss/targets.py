@@ -7,7 +7,7 @@ from harness.watch.facts.loss_inputs import RegressionTargets, TargetsIgnored
 FUNCTIONS = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 
 MIN_UPDATES = 3
-"""Updates in which it must be so. Neither half nor double of it changes a verdict of the corpus."""
+"""Updates in which it must be so."""
 
 MIN_BATCHES = 6
 """Batches whose targets must all be one number: by reasoning, more than a sorted dataset begins with where it is

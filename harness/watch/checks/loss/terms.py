@@ -8,8 +8,7 @@ from harness.watch.facts.loss_terms import MIN_VALUES, TermAdded, TermReaches
 from harness.watch.facts.term_values import ALWAYS, MIN_TIMES, TermOverTraining, WeightOfTerm
 
 MIN_PASSES = 2
-"""Backward passes in which it must be so: every optimizer has been made by then. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Backward passes in which it must be so: every optimizer has been made by then."""
 
 
 class LeftOut(Check):

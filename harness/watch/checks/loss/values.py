@@ -12,12 +12,10 @@ from harness.watch.facts.loss_values import (
 from harness.watch.facts.losses import LossDifferentiated
 
 MAX_LABEL_SMOOTHING = 0.9
-"""Label smoothing from which on the labels hardly count. Papers use 0.1, and 1.0 leaves nothing of them. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Label smoothing from which on the labels hardly count. Papers use 0.1, and 1.0 leaves nothing of them."""
 
 MIN_UPDATES = 4
-"""Updates on rows that were trained on before, in all of which the ratio is 1. Neither half nor double of it changes a
-verdict of the corpus."""
+"""Updates on rows that were trained on before, in all of which the ratio is 1."""
 
 
 class Constant(Check):

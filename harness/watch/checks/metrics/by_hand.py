@@ -19,8 +19,7 @@ from harness.watch.facts.answers import (
 
 FACTOR = 8
 """Times that labels must be larger, or smaller, in the evaluation than in training. Rows of a test are seldom so far
-from those of training, and units that were not undone make more. Neither half nor double of it changes a verdict of the
-corpus."""
+from those of training, and units that were not undone make more."""
 
 MIN_RANKED = 16
 """Rows of which some must have other scores than two: by reasoning, fewer may be somebody's example."""

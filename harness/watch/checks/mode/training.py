@@ -10,7 +10,7 @@ from harness.watch.facts.training_modes import (
 )
 
 MIN_UPDATES = 4
-"""Updates from which on it is no accident. Neither half nor double of it changes a verdict of the corpus."""
+"""Updates from which on it is no accident."""
 
 
 class FrozenNormDrifts(Check):

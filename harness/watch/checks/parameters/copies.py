@@ -4,12 +4,10 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.copies import MIN_UPDATES, CopyFollowed, CopyFound, CopyOver
 
 MEANS_OF_AN_AVERAGE = 3
-"""Means, and updates, from which on it is no accident. Neither half nor double of it changes a verdict of the
-corpus."""
+"""Means, and updates, from which on it is no accident."""
 
 MEANS_IN_A_ROW = 5
-"""Means in a row, as averages begin with large weights and go on with small ones. Neither half nor double of it changes
-a verdict of the corpus."""
+"""Means in a row, as averages begin with large weights and go on with small ones."""
 
 CONSTANT = 1e-3
 """How far the weight may be from one mean to the next. Rounding is below."""

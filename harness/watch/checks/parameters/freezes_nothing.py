@@ -8,8 +8,7 @@ from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.facts.called_models import ModelCalled
 
 MIN_NAME_SIMILARITY = 0.8
-"""Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Similarity, as difflib measures it, from which on an attribute's name is a misspelt requires_grad."""
 
 
 class FreezesNothing(Check):

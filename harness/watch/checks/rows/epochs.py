@@ -19,8 +19,7 @@ MAX_ALIKE = 0.8
 not all places have been seen."""
 
 LOOKED_UP = 64
-"""Places of a dataset that are compared with what it holds there: what tells a rule. Neither half nor double of it
-changes a verdict of the corpus."""
+"""Places of a dataset that are compared with what it holds there: what tells a rule."""
 
 ENOUGH_ROWS = 32
 """Rows of a pass that must have been seen. Half or double of it changes verdicts (docs/detection.md)."""
@@ -29,8 +28,7 @@ LIBRARIES = ("datasets", "torch", "builtins")
 """Packages whose datasets give each row once: where it comes twice, it is in the data twice."""
 
 MAX_SHARE_OF_WEIGHTS = 0.2
-"""Largest number of a sampler's weights, as a share of the rows, that is one of classes and not of rows. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Largest number of a sampler's weights, as a share of the rows, that is one of classes and not of rows."""
 
 
 class EpochCutShort(Check):

@@ -8,8 +8,7 @@ from harness.watch.facts.rows_of_slices import LabelsSliced
 
 ENOUGH_AGAIN = 4
 """Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
-trains does not write all of them in the order in which they come. Neither half nor double of it changes a verdict of
-the corpus."""
+trains does not write all of them in the order in which they come."""
 
 WRONG = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put

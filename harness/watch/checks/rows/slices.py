@@ -4,7 +4,7 @@ from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.facts.rows_of_slices import HeldOutRows, SlicesTrained
 
 MIN_SHARE = 0.02
-"""Smallest share of the rows that is worth a word. Neither half nor double of it changes a verdict of the corpus."""
+"""Smallest share of the rows that is worth a word."""
 
 
 class TailNeverSeen(Check):

@@ -9,8 +9,7 @@ from harness.watch.facts.rates import RatesByHand
 from harness.watch.facts.scheduler_ledger import FEWEST_STEPS, NEGLIGIBLE, NOT_AHEAD, TOO_SHORT, ScheduleOver
 
 MAKES_A_DIFFERENCE = 0.05
-"""Smallest share of its peak at which a learning rate that stops there shows that the schedule went on. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Smallest share of its peak at which a learning rate that stops there shows that the schedule went on."""
 
 MOMENTS = 11
 """Moments of the training, evenly over it, at each of which the learning rate must be higher than before."""

@@ -12,8 +12,7 @@ IDLE = 6
 """Largest number of them at which it may be negligible: more than a quarter of the training."""
 
 RATE = 0.1
-"""Learning rates below which no factor is chosen by chance that is the same. A factor of 0.1 is one. Neither half nor
-double of it changes a verdict of the corpus."""
+"""Learning rates below which no factor is chosen by chance that is the same. A factor of 0.1 is one."""
 
 AS_GIVEN = 1e-3
 """Largest difference between such a factor and the rate, as a share: a warmup may end between two steps."""

@@ -10,8 +10,7 @@ A_STEP = re.compile(r"\.step\(|[^\w\s.].*\.step\b")
 """A line that calls a step(), or hands it on to be called; not one that only names it and lacks the parentheses."""
 
 FEWEST_UPDATES = 20
-"""Updates by hand-made batches that are more than a trial, after which a schedule should have made a step. Neither half
-nor double of it changes a verdict of the corpus."""
+"""Updates by hand-made batches that are more than a trial, after which a schedule should have made a step."""
 
 TIMES_TOO_SHORT = 3
 """Times its length that the training makes, from which on a schedule as long as the epochs are is one of epochs."""

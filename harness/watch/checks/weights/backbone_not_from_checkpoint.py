@@ -8,7 +8,7 @@ from harness.watch.events import FromPretrained
 
 MAX_NEW = 0.1
 """Largest share of a backbone's tensors that may be newly initialised. A pooler or a position table is far below it,
-and a missing layer of a usual model above. Neither half nor double of it changes a verdict of the corpus."""
+and a missing layer of a usual model above."""
 
 MAX_ADDED = 0.5
 """Largest share of a layer's tensors that may be an addition to what the checkpoint has: a decoder's cross-attention is

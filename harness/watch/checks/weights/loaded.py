@@ -19,8 +19,7 @@ from harness.watch.facts.trainers_in_a_row import TrainerBegins
 
 MAX_CHANGED = 0.5
 """Largest share of the tensors looked at that may have changed between loading and the first update. Who changes one on
-purpose (resized or averaged embeddings) leaves the others. Neither half nor double of it changes a verdict of the
-corpus."""
+purpose (resized or averaged embeddings) leaves the others."""
 
 MIN_SHARE = 0.5
 """Smallest share of tensors that have a place in the module, of the state's or the module's own, from which on a state
