@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
@@ -60,6 +60,31 @@ class Finding:
             *(f"              {line}" for line in code_frame(self.where)),
             f"    fix       {self.hint}",
         ]
+
+
+def expect(
+    expected: object,
+    observed: object,
+    *,
+    of: str = "",
+    where: str | None = None,
+    update: int | None = None,
+    hint: str,
+) -> Iterator[Finding]:
+    """The finding that ``observed`` is not equal to ``expected``; nothing where it is.
+
+    ``of`` names what both are, and stands before them.
+    """
+    if observed != expected:
+        told = [f"{of} {_as_text(value)}".lstrip() for value in (expected, observed)]
+        yield Finding(expected=told[0], observed=told[1], where=where, update=update, hint=hint)
+
+
+def _as_text(value: object) -> str:
+    """A value as a finding shows it; the members of a set in order."""
+    if isinstance(value, Set):
+        return ", ".join(sorted(map(str, value))) or "none"
+    return str(value)
 
 
 PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)")

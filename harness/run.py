@@ -28,7 +28,7 @@ from harness.recipe import Recipe, is_module
 from harness.record import FILE_NAME, Curves, Digests, Provenance, RunRecord, TensorDigests
 from harness.sources import find_checkpoint
 from harness.stages import STAGES, Run, Stage, StageResult, run_stages
-from harness.stages.model import checkpoint_tensors
+from harness.stages.checkpoint import checkpoint_tensors
 from harness.stages.resuming import Keeper
 from harness.stages.trace import Trace
 from harness.torch_objects import checksum

@@ -25,6 +25,33 @@ COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 
 @dataclass(frozen=True)
+class WatchOptions:
+    """How a script is watched: what ``harness check`` and ``harness describe`` are told besides the script."""
+
+    module: bool = False
+    """Whether the script is a module's name, as with ``python -m``."""
+    updates: int | None = None
+    """The number of updates after which the script ends; None where it ends by itself."""
+    full: bool = False
+    """Whether each pass over a DataLoader is made to its end; long ones are shortened otherwise."""
+    reload: bool = True
+    """Whether what the script saved is loaded again."""
+    select: tuple[str, ...] = ()
+    """The only checks that are run: ids or families; all of them where it is empty."""
+    ignore: tuple[str, ...] = ()
+    """The checks whose findings do not count."""
+
+    def words(self) -> list[str]:
+        """The options as a command line has them."""
+        words = [f"--updates={self.updates}"] * (self.updates is not None) + ["--full"] * self.full
+        words += ["--no-reload"] * (not self.reload) + ["-m"] * self.module
+        return [*words, *(f"--select={each}" for each in self.select), *(f"--ignore={each}" for each in self.ignore)]
+
+
+DEFAULTS = WatchOptions()
+
+
+@dataclass(frozen=True)
 class Wanted:
     """The checks to run, and those whose findings do not count, both as ids."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.errors import CannotTry
-from harness.findings import Finding, NotApplicable, StageCheck, code_frame
+from harness.findings import Finding, NotApplicable, StageCheck, code_frame, expect
 
 
 def _check(function: Callable[[int], Iterator[Finding]], **options: Any) -> StageCheck[int]:
@@ -75,3 +75,12 @@ def test_a_notebooks_cell_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = (30, None, ["model(x)\n", "optimizer.step()\n"], "<ipython-input-1-abc>")
     monkeypatch.setitem(linecache.cache, "<ipython-input-1-abc>", cell)
     assert code_frame("<ipython-input-1-abc>:2") == ["  1 | model(x)", "> 2 | optimizer.step()"]
+
+
+def test_expect_finds_what_is_not_equal_and_nothing_else() -> None:
+    assert not list(expect({"a", "b"}, {"b", "a"}, hint="None."))
+    (found,) = expect({"b", "a"}, set(), of="columns", where="split train", hint="Name them.")
+    assert (found.expected, found.observed) == ("columns a, b", "columns none")
+    assert (found.where, found.hint) == ("split train", "Name them.")
+    (found,) = expect(3, float("nan"), update=2, hint="None.")
+    assert (found.expected, found.observed, found.update) == ("3", "nan", 2)

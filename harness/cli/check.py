@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,9 +28,11 @@ from harness.cli.options import (
     quiet_option,
     script_arguments,
     verbose_option,
+    watch_options,
 )
 from harness.cli.output import STDOUT, Format, Output, echo, say, stdout_on_stderr
 from harness.errors import CannotTry
+from harness.settings import WatchOptions
 
 if TYPE_CHECKING:
     from harness.repairs.prove import Bench
@@ -42,14 +44,11 @@ if TYPE_CHECKING:
     short_help="Run a training script and name the silent bug in it.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
-@click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
-@click.option("--no-reload", is_flag=True, help="Load nothing again that the script saved.")
+@watch_options
 @click.option("--strict", is_flag=True, help="Let warnings count as errors do for the exit status.")
 @processes_option
 @checks_option("--select", "Run these checks only: ids or families, by comma.")
 @checks_option("--ignore", "Leave these checks out of what counts.")
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @click.option("--diff", is_flag=True, help="Print edits that are proved to repair what was found, as a patch.")
 @click.option("--fix", is_flag=True, help="Write edits that are proved to repair what was found.")
 @click.option(
@@ -69,14 +68,9 @@ if TYPE_CHECKING:
 def check(
     script: str | None,
     arguments: tuple[str, ...],
-    updates: int | None,
-    full: bool,
-    no_reload: bool,
+    options: WatchOptions,
     strict: bool,
     processes: int | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    module: bool,
     diff: bool,
     fix: bool,
     receipt: Path | None,
@@ -108,29 +102,19 @@ def check(
     if script is None:
         if diff or fix or processes or receipt:
             raise click.UsageError("name the SCRIPT that --diff, --fix, --processes and --receipt are for.")
-        sys.exit(_check_all(module, updates, full, no_reload, strict, select, ignore, on, output))
+        sys.exit(_check_all(options, strict, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
     if processes is not None:
-        words = [*_options(updates, full, no_reload, strict, select, ignore), *output.options, *["-m"] * module]
+        words = [*options.words(), *["--strict"] * strict, *output.options]
         sys.exit(in_processes("check", [*words, script, *arguments], processes))
-    arguments = script_arguments(script, arguments, module=module)
+    arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr() if output.err else None
 
     from harness.files import working_in
     from harness.watch.script import check_script
 
-    folder = Path.cwd()
-
-    options: dict[str, Any] = {
-        "module": module,
-        "updates": updates,
-        "full": full,
-        "reload": not no_reload,
-        "select": select,
-        "ignore": ignore,
-    }
-    bench = None
+    folder, bench = Path.cwd(), None
 
     def told(report: CheckReport) -> int:
         if restore is not None:
@@ -148,7 +132,7 @@ def check(
     with ExitStack() as stack:
         if diff or fix:
             bench = stack.enter_context(_bench(script, arguments, options, output))
-        sys.exit(told(check_script(script, arguments, leaving=leaving, **options)))
+        sys.exit(told(check_script(script, arguments, options, leaving=leaving)))
 
 
 def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
@@ -159,22 +143,8 @@ def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | N
         raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
 
 
-def _options(
-    updates: int | None,
-    full: bool,
-    no_reload: bool,
-    strict: bool,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-) -> list[str]:
-    """What is said to a ``harness check`` in another process."""
-    options = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full
-    options += ["--no-reload"] * no_reload + ["--strict"] * strict
-    return [*options, *(f"--select={each}" for each in select), *(f"--ignore={each}" for each in ignore)]
-
-
 def _bench(
-    script: str, arguments: Sequence[str], options: dict[str, Any], output: Output
+    script: str, arguments: Sequence[str], options: WatchOptions, output: Output
 ) -> AbstractContextManager[Bench]:
     """Where edits are tried: made before the script is run, which may change what lies in its folder."""
     from harness.repairs.prove import bench
@@ -187,7 +157,7 @@ def _bench(
             "--fix and --diff start the script again themselves, in one process; start it without a launcher"
         )
     tell = no_progress if output.quiet else lambda line: say(f"  {line}", err=True)
-    return bench(script, arguments, tell=tell, **options)
+    return bench(script, arguments, options, tell=tell)
 
 
 def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:
@@ -239,19 +209,9 @@ def _repair(report: CheckReport, on: Bench, *, diff: bool, fix: bool) -> None:
     echo(patch_lines(report, written=fix), err=True)
 
 
-def _check_all(
-    module: bool,
-    updates: int | None,
-    full: bool,
-    no_reload: bool,
-    strict: bool,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    on: On,
-    output: Output,
-) -> int:
+def _check_all(options: WatchOptions, strict: bool, on: On, output: Output) -> int:
     """Check the scripts of ``[tool.harness]``; the highest of their exit statuses."""
-    if module or (launch.world_size() or 1) > 1:
+    if options.module or (launch.world_size() or 1) > 1:
         raise click.UsageError("name the SCRIPT: those of [tool.harness] are started without it, each in one process.")
 
     from harness.files import working_in
@@ -261,10 +221,10 @@ def _check_all(
     from harness.watch.scripts import ScriptsReport, check_scripts
 
     folder, commands = scripts()
-    options = _options(updates, full, no_reload, strict, select, ignore)
+    words = [*options.words(), *["--strict"] * strict]
     output, report = output.from_here(), ScriptsReport()
     with working_in(folder):
-        for each in check_scripts(commands, options, on):
+        for each in check_scripts(commands, words, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)
         found = annotations.of_findings(report.findings)

@@ -18,20 +18,19 @@ from harness.cli.options import (
     processes_option,
     quiet_option,
     script_arguments,
+    watch_options,
 )
 from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
 from harness.errors import CannotTry
+from harness.settings import WatchOptions
 
 
 @click.command(
     short_help="Run a training script and say on one page what it did.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--updates", type=click.IntRange(min=1), metavar="N", help="End the script after N updates.")
-@click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end.")
-@click.option("--no-reload", is_flag=True, help="Do not reload what the script saved.")
+@watch_options
 @processes_option
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
 @quiet_option
 @json_option("Also write the description to this file.")
 @click.argument("script")
@@ -39,11 +38,8 @@ from harness.errors import CannotTry
 def describe(
     script: str,
     arguments: tuple[str, ...],
-    updates: int | None,
-    full: bool,
-    no_reload: bool,
+    options: WatchOptions,
     processes: int | None,
-    module: bool,
     quiet: bool,
     json_file: Path | None,
 ) -> None:
@@ -61,10 +57,9 @@ def describe(
     if launch.is_main_process():
         output.check()
     if processes is not None:
-        words = [f"--updates={updates}"] * (updates is not None) + ["--full"] * full + ["--no-reload"] * no_reload
-        words += ["--quiet"] * quiet + [f"--json={each}" for each in [json_file] if each] + ["-m"] * module
+        words = [*options.words(), *["--quiet"] * quiet, *(f"--json={each}" for each in [json_file] if each)]
         sys.exit(in_processes("describe", [*words, script, *arguments], processes))
-    arguments = script_arguments(script, arguments, module=module)
+    arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr()
     from harness.describe import page
     from harness.files import working_in
@@ -89,5 +84,4 @@ def describe(
             say(f"harness: {error}", err=True)
             return CANNOT_TRY
 
-    options = {"module": module, "updates": updates, "full": full, "reload": not no_reload}
-    sys.exit(told(page.describe(script, arguments, leaving=leaving, **options)))
+    sys.exit(told(page.describe(script, arguments, options, leaving=leaving)))

@@ -8,15 +8,17 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import click
 
 from harness import launch
 from harness.cli.output import SCRIPTS, Format
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
+from harness.settings import WatchOptions
 
 FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
 
@@ -106,6 +108,25 @@ on_option = click.option(
     show_default=True,
     help="In this process one after the other, or spread over a Ray cluster (docs/many-machines.md).",
 )
+
+
+_WATCH = (
+    click.option("--updates", type=click.IntRange(min=1), metavar="N", help="Stop the script after N updates."),
+    click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end."),
+    click.option("--no-reload", is_flag=True, help="Do not reload what the script saved."),
+    click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m."),
+)
+
+
+def watch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How a script is watched, given to the command as ``options``; ``--select`` and ``--ignore`` where it has them."""
+
+    @functools.wraps(command)
+    def run(*, no_reload: bool, **given: Any) -> Any:
+        watch = {each.name: given.pop(each.name) for each in fields(WatchOptions) if each.name in given}
+        return command(options=WatchOptions(**watch, reload=not no_reload), **given)
+
+    return cast("Callable[..., Any]", _all(_WATCH)(run))
 
 
 def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:

@@ -21,6 +21,7 @@ from harness.describe.taught import Losses, Taught
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
 from harness.findings import Finding, Report, strict
+from harness.settings import DEFAULTS, WatchOptions
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -190,12 +191,11 @@ def sections_of(monitor: Monitor) -> list[Section]:
 def describe(
     script: str,
     arguments: Sequence[str] = (),
+    options: WatchOptions = DEFAULTS,
     *,
     leaving: Callable[[Callable[[], Description]], int] | None = None,
-    **options: Any,
 ) -> Description:
-    """Run ``script`` with ``arguments``, watched, and say what it did; ``options`` as for
-    :func:`harness.watch.script.watch_script`.
+    """Run ``script`` with ``arguments``, watched, and say what it did.
 
     Raises:
         CannotTry: there is no such script, it is not Python, or it calls no model in this process.
@@ -214,6 +214,4 @@ def describe(
         return found
 
     with_page = None if leaving is None else lambda outcome: leaving(lambda: described(*outcome()))
-    return described(
-        *watch_script(script, arguments, leaving=with_page, sections=SECTIONS, every_update=True, **options)
-    )
+    return described(*watch_script(script, arguments, options, leaving=with_page, sections=SECTIONS, every_update=True))

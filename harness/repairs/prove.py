@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -16,7 +15,7 @@ from harness.files import check_size, diff_lines, replaced_atomically
 from harness.findings import PLACE
 from harness.repairs.repair import all_repairs, candidates
 from harness.repairs.trial import REPORT, TASK
-from harness.settings import wanted
+from harness.settings import DEFAULTS, WatchOptions, wanted
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Workdir, no_progress, scratch
 from harness.watch.running import readable_script
 from harness.watch.script import CheckReport, Patch
@@ -25,9 +24,9 @@ Files = Mapping[str, bytes]
 """Files below the working directory by their names."""
 
 
-def _check(workdir: Workdir, how: Mapping[str, Any], timeout: float) -> CheckReport | str:
+def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckReport | str:
     """What ``harness check`` says of the script in a copy; why it says nothing, where it does not."""
-    orders = workdir.orders(check=dict(how), task=TASK)
+    orders = workdir.orders(check=asdict(options), task=TASK)
     start = workdir.start(orders, timeout)
     file = Path(orders.folder, REPORT)
     if file.exists():
@@ -43,7 +42,7 @@ class Bench:
 
     scratch: Scratch
     command: Command
-    how: dict[str, Any]
+    options: WatchOptions
     tell: Callable[[str], None]
 
     def __post_init__(self) -> None:
@@ -58,7 +57,7 @@ class Bench:
         try:
             for name, data in files.items():
                 (workdir.folder / name).write_bytes(data)
-            found = _check(workdir, self.how, max(LEAST_PATIENCE, PATIENCE * seconds))
+            found = _check(workdir, self.options, max(LEAST_PATIENCE, PATIENCE * seconds))
             return self._named_from_here(found, workdir.folder)
         finally:
             workdir.remove()
@@ -88,13 +87,8 @@ WASTE = frozenset({"memory::graphs-kept", "mode::evaluation-with-graph"})
 def bench(
     script: str,
     arguments: Sequence[str] = (),
+    options: WatchOptions = DEFAULTS,
     *,
-    module: bool = False,
-    updates: int | None = None,
-    full: bool = False,
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
-    reload: bool = True,
     tell: Callable[[str], None] = no_progress,
 ) -> Iterator[Bench]:
     """A bench for a script that is about to be run by :func:`harness.watch.script.check_script` with these options.
@@ -104,17 +98,11 @@ def bench(
     Raises:
         CannotTry: there is no such script, a check that is named does not exist, or the working directory is too large.
     """
-    chosen = wanted(None if module else readable_script(script), select, ignore)
+    chosen = wanted(None if options.module else readable_script(script), options.select, options.ignore)
     check_size(Path.cwd())
-    how = {
-        "updates": updates,
-        "full": full,
-        "select": sorted(chosen.selected),
-        "ignore": sorted(chosen.ignored),
-        "reload": reload,
-    }
+    resolved = replace(options, select=tuple(sorted(chosen.selected)), ignore=tuple(sorted(chosen.ignored)))
     with scratch("harness-check-") as given:
-        yield Bench(given, Command(script, tuple(arguments), module), how, tell)
+        yield Bench(given, Command(script, tuple(arguments), options.module), resolved, tell)
 
 
 @dataclass

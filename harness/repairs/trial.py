@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from harness.errors import CannotTry
+from harness.settings import WatchOptions
 from harness.starts.orders import Orders
 from harness.watch.script import CheckReport, check_script
 
@@ -29,9 +30,8 @@ def check(orders: Orders) -> int:
             check_script(
                 orders.script,
                 orders.arguments,
-                module=orders.module,
+                WatchOptions(**(orders.check or {})),
                 leaving=lambda outcome: kept(outcome()),
-                **(orders.check or {}),
             )
         )
     except CannotTry as error:

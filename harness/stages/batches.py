@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader
 
 from harness.claims import claim
 from harness.compat import as_list
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
-from harness.stages.tokenize import load_tokenizer, model_config
+from harness.stages.checkpoint import load_tokenizer, model_config
 
 STAGE = Stage("batches")
 
@@ -54,13 +54,12 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
     expected = FIRST_EIGHT_BATCH.expected
     batch = run.data_collator(first_rows(run, expected["labels"][0]))
     observed = {name: list(values.shape) for name, values in batch.items()}
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{observed}",
-            where="split train, rows 0 to 7",
-            hint="Use DataCollatorWithPadding with the checkpoint's tokenizer, without a fixed length.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        where="split train, rows 0 to 7",
+        hint="Use DataCollatorWithPadding with the checkpoint's tokenizer, without a fixed length.",
+    )
 
 
 @STAGE.check(claim("strings-make-no-tensors"))
@@ -87,13 +86,12 @@ def batch_keys(run: Run) -> Iterator[Finding]:
     expected = set(run.model_datasets["train"].column_names)
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
         observed = set(next(iter(loader)))
-        if observed != expected:
-            yield Finding(
-                expected=f"{sorted(expected)}",
-                observed=f"{sorted(observed)}",
-                where=f"{name} dataloader",
-                hint="The collator drops or adds keys; the model misses what is not there without a word.",
-            )
+        yield from expect(
+            expected,
+            observed,
+            where=f"{name} dataloader",
+            hint="The collator drops or adds keys; the model misses what is not there without a word.",
+        )
 
 
 @STAGE.check(claim("batch-shapes"), fallback_invariant=RECIPE_RESPECTED)
@@ -105,13 +103,13 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
         longest = int(batch["attention_mask"].sum(dim=1).max())
         for key, values in batch.items():
             expected = [rows] if key == "labels" else [rows, longest]
-            if list(values.shape) != expected:
-                yield Finding(
-                    expected=f"{key} {expected}",
-                    observed=f"{key} {list(values.shape)}",
-                    where=f"{name} dataloader",
-                    hint="Check batch_size, and that the collator pads to the longest row of the batch only.",
-                )
+            yield from expect(
+                expected,
+                list(values.shape),
+                of=key,
+                where=f"{name} dataloader",
+                hint="Check batch_size, and that the collator pads to the longest row of the batch only.",
+            )
 
 
 @STAGE.check(claim("dynamic-padding"))
@@ -192,13 +190,13 @@ def fixed_length_batches(run: Run) -> Iterator[Finding]:
     expected = {FIXED_LENGTH}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}
-    if observed != expected:
-        yield Finding(
-            expected=f"batches {expected} wide",
-            observed=f"{sorted(observed)}",
-            where="split validation",
-            hint="A batch of another width makes a TPU compile anew: let the collator keep the padding it is given.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        of="batches of widths",
+        where="split validation",
+        hint="A batch of another width makes a TPU compile anew: let the collator keep the padding it is given.",
+    )
 
 
 def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
@@ -252,13 +250,12 @@ BATCHES_PER_EPOCH = claim("batches-per-epoch")
 def documented_number_of_batches(run: Run) -> Iterator[Finding]:
     """An epoch has the documented number of batches."""
     expected = BATCHES_PER_EPOCH.expected[run.recipe.dataset]
-    if len(run.train_dataloader) != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{len(run.train_dataloader)}",
-            where="len(train_dataloader)",
-            hint="Check batch_size and drop_last, and that all rows are there.",
-        )
+    yield from expect(
+        expected,
+        len(run.train_dataloader),
+        where="len(train_dataloader)",
+        hint="Check batch_size and drop_last, and that all rows are there.",
+    )
 
 
 @STAGE.check("batches-cover-rows")
@@ -266,10 +263,10 @@ def batches_cover_all_rows(run: Run) -> Iterator[Finding]:
     """An epoch has as many batches as it takes for all training rows, the last one smaller."""
     rows = len(run.model_datasets["train"])
     expected = math.ceil(rows / run.recipe.batch_size)
-    if len(run.train_dataloader) != expected:
-        yield Finding(
-            expected=f"{expected} batches for {rows} rows in batches of {run.recipe.batch_size}",
-            observed=f"{len(run.train_dataloader)}",
-            where="len(train_dataloader)",
-            hint="drop_last=True leaves the last rows of every epoch out; check batch_size too.",
-        )
+    yield from expect(
+        expected,
+        len(run.train_dataloader),
+        of=f"for {rows} rows in batches of {run.recipe.batch_size}",
+        where="len(train_dataloader)",
+        hint="drop_last=True leaves the last rows of every epoch out; check batch_size too.",
+    )

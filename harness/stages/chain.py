@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
 import torch
 
@@ -20,7 +20,7 @@ from harness.files import no_space
 from harness.findings import CheckResult, Finding, NotApplicable, Severity, StageCheck
 from harness.launch import alive, of_all_ranks
 from harness.recipe import LOOPS, Recipe
-from harness.stages.measures.results import Costs
+from harness.stages.measures.results import Costs, Launched
 from harness.stages.replays.results import Replays
 from harness.torch_objects import own_generators, unchanged_random_state
 
@@ -34,70 +34,112 @@ if TYPE_CHECKING:
     from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, Trainer
     from transformers.trainer_utils import PredictionOutput
 
-    from harness.stages.launch import Launched
-    from harness.stages.resuming import Keeper
+    from harness.loops.trainer import Resumed
     from harness.stages.trace import Forward, Trace
+
+Made = TypeVar("Made")
+
+
+class NotMadeYet(AttributeError):
+    """Raised where something reads what a later stage makes; names that stage."""
+
+
+class MadeBy(Generic[Made]):
+    """An attribute of a run that the named stage sets.
+
+    It has no ``__set__``: once the stage has set the attribute, Python finds it in the run before it looks here.
+    """
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def __set_name__(self, owner: type[Outputs], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, run: None, owner: type[Outputs]) -> MadeBy[Made]: ...
+
+    @overload
+    def __get__(self, run: Outputs, owner: type[Outputs]) -> Made: ...
+
+    def __get__(self, run: Outputs | None, owner: type[Outputs]) -> MadeBy[Made] | Made:
+        if run is None:
+            return self
+        raise NotMadeYet(f"the stage {self.stage} makes {self.name}, and this run has not come to it")
+
+
+class KeepsEpochs(Protocol):
+    """Keeps after each epoch what a training that was killed goes on from (:mod:`harness.stages.resuming`)."""
+
+    def keep(self, run: Run, loader: DataLoader[Any]) -> None: ...
+
+    def go_on(self, run: Run) -> Resumed | None: ...
+
+
+class Outputs:
+    """What the stages make, each under the document's own name for it."""
+
+    raw_datasets: MadeBy[DatasetDict] = MadeBy("load")
+    tokenizer: MadeBy[PreTrainedTokenizerBase] = MadeBy("tokenize")
+    tokenize_function: MadeBy[Callable[[dict[str, Any]], Any]] = MadeBy("tokenize")
+    tokenized_datasets: MadeBy[DatasetDict] = MadeBy("tokenize")
+    data_collator: MadeBy[DataCollatorWithPadding] = MadeBy("tokenize")
+    model_datasets: MadeBy[DatasetDict] = MadeBy("columns")
+    """The tokenized datasets with the model's columns only, as tensors."""
+    train_dataloader: MadeBy[DataLoader[Any]] = MadeBy("batches")
+    eval_dataloader: MadeBy[DataLoader[Any]] = MadeBy("batches")
+    checkpoint: MadeBy[str] = MadeBy("model")
+    model: MadeBy[PreTrainedModel] = MadeBy("model")
+    device: MadeBy[torch.device] = MadeBy("model")
+    scratch: MadeBy[TemporaryDirectory[str]] = MadeBy("trainer")
+    """The folder that Trainer is given; nothing is kept there."""
+    first_trainer: MadeBy[Trainer] = MadeBy("trainer")
+    """The document's first: default arguments, no metrics. It is looked at and never trained."""
+    trainer: MadeBy[Trainer] = MadeBy("trainer")
+    optimizer: MadeBy[Optimizer] = MadeBy("optimizer")
+    accelerator: MadeBy[Accelerator] = MadeBy("prepare")
+    prepared_model: MadeBy[torch.nn.Module] = MadeBy("model")
+    """The model as the loop calls it: what Accelerate makes of it, else the model itself."""
+    train_dl: MadeBy[DataLoader[Any]] = MadeBy("batches")
+    """What the loop goes through: what Accelerate or Trainer make of the dataloader, else the dataloader itself."""
+    eval_dl: MadeBy[DataLoader[Any]] = MadeBy("batches")
+    num_training_steps: MadeBy[int] = MadeBy("schedule")
+    lr_scheduler: MadeBy[LRScheduler] = MadeBy("schedule")
+    planned_lrs: MadeBy[list[float]] = MadeBy("train")
+    """What the schedule gives: before the first update, then after each."""
+    progress_bar: MadeBy[tqdm[Any]] = MadeBy("train")
+    training: MadeBy[Trace] = MadeBy("train")
+    """What the training loop did."""
+    training_seconds: MadeBy[float] = MadeBy("train")
+    """How long it took, in this process."""
+    evaluation: MadeBy[Trace] = MadeBy("evaluate")
+    """What the evaluation loop did."""
+    predictions: MadeBy[PredictionOutput] = MadeBy("evaluate")
+    """What ``Trainer.predict`` gave for the validation set."""
 
 
 @dataclass
-class Run:
-    """One pass through the documented steps. Each step fills in what it makes, under the document's own name for it."""
+class Run(Outputs):
+    """One pass through the documented steps: what was asked for, what each step made, and what was seen of it."""
 
     recipe: Recipe
     updates: int | None = None
     """Stop after this number of updates; the schedule stays planned for all of them."""
     installation: bool = False
     """Whether what says something of the installation, and nothing of the run, is done too: costs and launch."""
-    keeper: Keeper | None = None
-    """Keeps after each epoch what a training that was killed goes on from; None where nothing is kept."""
+    keeper: KeepsEpochs | None = None
+    """None where nothing is kept."""
     gone_on_after: int = 0
     """The update after which this training goes on where another was killed; 0 where it is from its beginning."""
 
-    raw_datasets: DatasetDict = field(init=False)
-    tokenizer: PreTrainedTokenizerBase = field(init=False)
-    tokenize_function: Callable[[dict[str, Any]], Any] = field(init=False)
-    tokenized_datasets: DatasetDict = field(init=False)
-    data_collator: DataCollatorWithPadding = field(init=False)
-    model_datasets: DatasetDict = field(init=False)
-    """The tokenized datasets with the model's columns only, as tensors."""
-    train_dataloader: DataLoader[Any] = field(init=False)
-    eval_dataloader: DataLoader[Any] = field(init=False)
-    checkpoint: str = field(init=False)
     loading_messages: list[str] = field(default_factory=list)
     """What transformers logged while it loaded the model."""
-    model: PreTrainedModel = field(init=False)
-    device: torch.device = field(init=False)
-    scratch: TemporaryDirectory[str] = field(init=False)
-    """The folder that Trainer is given; nothing is kept there."""
-    first_trainer: Trainer = field(init=False)
-    """The document's first: default arguments, no metrics. It is looked at and never trained."""
-    trainer: Trainer = field(init=False)
-    optimizer: Optimizer = field(init=False)
-    accelerator: Accelerator = field(init=False)
-    prepared_model: torch.nn.Module = field(init=False)
-    """The model as the loop calls it: what Accelerate makes of it, else the model itself."""
-    train_dl: DataLoader[Any] = field(init=False)
-    """What the loop goes through: what Accelerate or Trainer make of the dataloader, else the dataloader itself."""
-    eval_dl: DataLoader[Any] = field(init=False)
-    num_training_steps: int = field(init=False)
-    lr_scheduler: LRScheduler = field(init=False)
-    planned_lrs: list[float] = field(init=False)
-    """What the schedule gives: before the first update, then after each."""
     replays: Replays = field(default_factory=Replays)
     """Short trainings from one state: what the stage equivalence compares."""
     costs: Costs = field(default_factory=Costs)
     """What the stage costs measured."""
-    progress_bar: tqdm[Any] = field(init=False)
-    training: Trace = field(init=False)
-    """What the training loop did."""
-    training_seconds: float = field(init=False)
-    """How long it took, in this process."""
     epochs: list[dict[str, float]] = field(default_factory=list)
     """The metrics after each epoch."""
-    evaluation: Trace = field(init=False)
-    """What the evaluation loop did."""
-    predictions: PredictionOutput = field(init=False)
-    """What ``Trainer.predict`` gave for the validation set."""
     diverged: int | None = None
     """The update whose gradients are not finite, with which the training ended; None where all of them are."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -173,6 +215,8 @@ class Stage:
         self.passed_over = passed_over
         self.steps: dict[str, Step] = {}
         self.checks: list[StageCheck[Run]] = []
+        self.loops_of: dict[str, tuple[str, ...]] = {}
+        """By id, the loops that a check is about, where they are not all that have the step."""
         self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
         """By id: what the checks of the stage stand for."""
         self.completes = StageCheck[Run](
@@ -200,9 +244,7 @@ class Stage:
 
     def not_for(self, run: Run, step: Step | None = None) -> str | None:
         """Why the run passes the stage over; None where it does not. A step that stands in is always done."""
-        if run.recipe.loop not in self.loops:
-            return f"about loop {' or '.join(self.loops)}; this recipe has {run.recipe.loop}"
-        return self.passed_over(run) if step is None else None
+        return of_another_loop(run, self.loops) or (self.passed_over(run) if step is None else None)
 
     def check(
         self,
@@ -210,12 +252,13 @@ class Stage:
         *,
         severity: Severity = "error",
         fallback_invariant: Invariant | None = None,
+        loops: tuple[str, ...] = LOOPS,
     ) -> Callable[[Callable[[Run], Iterator[Finding]]], StageCheck[Run]]:
         """Register a check: its docstring says what must hold, its name is the id.
 
         It stands for a claim or an invariant; given the id of an invariant, what must hold is that invariant's
         sentence. Where the claim does not apply to the recipe, neither does the check, unless it stands for an
-        invariant ``fallback_invariant``.
+        invariant ``fallback_invariant``; nor does it to another loop than one of ``loops``.
         """
 
         def register(function: Callable[[Run], Iterator[Finding]]) -> StageCheck[Run]:
@@ -232,6 +275,7 @@ class Stage:
             )
             self.stands_for |= {each.id: each for each in (stands_for, fallback_invariant) if each}
             self.checks.append(check)
+            self.loops_of[name] = loops
             return check
 
         return register
@@ -279,6 +323,8 @@ class Stage:
 
     def look(self, check: StageCheck[Run], run: Run) -> CheckResult:
         """Run one of the stage's checks, as far as its claim applies to the recipe."""
+        if reason := of_another_loop(run, self.loops_of[check.id]):
+            return check.result("not applicable", reason=reason)
         claim = self.stands_for[check.claim]
         reason = claim.not_applicable(run.recipe) if isinstance(claim, Claim) else None
         if reason is None:
@@ -286,6 +332,13 @@ class Stage:
         if check.fallback_invariant:
             return replace(check, claim=check.fallback_invariant)(run)
         return check.result("not applicable", reason=reason)
+
+
+def of_another_loop(run: Run, loops: Sequence[str]) -> str | None:
+    """That the run's loop is none of these; None where it is one."""
+    if run.recipe.loop in loops:
+        return None
+    return f"about loop {' or '.join(loops)}; this recipe has {run.recipe.loop}"
 
 
 def _where(error: Exception) -> str | None:
@@ -298,7 +351,7 @@ def _where(error: Exception) -> str | None:
 
 def _generators(run: Run) -> list[torch.Generator]:
     """The generators of the dataloaders, and of their samplers, that have one of their own."""
-    loaders = [getattr(run, name) for name in ("train_dataloader", "eval_dataloader") if hasattr(run, name)]
+    loaders = [run.train_dataloader, run.eval_dataloader] if hasattr(run, "eval_dataloader") else []
     found = [generator for loader in loaders for _, generator in own_generators(loader).values()]
     return list({id(each): each for each in found if each is not None}.values())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from harness.claims import claim
-from harness.findings import Finding
+from harness.findings import Finding, expect
 from harness.stages.chain import Run, Stage, first_difference
 from harness.stages.tokenize import ROWS_ALIGNED
 
@@ -63,13 +63,12 @@ def model_columns(run: Run) -> Iterator[Finding]:
     # Of the documents' four, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
     expected = set(MODEL_COLUMNS.expected) & {"labels", *run.tokenizer.model_input_names}
     for name, rows in run.model_datasets.items():
-        if set(rows.column_names) != expected:
-            yield Finding(
-                expected=f"{sorted(expected)}",
-                observed=f"{sorted(rows.column_names)}",
-                where=f"split {name}",
-                hint="Remove or rename the columns that differ; their order does not matter.",
-            )
+        yield from expect(
+            expected,
+            set(rows.column_names),
+            where=f"split {name}",
+            hint="Remove or rename the columns that differ; their order does not matter.",
+        )
 
 
 @STAGE.check(claim("torch-format"))

@@ -151,7 +151,7 @@ def accelerate_trains_as_the_plain_loop(run: Run) -> Iterator[Finding]:
     yield from check_same_updates(run)
 
 
-@STAGE.check(claim("accelerate-device-by-hand"))
+@STAGE.check(claim("accelerate-device-by-hand"), loops=("accelerate",))
 def placing_by_hand_is_the_same_training(run: Run) -> Iterator[Finding]:
     """With model and batches put on accelerator.device by hand the updates are those of the loop without that."""
     trainings = require_replay(run, "placed by hand")
@@ -228,8 +228,6 @@ def require_replay(run: Run, replay: str) -> dict[str, Replay]:
     Raises:
         NotApplicable: this run has none, with the reason.
     """
-    if run.recipe.loop != "accelerate":
-        raise NotApplicable(f"about loop accelerate; this recipe has {run.recipe.loop}")
     if run.recipe.processes > 1:
         raise NotApplicable("compared in one process")
     if replay not in run.replays.trainings:
@@ -243,7 +241,7 @@ def trainer_without_its_differences_is_the_plain_loop(run: Run) -> Iterator[Find
     yield from check_same_updates(run)
 
 
-@STAGE.check(ACCUMULATION, severity="warning")
+@STAGE.check(ACCUMULATION, severity="warning", loops=("trainer",))
 def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
     """Under Trainer four accumulated micro-batches of 4 give the gradients of one batch of 16.
 
@@ -259,7 +257,7 @@ def trainer_accumulates_as_one_batch(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(ACCUMULATION, severity="warning")
+@STAGE.check(ACCUMULATION, severity="warning", loops=("trainer",))
 def trainer_accumulates_other_models_as_one_batch(run: Run) -> Iterator[Finding]:
     """The same for a model whose forward takes no keywords but its own, as that of a module of one's own does.
 
@@ -275,8 +273,6 @@ def trainer_accumulates_other_models_as_one_batch(run: Run) -> Iterator[Finding]
 
 
 def _accumulated_by_trainer(run: Run, micro_batches: str, hint: str) -> Iterator[Finding]:
-    if run.recipe.loop != "trainer":
-        raise NotApplicable(f"about loop trainer; this recipe has {run.recipe.loop}")
     trainings = run.replays.trainings
     if micro_batches not in trainings:
         few = len(run.model_datasets["train"]) < TRAINERS_BATCH

@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification
 
 from harness import launch
 from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT, Invariant, claim
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.metrics import load_metric, scores_of
 from harness.recipe import is_module
 from harness.stages.batches import fixed_length_rows
@@ -271,10 +271,7 @@ def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
     rows, given = len(labels(run)), run.predictions
     expected = {"predictions": (rows, run.recipe.num_labels), "label_ids": (rows,)}
     observed = {"predictions": given.predictions.shape, "label_ids": given.label_ids.shape}
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}", observed=f"{observed}", where="trainer.predict", hint="Predict the validation set."
-        )
+    yield from expect(expected, observed, where="trainer.predict", hint="Predict the validation set.")
     names = ("loss", *scores_of(run.recipe))
     missing = {f"test_{name}" for name in names} - (given.metrics or {}).keys()
     if missing:

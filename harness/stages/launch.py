@@ -30,6 +30,7 @@ from harness.examples import train
 from harness.findings import Finding, NotApplicable
 from harness.sources import builtin
 from harness.stages.chain import Run, Stage
+from harness.stages.measures.results import Launched
 
 
 def not_asked_for(run: Run) -> str | None:
@@ -89,20 +90,6 @@ def training_function():
 notebook_launcher(training_function)
 """
 """The documents' last cell, below a function that takes nothing, as theirs."""
-
-
-@dataclass(frozen=True)
-class Launched:
-    """How one start ended."""
-
-    status: int | None
-    """The exit status; None where it hung."""
-    says: str = ""
-    """The end of what it printed, for people."""
-    counted: Mapping[str, float] | None = None
-    """What train.py told last: processes, updates, the learning rate at the end, accuracy and F1."""
-    warned: bool = False
-    """Whether ``accelerate launch`` said that it took defaults, as it does without a configuration."""
 
 
 @dataclass(frozen=True)

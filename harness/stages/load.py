@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from harness.claims import claim
-from harness.findings import Finding
+from harness.findings import Finding, expect
 from harness.sources import load_raw_datasets
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 
@@ -26,12 +26,9 @@ def split_sizes(run: Run) -> Iterator[Finding]:
     """The splits have the documented numbers of rows."""
     expected = SPLIT_SIZES.expected[run.recipe.dataset]
     observed = {name: len(rows) for name, rows in run.raw_datasets.items()}
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{observed}",
-            hint="Load the whole corpus: a truncated download or a filtered copy gives other results.",
-        )
+    yield from expect(
+        expected, observed, hint="Load the whole corpus: a truncated download or a filtered copy gives other results."
+    )
 
 
 @STAGE.check(claim("raw-columns"), fallback_invariant=RECIPE_RESPECTED)
@@ -39,13 +36,12 @@ def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
     expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
     for name, rows in run.raw_datasets.items():
-        if set(rows.column_names) != expected:
-            yield Finding(
-                expected=f"{sorted(expected)}",
-                observed=f"{sorted(rows.column_names)}",
-                where=f"split {name}",
-                hint="Name the corpus's own columns in the recipe (text_columns, label_column).",
-            )
+        yield from expect(
+            expected,
+            set(rows.column_names),
+            where=f"split {name}",
+            hint="Name the corpus's own columns in the recipe (text_columns, label_column).",
+        )
 
 
 RAW_FEATURES = claim("raw-features")
@@ -63,13 +59,12 @@ def raw_features(run: Run) -> Iterator[Finding]:
             column: feature.dtype if type(feature).__name__ == "Value" else type(feature).__name__
             for column, feature in rows.features.items()
         }
-        if observed != expected:
-            yield Finding(
-                expected=f"{expected}",
-                observed=f"{observed}",
-                where=f"split {name}",
-                hint="Cast the columns; a label read as text or float trains another loss.",
-            )
+        yield from expect(
+            expected,
+            observed,
+            where=f"split {name}",
+            hint="Cast the columns; a label read as text or float trains another loss.",
+        )
 
 
 @STAGE.check(claim("label-names"), fallback_invariant=RECIPE_RESPECTED)
@@ -77,13 +72,12 @@ def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""
     for name, rows in run.raw_datasets.items():
         observed = list(rows.features[run.recipe.label_column].names)
-        if observed != list(run.recipe.label_names):
-            yield Finding(
-                expected=f"{list(run.recipe.label_names)}",
-                observed=f"{observed}",
-                where=f"split {name}",
-                hint="Exchanged names mean exchanged labels: F1 counts the wrong class.",
-            )
+        yield from expect(
+            list(run.recipe.label_names),
+            observed,
+            where=f"split {name}",
+            hint="Exchanged names mean exchanged labels: F1 counts the wrong class.",
+        )
 
 
 FIRST_TRAINING_ROW = claim("first-training-row")

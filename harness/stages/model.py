@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,11 +15,11 @@ from transformers import AutoModelForSequenceClassification
 
 from harness.claims import Invariant, claim
 from harness.compat import told_of_weights, without_numbers, without_position_ids
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.sources import find_checkpoint, loading
 from harness.stages.batches import FIXED_LENGTH
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.stages.tokenize import two_segments_only
+from harness.stages.checkpoint import checkpoint_tensors, two_segments_only
 
 STAGE = Stage("model")
 
@@ -76,29 +75,6 @@ def logged(name: str) -> Iterator[list[str]]:
         logger.removeHandler(keeps)
         for handler, before in handlers.items():
             handler.setLevel(before)
-
-
-def checkpoint_tensors(checkpoint: str) -> dict[str, torch.Tensor]:
-    """The tensors in the checkpoint's files, read without the model's code, by name without the backbone's prefix."""
-    from huggingface_hub import snapshot_download
-    from safetensors.torch import load_file
-
-    folder = Path(checkpoint)
-    if not folder.is_dir():
-        folder = Path(snapshot_download(checkpoint, allow_patterns=["model*.safetensors"]))
-        if not any(folder.glob("model*.safetensors")):
-            folder = Path(snapshot_download(checkpoint, allow_patterns=["pytorch_model*.bin"]))
-    tensors: dict[str, torch.Tensor] = {}
-    for path in sorted(folder.glob("model*.safetensors")):
-        tensors |= load_file(path)
-    if not tensors:
-        for path in sorted(folder.glob("pytorch_model*.bin")):
-            tensors |= torch.load(path, map_location="cpu", weights_only=True)
-    # Checkpoints from TensorFlow call LayerNorm's weight and bias gamma and beta.
-    renamed = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-    for old, new in renamed.items():
-        tensors = {name.replace(old, new): tensor for name, tensor in tensors.items()}
-    return tensors
 
 
 def head_and_backbone(run: Run) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
@@ -226,25 +202,24 @@ def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Ite
     """Where transformers named other tensors than there are."""
     prefix = f"{run.model.base_model_prefix}."
     named = {name.removeprefix(prefix) for name in told}
-    if named != there:
-        yield Finding(
-            expected=f"as {what}: {', '.join(sorted(there)) or 'none'}",
-            observed=f"{', '.join(sorted(named)) or 'none'}",
-            where="from_pretrained",
-            hint="Compare the tensors yourself: the loading message names others, or nothing, on these versions.",
-        )
+    yield from expect(
+        there,
+        named,
+        of=f"as {what}:",
+        where="from_pretrained",
+        hint="Compare the tensors yourself: the loading message names others, or nothing, on these versions.",
+    )
 
 
 @STAGE.check(claim("num-labels"), fallback_invariant=RECIPE_RESPECTED)
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
-    if run.model.config.num_labels != run.recipe.num_labels:
-        yield Finding(
-            expected=f"{run.recipe.num_labels}",
-            observed=f"{run.model.config.num_labels}",
-            where="model.config.num_labels",
-            hint="Give from_pretrained num_labels.",
-        )
+    yield from expect(
+        run.recipe.num_labels,
+        run.model.config.num_labels,
+        where="model.config.num_labels",
+        hint="Give from_pretrained num_labels.",
+    )
 
 
 @STAGE.check(claim("loss-with-labels"))
@@ -321,12 +296,7 @@ def logits_shape(run: Run) -> Iterator[Finding]:
     batch = example_batch(run)
     expected = [len(batch["labels"]), run.recipe.num_labels]
     observed = list(evaluated(run, batch).logits.shape)
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{observed}",
-            hint="Load a sequence classification model with the recipe's num_labels.",
-        )
+    yield from expect(expected, observed, hint="Load a sequence classification model with the recipe's num_labels.")
 
 
 @STAGE.check(claim("first-loss"), fallback_invariant=RECIPE_RESPECTED)
@@ -348,13 +318,10 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
 def everything_on_the_device(run: Run) -> Iterator[Finding]:
     """The model is on the GPU where there is one, else on the CPU, and all of it."""
     expected = "cuda" if torch.cuda.is_available() else "cpu"
-    observed = sorted({tensor.device.type for tensor in run.model.state_dict().values()} | {run.device.type})
-    if observed != [expected]:
-        yield Finding(
-            expected=expected,
-            observed=", ".join(observed),
-            hint="Choose the device with torch.cuda.is_available() and call model.to(device).",
-        )
+    observed = {tensor.device.type for tensor in run.model.state_dict().values()} | {run.device.type}
+    yield from expect(
+        {expected}, observed, hint="Choose the device with torch.cuda.is_available() and call model.to(device)."
+    )
 
 
 @STAGE.check("full-precision")

@@ -12,7 +12,7 @@ from torch.optim import AdamW
 
 from harness.claims import DOCUMENTED, claim
 from harness.compat import adamw_classes
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.loops.adamw import torch_adamw_update, transformers_adamw_update
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.torch_objects import held_by, raw_optimizer
@@ -46,13 +46,12 @@ def is_adamw(run: Run) -> Iterator[Finding]:
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""
     for number, group in enumerate(run.optimizer.param_groups):
-        if group["lr"] != run.recipe.lr:
-            yield Finding(
-                expected=f"{run.recipe.lr}",
-                observed=f"{group['lr']}",
-                where=f"parameter group {number}",
-                hint="Give AdamW lr; its own default is 1e-3.",
-            )
+        yield from expect(
+            run.recipe.lr,
+            group["lr"],
+            where=f"parameter group {number}",
+            hint="Give AdamW lr; its own default is 1e-3.",
+        )
 
 
 SUMMARY_LR = claim("summary-lr")
@@ -95,13 +94,13 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
     }
     for number, group in enumerate(run.optimizer.param_groups):
         for name, expected in defaults.items():
-            if group.get(name) != expected:
-                yield Finding(
-                    expected=f"{name} {expected}",
-                    observed=f"{name} {group.get(name)}",
-                    where=f"parameter group {number}",
-                    hint="The documents set the learning rate only; another value gives another run.",
-                )
+            yield from expect(
+                expected,
+                group.get(name),
+                of=name,
+                where=f"parameter group {number}",
+                hint="The documents set the learning rate only; another value gives another run.",
+            )
 
 
 @STAGE.check(claim("adamw-semantics"))

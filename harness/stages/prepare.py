@@ -13,7 +13,7 @@ from accelerate.optimizer import AcceleratedOptimizer
 from harness import launch
 from harness.claims import claim
 from harness.compat import split_batches
-from harness.findings import Finding
+from harness.findings import Finding, expect
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.torch_objects import held_by, raw_optimizer
 
@@ -51,13 +51,13 @@ def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
     """The accelerator computes in float32 and accumulates nothing, whatever the environment would have."""
     accelerator = run.accelerator
     for name, expected in (("mixed_precision", "no"), ("gradient_accumulation_steps", 1)):
-        if (observed := getattr(accelerator, name)) != expected:
-            yield Finding(
-                expected=f"{name} {expected}",
-                observed=f"{observed}",
-                where="Accelerator()",
-                hint="It comes from the environment (ACCELERATE_*), where accelerate config or launch has put it.",
-            )
+        yield from expect(
+            expected,
+            getattr(accelerator, name),
+            of=name,
+            where="Accelerator()",
+            hint="It comes from the environment (ACCELERATE_*), where accelerate config or launch has put it.",
+        )
 
 
 ACCELERATE_PREPARE = claim("accelerate-prepare")
@@ -102,13 +102,10 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
     """The whole model is on accelerator.device; nobody called .to(device)."""
     expected = run.accelerator.device.type
-    observed = sorted({tensor.device.type for tensor in run.prepared_model.state_dict().values()})
-    if observed != [expected]:
-        yield Finding(
-            expected=expected,
-            observed=", ".join(observed),
-            hint="Call the model that prepare returned, and do not switch device placement off.",
-        )
+    observed = {tensor.device.type for tensor in run.prepared_model.state_dict().values()}
+    yield from expect(
+        {expected}, observed, hint="Call the model that prepare returned, and do not switch device placement off."
+    )
 
 
 @STAGE.check(claim("accelerate-batches"))
@@ -116,14 +113,8 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
     """A batch arrives on accelerator.device without being moved."""
     expected = run.accelerator.device.type
     for name, loader in (("train_dl", run.train_dl), ("eval_dl", run.eval_dl)):
-        observed = sorted({values.device.type for values in next(iter(loader)).values()})
-        if observed != [expected]:
-            yield Finding(
-                expected=expected,
-                observed=", ".join(observed),
-                where=name,
-                hint="Go through the dataloader that prepare returned.",
-            )
+        observed = {values.device.type for values in next(iter(loader)).values()}
+        yield from expect({expected}, observed, where=name, hint="Go through the dataloader that prepare returned.")
 
 
 @STAGE.check(claim("accelerate-length"))
@@ -134,13 +125,13 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
         ("eval_dl", run.eval_dl, run.eval_dataloader),
     ):
         expected = -(-len(before.dataset) // run.recipe.rows_per_update)  # type: ignore[arg-type]
-        if len(loader) != expected:
-            yield Finding(
-                expected=f"{expected} batches of {run.recipe.rows_per_update} rows over all processes",
-                observed=f"{len(loader)}",
-                where=f"len({name})",
-                hint="Prepare each dataloader once; a schedule planned with another length does not end at 0.",
-            )
+        yield from expect(
+            expected,
+            len(loader),
+            of=f"batches of {run.recipe.rows_per_update} rows over all processes:",
+            where=f"len({name})",
+            hint="Prepare each dataloader once; a schedule planned with another length does not end at 0.",
+        )
 
 
 @STAGE.check(claim("accelerate-backward"))
@@ -220,9 +211,4 @@ def documented_learning_rate(run: Run) -> Iterator[Finding]:
     """The learning rate is the one of the document's Accelerate script."""
     expected = ACCELERATE_LR.expected
     observed = {group["lr"] for group in run.optimizer.param_groups}
-    if observed != {expected}:
-        yield Finding(
-            expected=f"{expected}",
-            observed=", ".join(map(str, sorted(observed))),
-            hint="Give AdamW lr=3e-5.",
-        )
+    yield from expect({expected}, observed, hint="Give AdamW lr=3e-5.")

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_scheduler
 
 from harness.claims import claim
-from harness.findings import Finding
+from harness.findings import Finding, expect
 from harness.recipe import Recipe
 from harness.stages.chain import Run, Stage
 from harness.torch_objects import raw_optimizer
@@ -75,13 +75,13 @@ def rehearsed_lrs(run: Run) -> list[float]:
 def updates_planned(run: Run) -> Iterator[Finding]:
     """The schedule is planned for epochs x batches updates."""
     expected = run.recipe.epochs * len(run.train_dl)
-    if run.num_training_steps != expected:
-        yield Finding(
-            expected=f"{run.recipe.epochs} epochs x {len(run.train_dl)} batches = {expected}",
-            observed=f"{run.num_training_steps}",
-            where="num_training_steps",
-            hint="Multiply the epochs by the length of the dataloader that the loop goes through (after prepare).",
-        )
+    yield from expect(
+        expected,
+        run.num_training_steps,
+        of=f"{run.recipe.epochs} epochs x {len(run.train_dl)} batches:",
+        where="num_training_steps",
+        hint="Multiply the epochs by the length of the dataloader that the loop goes through (after prepare).",
+    )
 
 
 NUM_TRAINING_STEPS = claim("num-training-steps")
@@ -91,27 +91,25 @@ NUM_TRAINING_STEPS = claim("num-training-steps")
 def documented_number_of_updates(run: Run) -> Iterator[Finding]:
     """The documented number of updates is planned."""
     expected = NUM_TRAINING_STEPS.expected[run.recipe.dataset]
-    if run.num_training_steps != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{run.num_training_steps}",
-            where="num_training_steps",
-            hint="Check the number of rows, the batch size and the number of epochs.",
-        )
+    yield from expect(
+        expected,
+        run.num_training_steps,
+        where="num_training_steps",
+        hint="Check the number of rows, the batch size and the number of epochs.",
+    )
 
 
 @STAGE.check(claim("no-warmup"))
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
     """The first update is made at the full learning rate."""
     observed = run.optimizer.param_groups[0]["lr"]
-    if observed != run.recipe.lr:
-        yield Finding(
-            expected=f"{run.recipe.lr}",
-            observed=f"{observed}",
-            where="update 1",
-            update=1,
-            hint="Set num_warmup_steps=0, and do not step the scheduler before the first update.",
-        )
+    yield from expect(
+        run.recipe.lr,
+        observed,
+        where="update 1",
+        update=1,
+        hint="Set num_warmup_steps=0, and do not step the scheduler before the first update.",
+    )
 
 
 @STAGE.check(claim("warmup"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, PreTrainedTokenizerBase
+from transformers import DataCollatorWithPadding
 
 from harness.claims import Invariant, claim
 from harness.compat import as_list
-from harness.findings import Finding, NotApplicable
-from harness.sources import find_checkpoint, loading
+from harness.findings import Finding, NotApplicable, expect
 from harness.stages.chain import Run, Stage, first_difference
+from harness.stages.checkpoint import load_tokenizer, model_config, two_segments_only
 
 STAGE = Stage("tokenize")
 
@@ -31,40 +31,11 @@ def tokenize(run: Run) -> None:
     run.data_collator = DataCollatorWithPadding(tokenizer=tokenizer)
 
 
-def load_tokenizer(run: Run) -> PreTrainedTokenizerBase:
-    """The tokenizer of the recipe's checkpoint, as it is there."""
-    checkpoint = find_checkpoint(run.recipe, weights=False)
-    with loading(f"the tokenizer of {checkpoint}"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
-    return tokenizer
-
-
-def model_config(run: Run) -> Any:
-    """The configuration of the recipe's checkpoint; the tokenizer's own word may be the bug."""
-    checkpoint = find_checkpoint(run.recipe, weights=False)
-    with loading(f"the configuration of {checkpoint}"):
-        return AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
-
-
-def two_segments_only(run: Run) -> None:
-    """For checks of token_type_ids.
-
-    Raises:
-        NotApplicable: the model has one segment (RoBERTa) or none (DistilBERT).
-    """
-    config = model_config(run)
-    if getattr(config, "type_vocab_size", 0) < 2:
-        raise NotApplicable(f"{type(config).__name__} knows no second segment")
-
-
 IF_ANOTHER = "Where that is meant, set the recipe's field vocabulary to a name of its own."
 
 
 def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Finding]:
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}", observed=f"{observed}", where=f"tokenizer({FIRST!r}, {SECOND!r})", hint=hint
-        )
+    yield from expect(expected, observed, where=f"tokenizer({FIRST!r}, {SECOND!r})", hint=hint)
 
 
 DOCUMENTED_PAIR_IDS = claim("documented-pair-ids")
@@ -189,13 +160,12 @@ def tokenizers_keys(run: Run) -> Iterator[Finding]:
     # Of the documents' three, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
     expected = set(TOKENIZER_KEYS.expected) & set(run.tokenizer.model_input_names)
     observed = set(run.tokenizer(FIRST, SECOND))
-    if observed != expected:
-        yield Finding(
-            expected=f"{sorted(expected)}",
-            observed=f"{sorted(observed)}",
-            where="tokenizer(first, second)",
-            hint="Each key becomes a column: look at return_… arguments and at wrappers of the tokenizer.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        where="tokenizer(first, second)",
+        hint="Each key becomes a column: look at return_… arguments and at wrappers of the tokenizer.",
+    )
 
 
 @STAGE.check(claim("map-keeps-dataset"))
@@ -262,13 +232,12 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
     """The first eight training rows have the documented lengths."""
     expected = FIRST_EIGHT_LENGTHS.expected
     observed = [len(ids) for ids in run.tokenized_datasets["train"][: len(expected)]["input_ids"]]
-    if observed != expected:
-        yield Finding(
-            expected=f"{expected}",
-            observed=f"{observed}",
-            where="split train, rows 0 to 7",
-            hint="The rows are in another order, or the tokenizer splits words, pads or truncates otherwise.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        where="split train, rows 0 to 7",
+        hint="The rows are in another order, or the tokenizer splits words, pads or truncates otherwise.",
+    )
 
 
 @STAGE.check(claim("fixed-length-padding"))
@@ -278,12 +247,12 @@ def fixed_length_padding(run: Run) -> Iterator[Finding]:
     columns = [as_list(run.raw_datasets["validation"][name]) for name in run.recipe.text_columns]
     encoded = run.tokenizer(*columns, padding="max_length", max_length=length, truncation=True)
     observed = {len(ids) for ids in encoded["input_ids"]}
-    if observed != {length}:
-        yield Finding(
-            expected=f"every row {length} long",
-            observed=f"lengths {sorted(observed)}",
-            hint="The tokenizer ignores padding or max_length; compare it with the checkpoint's own.",
-        )
+    yield from expect(
+        {length},
+        observed,
+        of="rows of lengths",
+        hint="The tokenizer ignores padding or max_length; compare it with the checkpoint's own.",
+    )
 
 
 @STAGE.check("text-survives")

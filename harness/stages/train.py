@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice, pairwise, zip_longest
 from typing import Any
@@ -19,7 +20,7 @@ from tqdm.auto import tqdm
 
 from harness import launch
 from harness.claims import claim
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.loops import accelerated, plain, trainer
 from harness.loops.trainer import Resumed
 from harness.metrics import load_metric, scores_of
@@ -54,39 +55,83 @@ def train(run: Run) -> None:
             loop(run, after_epoch=after_epoch, resumed=resumed)
         run.training_seconds = time.perf_counter() - began
 
-    if run.recipe.loop == "trainer":
-        run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
+
+@STAGE.step_of("trainer")
+def train_with_trainer(run: Run) -> None:
+    train(run)
+    run.epochs = trainer.epoch_metrics(run.trainer.state.log_history, scores_of(run.recipe))
 
 
 def loop(run: Run, *, after_epoch: Callable[[], None] = lambda: None, resumed: Resumed | None = None) -> None:
     """The documented loop that the recipe names, from where the run is: at its beginning, or after a whole epoch."""
-    bar, updates = run.progress_bar, run.updates and run.updates - run.gone_on_after
-    if run.recipe.loop == "trainer":
-        trainer.train(run.trainer, bar, updates=run.updates, after_epoch=partial(keep, run), resumed=resumed)
-    elif run.recipe.loop == "accelerate":
-        accelerated.train(
-            run.accelerator,
-            run.prepared_model,
-            run.train_dl,
-            run.optimizer,
-            run.lr_scheduler,
-            bar,
-            num_epochs=epochs_left(run),
-            updates=updates,
-            after_epoch=after_epoch,
-        )
-    else:
-        plain.train(
-            run.model,
-            run.train_dl,
-            run.optimizer,
-            run.lr_scheduler,
-            run.device,
-            bar,
-            num_epochs=epochs_left(run),
-            updates=updates,
-            after_epoch=after_epoch,
-        )
+    LOOPS[run.recipe.loop].train(run, after_epoch, resumed)
+
+
+def evaluation_loop(run: Run, metric: Any) -> dict[str, float]:
+    """The documented evaluation loop that goes with the recipe's."""
+    return LOOPS[run.recipe.loop].evaluate(run, metric)
+
+
+def _plain(run: Run, after_epoch: Callable[[], None], _: Resumed | None) -> None:
+    plain.train(
+        run.model,
+        run.train_dl,
+        run.optimizer,
+        run.lr_scheduler,
+        run.device,
+        run.progress_bar,
+        num_epochs=epochs_left(run),
+        updates=updates_left(run),
+        after_epoch=after_epoch,
+    )
+
+
+def _evaluate_plain(run: Run, metric: Any) -> dict[str, float]:
+    return plain.evaluate(run.model, run.eval_dl, metric, run.device)
+
+
+def _accelerated(run: Run, after_epoch: Callable[[], None], _: Resumed | None) -> None:
+    accelerated.train(
+        run.accelerator,
+        run.prepared_model,
+        run.train_dl,
+        run.optimizer,
+        run.lr_scheduler,
+        run.progress_bar,
+        num_epochs=epochs_left(run),
+        updates=updates_left(run),
+        after_epoch=after_epoch,
+    )
+
+
+def _evaluate_accelerated(run: Run, metric: Any) -> dict[str, float]:
+    return accelerated.evaluate(run.accelerator, run.prepared_model, run.eval_dl, metric)
+
+
+def _trainer(run: Run, _: Callable[[], None], resumed: Resumed | None) -> None:
+    trainer.train(run.trainer, run.progress_bar, updates=run.updates, after_epoch=partial(keep, run), resumed=resumed)
+
+
+@dataclass(frozen=True)
+class DocumentedLoop:
+    """One of the documented ways to train, and to evaluate what was trained."""
+
+    train: Callable[[Run, Callable[[], None], Resumed | None], None]
+    """Given the run, what to call after each epoch, and where Trainer goes on."""
+    evaluate: Callable[[Run, Any], dict[str, float]]
+    """Given the run and its metric; Trainer's own evaluation is :meth:`Trainer.predict`."""
+
+
+LOOPS = {
+    "plain": DocumentedLoop(_plain, _evaluate_plain),
+    "accelerate": DocumentedLoop(_accelerated, _evaluate_accelerated),
+    "trainer": DocumentedLoop(_trainer, _evaluate_plain),
+}
+
+
+def updates_left(run: Run) -> int | None:
+    """Those after which the training stops early; None where it does not."""
+    return run.updates and run.updates - run.gone_on_after
 
 
 def epochs_left(run: Run) -> int:
@@ -146,13 +191,6 @@ def evaluate_between_epochs(run: Run, metric: Any) -> None:
         run.epochs.append(evaluation_loop(run, metric))
     for module, mode in training.items():
         module.training = mode
-
-
-def evaluation_loop(run: Run, metric: Any) -> dict[str, float]:
-    """The documented evaluation loop that goes with the recipe's; Trainer's own is :meth:`Trainer.predict`."""
-    if run.recipe.loop == "accelerate":
-        return accelerated.evaluate(run.accelerator, run.prepared_model, run.eval_dl, metric)
-    return plain.evaluate(run.model, run.eval_dl, metric, run.device)
 
 
 def planned(run: Run) -> int:
@@ -345,13 +383,13 @@ def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
     every, made = TRAINER_LOGGING.expected, len(run.training.updates)
     observed = [entry["step"] for entry in run.trainer.state.log_history if "loss" in entry]
     expected = list(range(every, made + 1, every))
-    if observed != expected:
-        yield Finding(
-            expected=f"after updates {expected}",
-            observed=f"after updates {observed}",
-            where="trainer.state.log_history",
-            hint="Leave logging_steps and logging_strategy at their defaults.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        of="after updates",
+        where="trainer.state.log_history",
+        hint="Leave logging_steps and logging_strategy at their defaults.",
+    )
 
 
 @STAGE.check(claim("trainer-evaluation"))
@@ -362,13 +400,13 @@ def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
     logged = run.trainer.state.log_history
     told = {"eval_loss", *(f"eval_{name}" for name in scores_of(run.recipe))}
     observed = [entry["step"] for entry in logged if told <= entry.keys()]
-    if observed != expected:
-        yield Finding(
-            expected=f"after updates {expected}",
-            observed=f"after updates {observed}",
-            where="trainer.state.log_history",
-            hint='Give TrainingArguments eval_strategy="epoch", and Trainer compute_metrics.',
-        )
+    yield from expect(
+        expected,
+        observed,
+        of="after updates",
+        where="trainer.state.log_history",
+        hint='Give TrainingArguments eval_strategy="epoch", and Trainer compute_metrics.',
+    )
 
 
 MINUTES = 15

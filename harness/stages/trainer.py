@@ -19,10 +19,11 @@ from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArgum
 
 from harness.claims import Invariant, claim
 from harness.compat import adamw_classes, evaluation_strategy, processing_class, without_colours
-from harness.findings import Finding, NotApplicable
+from harness.findings import Finding, NotApplicable, expect
 from harness.loops.trainer import compute_metrics, quiet_trainer, training_arguments
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
-from harness.stages.model import checkpoint_tensors, head_and_backbone, not_from_checkpoint
+from harness.stages.checkpoint import checkpoint_tensors
+from harness.stages.model import head_and_backbone, not_from_checkpoint
 from harness.stages.replays.twins import copied
 from harness.stages.trace import row_key, rows_of
 from harness.torch_objects import checksum
@@ -81,13 +82,13 @@ def defaults_are_as_documented(run: Run) -> Iterator[Finding]:
     for name, expected in TRAINER_DEFAULTS.expected.items():
         observed = getattr(run.first_trainer.args, name)
         observed = getattr(observed, "value", observed)
-        if observed != expected:
-            yield Finding(
-                expected=f"{name} {expected}",
-                observed=f"{observed}",
-                where="TrainingArguments(folder)",
-                hint="Trainer's default has changed; give the documented value explicitly.",
-            )
+        yield from expect(
+            expected,
+            observed,
+            of=name,
+            where="TrainingArguments(folder)",
+            hint="Trainer's default has changed; give the documented value explicitly.",
+        )
 
 
 @STAGE.check(RECIPE_RESPECTED)
@@ -103,13 +104,13 @@ def arguments_are_the_recipes(run: Run) -> Iterator[Finding]:
         "max_steps": -1,
         "seed": recipe.seed,
     }.items():
-        if getattr(args, name) != expected:
-            yield Finding(
-                expected=f"{name} {expected}",
-                observed=f"{getattr(args, name)}",
-                where="trainer.args",
-                hint="With several GPUs in sight Trainer uses all of them: set CUDA_VISIBLE_DEVICES to one.",
-            )
+        yield from expect(
+            expected,
+            getattr(args, name),
+            of=name,
+            where="trainer.args",
+            hint="With several GPUs in sight Trainer uses all of them: set CUDA_VISIBLE_DEVICES to one.",
+        )
 
 
 TRAINER_COLLATOR = claim("trainer-collator")
@@ -119,13 +120,12 @@ TRAINER_COLLATOR = claim("trainer-collator")
 def pads_dynamically_by_itself(run: Run) -> Iterator[Finding]:
     """A Trainer that is given the tokenizer and no collator pads each batch with DataCollatorWithPadding."""
     expected, observed = TRAINER_COLLATOR.expected, type(run.first_trainer.data_collator).__name__
-    if observed != expected:
-        yield Finding(
-            expected=expected,
-            observed=observed,
-            where="Trainer(...).data_collator",
-            hint="Give Trainer the tokenizer (processing_class), or the collator itself.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        where="Trainer(...).data_collator",
+        hint="Give Trainer the tokenizer (processing_class), or the collator itself.",
+    )
 
 
 @STAGE.check(claim("trainer-postprocessing"))
@@ -159,13 +159,12 @@ def no_metric_without_compute_metrics(run: Run) -> Iterator[Finding]:
     with _without_warnings():
         told = run.first_trainer.evaluate(few_rows(run.first_trainer.eval_dataset))
     measured = {name.removeprefix("eval_") for name in told} - {*TIMINGS, PREPARATION, "epoch"}
-    if measured != {TRAINER_NO_METRIC.expected}:
-        yield Finding(
-            expected=TRAINER_NO_METRIC.expected,
-            observed=", ".join(sorted(measured)),
-            where="Trainer(...).evaluate()",
-            hint="Trainer measures by itself now, or was given compute_metrics.",
-        )
+    yield from expect(
+        {TRAINER_NO_METRIC.expected},
+        measured,
+        where="Trainer(...).evaluate()",
+        hint="Trainer measures by itself now, or was given compute_metrics.",
+    )
 
 
 def few_rows(rows: Dataset, count: int = FEW) -> Dataset:
@@ -305,13 +304,13 @@ def evaluates_every_eval_steps(run: Run) -> Iterator[Finding]:
         trainer.train()
     expected = [*range(EVERY, SHORT + 1, EVERY)]
     observed = [entry["step"] for entry in trainer.state.log_history if "eval_loss" in entry]
-    if observed != expected:
-        yield Finding(
-            expected=f"evaluations after updates {', '.join(map(str, expected))}",
-            observed=f"after {', '.join(map(str, observed)) or 'none'}",
-            where=f"eval_steps={EVERY}",
-            hint="Look at the evaluation strategy and at callbacks that change when Trainer evaluates.",
-        )
+    yield from expect(
+        expected,
+        observed,
+        of="evaluations after updates",
+        where=f"eval_steps={EVERY}",
+        hint="Look at the evaluation strategy and at callbacks that change when Trainer evaluates.",
+    )
 
 
 @STAGE.check(claim("trainer-no-evaluation"))

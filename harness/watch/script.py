@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.errors import CannotTry
 from harness.files import working_in
 from harness.findings import Finding, Report
+from harness.settings import DEFAULTS, WatchOptions, is_ignored_by_comment, wanted
+from harness.settings import reload as reload_of
 from harness.watch import notebooks
 from harness.watch.exchange import of_all_ranks
 from harness.watch.running import as_main, readable_script, room_on_the_stack, run_as_main
@@ -99,11 +101,11 @@ class CheckReport(Report):
 def check_script(
     script: str,
     arguments: Sequence[str] = (),
+    options: WatchOptions = DEFAULTS,
     *,
     leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
-    **options: Any,
 ) -> CheckReport:
-    """Run ``script`` with ``arguments``, watched, and say what was found; ``options`` as for :func:`watch_script`."""
+    """Run ``script`` with ``arguments``, watched, and say what was found; as :func:`watch_script` does."""
     from harness.watch.facts.outline import Outline
 
     def outlined(report: CheckReport, threads: Session) -> CheckReport:
@@ -112,29 +114,23 @@ def check_script(
         return report
 
     with_report = None if leaving is None else lambda outcome: leaving(lambda: outlined(*outcome()))
-    return outlined(*watch_script(script, arguments, leaving=with_report, sections=(Outline,), **options))
+    return outlined(*watch_script(script, arguments, options, leaving=with_report, sections=(Outline,)))
 
 
 def watch_script(
     script: str,
     arguments: Sequence[str] = (),
+    options: WatchOptions = DEFAULTS,
     *,
-    module: bool = False,
-    updates: int | None = None,
-    full: bool = False,
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
-    reload: bool = True,
     leaving: Callable[[Callable[[], tuple[CheckReport, Session]]], int] | None = None,
     sections: tuple[Callable[[Monitor], Listener], ...] = (),
     every_update: bool = False,
 ) -> tuple[CheckReport, Session]:
-    """Run ``script`` with ``arguments``, watched; with ``module`` it is a module's name, as with ``python -m``.
+    """Run ``script`` with ``arguments``, watched.
 
-    Unless ``full``, each long pass over a DataLoader is shortened, while its ``len()`` stays what it is. A script that
-    leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what gives the result, and
-    returns the process's exit status. Without ``reload`` nothing that the script saved is loaded again.
-    ``sections`` are told of it beside the checks; with ``every_update`` the tensors of all updates are looked at.
+    A script that leaves its process by ``os._exit`` never comes back: ``leaving`` is called before, with what gives the
+    result, and returns the process's exit status. The ``len()`` of a DataLoader whose passes are shortened stays what
+    it is. ``sections`` are told what the checks are told; with ``every_update`` they see the tensors of all updates.
 
     Returns:
         What was found, and the session, which is over.
@@ -144,9 +140,8 @@ def watch_script(
             named does not exist, here, in ``[tool.harness]`` of a pyproject.toml or in a comment of the script.
     """
     begun, process, folder = time.perf_counter(), os.getpid(), Path.cwd()
-    path = None if module else readable_script(script)
+    path = None if options.module else readable_script(script)
 
-    from harness import settings
     from harness.watch import checks_of
     from harness.watch.instrument import instrumented
     from harness.watch.locate import Locator
@@ -154,16 +149,16 @@ def watch_script(
     from harness.watch.session import Session
     from harness.watch.shortening import Shortening
 
-    chosen = settings.wanted(path, select, ignore)
-    options = Options(
+    chosen = wanted(path, options.select, options.ignore)
+    watched = Options(
         checks_of(chosen.selected),
-        every=10 if full and not every_update else 1,
-        updates=updates,
-        shortening=None if full else Shortening(),
-        reload=settings.reload(path, reload),
+        every=10 if options.full and not every_update else 1,
+        updates=options.updates,
+        shortening=None if options.full else Shortening(),
+        reload=reload_of(path, options.reload),
         sections=sections,
     )
-    threads = Session(options, Locator(path))
+    threads = Session(watched, Locator(path))
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
         threads.first.note(skipped)
 
@@ -189,7 +184,6 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
     Raises:
         CannotTry: nothing was trained, and nothing found.
     """
-    from harness.settings import is_ignored_by_comment
     from harness.watch import reported, together
 
     for monitor in threads.monitors if crashed is not None else ():

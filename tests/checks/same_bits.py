@@ -22,6 +22,7 @@ HOW = ("unwatched", "watched", "in windows")
 def checksums(script: Path, data: Path, output: Path, how: str) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    from harness.settings import WatchOptions
     from harness.torch_objects import checksum, held_by
     from harness.watch.script import check_script
     from harness.watch.windows import Windows
@@ -31,7 +32,7 @@ def checksums(script: Path, data: Path, output: Path, how: str) -> None:
     arguments = [str(data), str(CHECKPOINT)]
     windows = Windows(lambda finding: None, apart=2)
     if how == "watched":
-        report = check_script(str(script), arguments, full=True)
+        report = check_script(str(script), arguments, WatchOptions(full=True))
         assert report.not_looked_at == []
     else:
         sys.argv = [str(script), *arguments]

@@ -35,6 +35,7 @@ from harness.recipe import MINILM, RECIPES, Recipe
 from harness.sources import find_checkpoint
 from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
 from harness.stages.chain import Run, Step
+from harness.stages.checkpoint import checkpoint_tensors
 from harness.stages.measures import losses, memory
 from harness.stages.measures.results import Costs
 from harness.stages.replays.twins import reseed_before_each_forward
@@ -592,7 +593,7 @@ def loads_by_hand(run: Run) -> None:
     model.model(run)
     with model.logged("transformers") as run.loading_messages:
         loaded = AutoModelForSequenceClassification.from_config(run.model.config)
-        loaded.load_state_dict(model.checkpoint_tensors(run.checkpoint), strict=False)
+        loaded.load_state_dict(checkpoint_tensors(run.checkpoint), strict=False)
     _on_the_device(run, loaded)
 
 

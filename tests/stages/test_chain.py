@@ -17,6 +17,7 @@ from harness.findings import Finding, NotApplicable
 from harness.recipe import RECIPES, Recipe
 from harness.record import RunRecord
 from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
+from harness.stages.chain import MadeBy, NotMadeYet, Outputs
 from harness.torch_objects import unchanged_random_state
 
 
@@ -167,3 +168,36 @@ def test_fewer_rows_than_an_update_takes_are_not_compared() -> None:
     run = Run(RECIPES["tiny"].with_(loop="accelerate", processes=2))
     with pytest.raises(NotApplicable, match="fewer training rows than the 16 of an update"):
         list(equivalence.check_same_updates(run))
+
+
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+def test_each_output_is_made_by_the_stage_that_it_names(small: Recipe, loop: str) -> None:
+    names = {name: made.stage for name, made in vars(Outputs).items() if isinstance(made, MadeBy)}
+    run, made_by = Run(small.with_(loop=loop), updates=1), dict[str, str]()
+    for stage in STAGES:
+        if stage.name not in ("equivalence", "costs", "launch"):
+            stage.do(run)
+            made_by = {name: stage.name for name in names if name in vars(run)} | made_by
+    assert made_by == {name: names[name] for name in made_by}
+    only_of_a_trainer = {"scratch", "first_trainer", "trainer", "predictions"}
+    assert names.keys() - made_by == (only_of_a_trainer if loop == "accelerate" else {"accelerator"})
+
+
+def test_an_output_that_is_not_there_yet_names_its_stage(small: Recipe) -> None:
+    run = Run(small)
+    assert not hasattr(run, "model")
+    with pytest.raises(NotMadeYet, match="the stage model makes device"):
+        _ = run.device
+
+
+def test_a_check_of_one_loop_does_not_apply_to_another(small: Recipe) -> None:
+    stage = Stage("any")
+
+    @stage.check("trainer-only", loops=("trainer",))
+    def always_found(run: Run) -> Iterator[Finding]:
+        """It never holds."""
+        yield Finding("nothing", "something", "None.")
+
+    assert stage.look(always_found, Run(small.with_(loop="trainer"))).failed
+    result = stage.look(always_found, Run(small))
+    assert (result.outcome, result.reason) == ("not applicable", "about loop trainer; this recipe has plain")

@@ -21,9 +21,10 @@ DRAWS = "draws.json"
 def main(arguments: Sequence[str], prog_name: str) -> None:
     how, script, *further = arguments
     if how == "watched":
+        from harness.settings import WatchOptions
         from harness.watch.script import check_script
 
-        report = check_script(script, further, full=True)
+        report = check_script(script, further, WatchOptions(full=True))
         assert report.not_looked_at == [], report.not_looked_at
     else:
         sys.argv = [script, *further]

@@ -1,7 +1,8 @@
-"""What the stage costs is kept as."""
+"""What the stages costs and launch measure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,3 +27,17 @@ class Costs:
     """How far short trainings are apart that differ in one seed, of "nothing", "head", "order" or "dropout"."""
     missing: dict[str, str] = field(default_factory=dict)
     """Why something was not measured, by the field."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """How one start ended."""
+
+    status: int | None
+    """The exit status; None where it hung."""
+    says: str = ""
+    """The end of what it printed, for people."""
+    counted: Mapping[str, float] | None = None
+    """What train.py told last: processes, updates, the learning rate at the end, accuracy and F1."""
+    warned: bool = False
+    """Whether ``accelerate launch`` said that it took defaults, as it does without a configuration."""
