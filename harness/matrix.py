@@ -24,7 +24,7 @@ Kind = Literal["library", "check", "difference", "code", "output"]
 KINDS: dict[Kind, tuple[str, str]] = {
     "library": ("What the documents rely on", "documented"),
     "check": ("Claims and checks", "check"),
-    "difference": ("Where Trainer is not the loop by hand", "by hand"),
+    "difference": ("Where Trainer differs from the plain loop", "by hand"),
     "code": ("The documents' code, as printed", "where"),
     "output": ("What it prints", "where"),
 }

@@ -78,10 +78,10 @@ def extra_of(package: str) -> str | None:
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def main() -> None:
-    """Does the documented fine-tuning recipe hold here, is a training loop of your own right, does it survive a kill?
+    """Does the documented fine-tuning recipe hold here? Is your own training loop right? Does it survive a kill?
 
-    Exit status: 0 all holds (or warnings only), 1 something was found, 2 could not run, 3 the checked script itself
-    crashed.
+    Exit status: 0 nothing was found (or only warnings), 1 something was found, 2 the command could not run, 3 the
+    checked script itself crashed.
     """
     if "torch" not in sys.modules:
         spin_briefly()

@@ -87,23 +87,23 @@ def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: 
     return FOUND if report.failed else 0
 
 
-@baseline.command(short_help="Train seeds and add them to a candidate.")
+@baseline.command(short_help="Train seeds and add them to a candidate baseline.")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @recipe_options
-@click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="How many seeds. [default: 1]")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Number of seeds. [default: 1]")
 @on_option
 @baselines_option
 @interruptible
 def record(
     timeout: float, runs: tuple[Path, ...], seeds: int | None, on: On, baselines: Path | None, **options: Any
 ) -> None:
-    """Train K seeds, from the recipe's own on, and add them to a candidate.
+    """Train K seeds, starting with the recipe's own, and add them to a candidate baseline.
 
-    Seeds that the candidate has are not trained again: an interrupted recording goes on where it was. Without training,
-    RUNS that are there are added: run.json, the folders they lie in, candidates of other machines.
+    Seeds that the candidate already has are not trained again, so an interrupted recording continues where it stopped.
+    Given RUNS (run.json, or its folder, or candidates from other machines), add those and train nothing.
 
-    Where RUNS are names of [[tool.harness.training]], these scripts are run, three times each, and baselines/NAME.txt
-    says what they did, one fact a line.
+    Given names of [[tool.harness.training]], run each of those scripts three times, and write what it does to
+    baselines/NAME.txt, one fact per line.
     """
     if of_scripts := _trainings(runs):
         _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
@@ -159,13 +159,13 @@ def compare(
     baselines: Path | None,
     **options: Any,
 ) -> None:
-    """Compare runs (run.json, or the folders they lie in) with their baseline; all of one recipe.
+    """Compare runs of one recipe (run.json, or its folder) with their baseline.
 
-    Where RUNS are names of [[tool.harness.training]], these scripts are run and compared with baselines/NAME.txt;
-    without RUNS all of them are.
+    Given names of [[tool.harness.training]], run those scripts and compare them with baselines/NAME.txt. Without RUNS,
+    do so for all of them.
 
-    With --seeds K new ones are trained for it: the recipe's own seed, and those after it, without the recorded. A
-    candidate (candidates/NAME.json) is compared with the baseline that it would replace.
+    --seeds K trains K new runs to compare: the recipe's own seed and those after it, without the recorded ones. Given a
+    candidate (candidates/NAME.json), compare it with the baseline that it would replace.
     """
     of_scripts = _trainings(runs, all_of_them=not runs and not seeds)
     if of_scripts:
@@ -225,8 +225,8 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
 def show(name: str | None, json_file: Path | None, baselines: Path | None) -> None:
     """Show a baseline and its candidate: seeds, spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
 
-    Without NAME all of them, and what is wrong with any: broken files, recipes that are no longer so. Of a training of
-    [[tool.harness.training]] it shows the file.
+    Without NAME, show all of them, and what is wrong with any: broken files, recipes that have changed since. For a
+    training of [[tool.harness.training]], show its file.
     """
     if name is not None and (of_scripts := _trainings((Path(name),))):
         from harness.baseline import trainings
@@ -258,15 +258,15 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
 @baseline.command(short_help="Make a candidate the baseline.")
 @click.argument("name")
 @click.argument("section", required=False)
-@click.option("--reason", "--why", required=True, metavar="TEXT", help="Why it is accepted; kept in the file.")
+@click.option("--reason", "--why", required=True, metavar="TEXT", help="Why you accept it; kept in the file.")
 @baselines_option
 def accept(name: str, section: str | None, reason: str, baselines: Path | None) -> None:
-    """Make the candidate NAME the baseline; its file keeps the reason and the hash of the one that it replaces.
+    """Make the candidate NAME the baseline. Its file keeps the reason, and the hash of the baseline it replaces.
 
-    What it is must be what it replaces: name, recipe and hardware class. Other data, weights or versions are said.
+    Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
 
-    Where NAME is one of [[tool.harness.training]], its script is run, and what it does now in SECTION is what it is to
-    do. That is refused where CI is set, where a check finds an error, and where the script has uncommitted changes.
+    If NAME is a [[tool.harness.training]], run its script, and accept what it does now in SECTION. The command refuses
+    to do so where CI is set, where a check finds an error, and where the script has uncommitted changes.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings

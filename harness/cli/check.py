@@ -45,23 +45,23 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @watch_options
-@click.option("--strict", is_flag=True, help="Let warnings count as errors do for the exit status.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @processes_option
-@checks_option("--select", "Run these checks only: ids or families, by comma.")
-@checks_option("--ignore", "Leave these checks out of what counts.")
-@click.option("--diff", is_flag=True, help="Print edits that are proved to repair what was found, as a patch.")
-@click.option("--fix", is_flag=True, help="Write edits that are proved to repair what was found.")
+@checks_option("--select", "Run only these checks (comma-separated ids or families).")
+@checks_option("--ignore", "Ignore the findings of these checks.")
+@click.option("--diff", is_flag=True, help="Print the edits that are proved to repair a finding, as a patch.")
+@click.option("--fix", is_flag=True, help="Apply the edits that are proved to repair a finding.")
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.md",
-    help="Also write what was looked at as Markdown of one screen, for a pull request.",
+    help="Also write a summary for a pull request, one screen of Markdown.",
 )
 @on_option
 @quiet_option
 @verbose_option
 @format_option
-@json_option("Also write what was found to this file.")
+@json_option("Also write the report to this file.")
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @interruptible
@@ -80,20 +80,23 @@ def check(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a training script of your own, as it is, and name the silent bug in it. Without SCRIPT those that
-    [tool.harness] of pyproject.toml names (scripts), each in a process of its own; the exit status is the highest.
+    """Run your training script as it is, and name the silent bug in it.
 
-    Which checks are wanted can also be said in [tool.harness] of pyproject.toml (select, ignore), and on a line of the
-    script: # harness: ignore[ID].
+    Without SCRIPT, check every script listed under scripts in [tool.harness] of pyproject.toml, each in its own
+    process, and return the highest exit status.
 
-    With --processes the script is started as torchrun starts it, without a GPU, and what all ranks found is told once.
-    A script that several processes train can also be checked under a launcher of its own: torchrun … -m harness check.
+    You can also select and ignore checks in [tool.harness] (select, ignore), and ignore one on a line of the script:
+    # harness: ignore[ID].
 
-    With --diff or --fix the script is run again, in a copy of the working directory, with each edit that may repair
-    what was found. An edit is offered if that is gone then, nothing else has come, and what held still holds.
+    --processes starts the script as torchrun does, on CPUs, and reports the findings of all ranks once. You can also
+    check a script under your own launcher: torchrun … -m harness check.
 
-    Exit status: 0 nothing found (or warnings only, without --strict), 1 an error was found, 2 could not run, or a check
-    could not look and no error was found, 3 the script itself crashed. With --fix, what was repaired does not count.
+    --diff and --fix try each edit that may repair a finding, in a copy of the working directory. An edit is offered
+    only if the finding disappears, nothing new appears, and every check that passed still passes.
+
+    Exit status: 0 nothing found (or only warnings, without --strict), 1 an error was found, 2 the script could not be
+    run, or a check crashed and no error was found, 3 the script itself crashed. With --fix, a repaired error does not
+    count.
     """
     _check_repairs(diff=diff, fix=fix, to_stdout=format_ != "text" or json_file == STDOUT, processes=processes)
     output = Output(json_file, quiet, verbose, format_, taken=diff, receipt=receipt)

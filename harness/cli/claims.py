@@ -23,10 +23,12 @@ from harness.cli.output import Output
 def claims(documents: Path | None, json_file: Path | None) -> None:
     """Print the documents' claims, and the checks that stand for them.
 
-    On a terminal each is one line, with what it says as far as there is room; in a pipe and in JSON they are whole.
-    With --documents every sentence, statement of code, comment and printed output of the documents, with the claims
-    that stand for it, or the reason why there is none: exit status 1 where both are missing, or where a document does
-    not have the words that a claim cites.
+    A terminal shows one shortened line for each claim; a pipe and JSON get the whole text.
+
+    With --documents, print every sentence, statement, comment and printed output of the documents with the claims that
+    stand for it, or with the reason why none does.
+
+    Exit status: 0, or 1 where a sentence has neither, or a claim cites words that its document lacks.
     """
     from harness.stages import CLAIMS, checks_of_claims
 

@@ -24,25 +24,30 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Name the first update in which two runs part, and why.")
-@click.option("--args-a", default="", metavar="ARGS", help="Arguments of A.")
-@click.option("--args-b", default="", metavar="ARGS", help="Arguments of B.")
-@click.option("--python-a", metavar="PYTHON", help="The interpreter that runs A, which has the harness too.")
-@click.option("--python-b", metavar="PYTHON", help="The one that runs B.")
+@click.option("--args-a", default="", metavar="ARGS", help="Arguments for A.")
+@click.option("--args-b", default="", metavar="ARGS", help="Arguments for B.")
+@click.option("--python-a", metavar="PYTHON", help="Python interpreter for A (the harness must be installed there).")
+@click.option("--python-b", metavar="PYTHON", help="Python interpreter for B.")
 @click.option(
     "--processes",
     metavar="1,N",
-    help="Hold A in N processes to A in one: the same settings, and losses and norms within rounding.",
+    help="Compare A in N processes with A in one: same settings, losses and norms within rounding.",
 )
 @click.option(
-    "--updates", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="How many are compared."
+    "--updates",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Compare the first N updates.",
 )
 @click.option(
     "--bisect",
     metavar="PACKAGE=FIRST..LAST",
-    help="Find the release of a library with which A does something else; environments are installed by pip.",
+    help="Find the release of a library from which A behaves differently; pip installs the environments.",
 )
 @quiet_option
-@json_option("Also write what differs to this file.")
+@json_option("Also write the differences to this file.")
 @click.argument("a")
 @click.argument("b", required=False)
 @interruptible
@@ -61,14 +66,15 @@ def compare(
 ) -> None:
     """Name the first update in which two runs part, and why.
 
-    A and B are training scripts, or A alone is one, with two argument lists or under two interpreters. Each runs in a
-    copy of the working directory; compared are settings, weights, rows, random numbers, and in the first update that
-    differs what each module, the loss, the gradients and the step compute. Or they are two run records (run.json).
+    Give two training scripts, or one script with two argument lists or two interpreters. Each runs in a copy of the
+    working directory. The command compares settings, weights, rows and random numbers and, in the first update that
+    differs, what each module, the loss, the gradients and the step compute. You can also give two run records
+    (run.json).
 
-    A may also be the name of a [[tool.harness.training]] with same-as, a list of arguments, or of --processes N, with
-    which it has to be the same training: what it does with each is held to what it does without.
+    A may also be the name of a [[tool.harness.training]] with same-as: the arguments (or --processes N) under which it
+    must be the same training. Each is compared with the training as it stands.
 
-    Exit status: 0 they are the same, bit for bit, 1 they differ, 2 could not run: a script crashes or trains nothing.
+    Exit status: 0 the runs are the same, bit for bit, 1 they differ, 2 a script crashed or trained nothing.
     """
     out = Output(json_file, quiet)
     out.check()

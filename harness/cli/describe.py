@@ -43,15 +43,15 @@ def describe(
     quiet: bool,
     json_file: Path | None,
 ) -> None:
-    """Run a training script of your own, as it is, and say on one page what it did: which rows it read, what it
-    trained, with which loss, optimizer and learning rates, when it evaluated, what it saved. A line that is not known
-    is left out.
+    """Run your training script as it is, and describe on one page what it did.
 
-    Long passes over a DataLoader are shortened, as harness check does, unless you give --full.
+    The page says which rows the script read, what it trained, with which loss, optimizer and learning rates, when it
+    evaluated, and what it saved. It leaves out what is not known.
 
-    With --processes it says what the first of them did; losses are the mean over all of them.
+    Long passes over a DataLoader are shortened, as in harness check, unless you give --full. With --processes, the page
+    is about the first process; losses are the mean over all of them.
 
-    Exit status: 0 described, 2 could not run, 3 the script itself crashed.
+    Exit status: 0 the page was printed, 2 the script could not be run, 3 the script itself crashed.
     """
     output = Output(json_file, quiet, False, "text")
     if launch.is_main_process():

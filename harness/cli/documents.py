@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Interrupt a block that takes longer; it counts as failing.",
 )
-@click.option("--diff", is_flag=True, help="Print the replacements that run as a patch; all else goes to stderr.")
-@click.option("--fix", is_flag=True, help="Write the replacements that run into the documents.")
+@click.option("--diff", is_flag=True, help="Print working replacements as a patch; everything else goes to stderr.")
+@click.option("--fix", is_flag=True, help="Write working replacements into the documents.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where documents.json goes. [default: runs/documents-TIME]",
+    help="The folder for documents.json. [default: runs/documents-TIME]",
 )
 @format_option
 @interruptible
@@ -57,8 +57,9 @@ def documents(
     The blocks are executed, with your rights and without a sandbox: run only documents that you trust. They see neither
     your tokens nor other environment variables of yours, and work in a folder that is removed afterwards.
 
-    The recipe says with which corpus and tokenizer; the model is a small random BERT, and nothing is fetched. Exit
-    status 1 where a block fails as printed; with --fix, where one fails that was not replaced.
+    The recipe chooses the corpus and the tokenizer; the model is a small random BERT, and nothing is downloaded.
+
+    Exit status: 0 every block runs as printed, 1 one fails (with --fix: one fails and was not replaced).
     """
     recipe = chosen_recipe(**options)
     if diff and format_ != "text":

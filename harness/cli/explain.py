@@ -11,14 +11,13 @@ from harness.cli.options import complete_faults, json_option
 from harness.cli.output import STDOUT, Output
 
 
-@click.command(short_help="Say what a finding is about, and what to do.")
+@click.command(short_help="Explain a finding: why it is a bug, and what to do.")
 @click.argument("name", metavar="[ID|FAMILY]", required=False, shell_complete=complete_faults)
 @json_option("Also write it to this file.")
 def explain(name: str | None, json_file: Path | None) -> None:
-    """Say what a check of harness check, a loss of harness resume or a cause of harness compare is about: why it is a
-    bug, and what to do.
+    """Explain a finding of harness check, resume or compare: why it is a bug, and what to do.
 
-    Without an argument list all of them; with a family's name those of the family.
+    Without an argument, list every finding there is; with the name of a family, list that family.
     """
     from harness import catalogue
     from harness.report.explain import list_lines, page_lines

@@ -14,13 +14,13 @@ from harness.cli.output import Format, Output, check_file
 
 @click.command(short_help="Lay run records of several library versions side by side.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--all", "everything", is_flag=True, help="Also the rows that are as documented on all versions.")
-@click.option("--beside", is_flag=True, help="Beside the recorded versions that RUNS have no record of.")
+@click.option("--all", "everything", is_flag=True, help="Also show the rows that are as documented on every version.")
+@click.option("--beside", is_flag=True, help="Also show the recorded versions that RUNS lack.")
 @click.option(
     "--markdown",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write it as Markdown: between the marks of a file that has them, such as docs/matrix.md, or as a file.",
+    help="Also write it as Markdown: between the marks of a file that has them (docs/matrix.md), else as a new file.",
 )
 @format_option
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
@@ -36,8 +36,10 @@ def matrix(
 ) -> None:
     """Lay run records of several library versions side by side: claims and checks, and the documents' code.
 
-    RUNS are records (run.json, documents.json) or folders that hold some. A cell that is not what baselines/matrix.json
-    has is marked. Exit status 1 where there is one.
+    RUNS are records (run.json, documents.json), or folders with some in them. A cell that differs from
+    baselines/matrix.json is marked.
+
+    Exit status: 0 no cell differs, 1 at least one does.
     """
     from harness.matrix import Matrix, matrix_of, records_below
     from harness.report import annotations, sarif

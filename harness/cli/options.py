@@ -45,7 +45,7 @@ RECIPE_OPTIONS = (
         "--processes",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Train in N processes, one a GPU or all on CPUs; with --loop accelerate. [default: as a launcher started]",
+        help="Train in N processes, one per GPU or all on CPUs; needs --loop accelerate. [default: the launcher's]",
     ),
     click.option(
         "--timeout",
@@ -53,9 +53,11 @@ RECIPE_OPTIONS = (
         default=launch.PATIENCE,
         show_default=True,
         metavar="SECONDS",
-        help="With several processes: end the run when one of them hangs for so long.",
+        help="With several processes, end the run when one of them hangs this long.",
     ),
-    click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of head, dropout and shuffling."),
+    click.option(
+        "--seed", type=click.IntRange(min=0, max=2**32 - 1), help="Seed of the new head, dropout and shuffling."
+    ),
 )
 
 
@@ -72,7 +74,7 @@ processes_option = click.option(
     "--processes",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Start the script in N processes, as torchrun does, on CPUs.",
+    help="Start the script in N processes on CPUs, as torchrun does.",
 )
 
 
@@ -97,7 +99,7 @@ baselines_option = click.option(
     "--baselines",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The folder of the baselines. [default: baselines, and what comes with the package]",
+    help="The folder of the baselines. [default: baselines, then those shipped with the package]",
 )
 
 
@@ -106,7 +108,7 @@ on_option = click.option(
     type=click.Choice(("here", "ray")),
     default="here",
     show_default=True,
-    help="In this process one after the other, or spread over a Ray cluster (docs/many-machines.md).",
+    help="Run on this machine, one after the other, or on a Ray cluster (docs/many-machines.md).",
 )
 
 
@@ -138,7 +140,7 @@ def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
 
 def json_option(help_: str) -> Option[Any]:
     file = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    says = f"{help_} Without FILE, or with -, to stdout, and all else to stderr."
+    says = f"{help_} Without FILE, or with -, it goes to stdout and everything else to stderr."
     return click.option("--json", "json_file", type=file, is_flag=False, flag_value="-", metavar="[FILE]", help=says)
 
 
@@ -148,10 +150,12 @@ format_option = click.option(
     type=click.Choice(get_args(Format)),
     default="text",
     show_default=True,
-    help="What goes to stdout. With json, github (workflow commands) or sarif, and all else to stderr.",
+    help="The format of stdout. With json, github (workflow commands) or sarif, everything else goes to stderr.",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only what was found.")
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="Name each check, also those that say nothing.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only findings.")
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="List every check, also those with nothing to report."
+)
 
 
 def chosen_recipe(recipe: str | None, **options: Any) -> Recipe:

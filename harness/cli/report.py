@@ -11,22 +11,22 @@ from harness.cli.output import check_file, say
 from harness.errors import CannotTry
 
 
-@click.command(short_help="Write a page of what runs and commands found.")
+@click.command(short_help="Write one HTML page about runs and findings.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="Where it goes. [default: report.html beside a run's record, else NAME-report.html in the working directory]",
+    help="The file to write. [default: report.html beside a run's record, else NAME-report.html here]",
 )
 @baselines_option
 def report(runs: tuple[Path, ...], output: Path | None, baselines: Path | None) -> None:
-    """Write a page of what runs and commands found: one HTML file that opens from disk and loads nothing.
+    """Write one HTML page about runs and findings. It opens from disk and loads nothing.
 
-    RUNS are run records (run.json, or the folder it lies in), documents.json, what harness check, compare, resume and
-    tokens write with --json, a matrix, and baselines. Several runs are compared with the first.
+    RUNS are run records (run.json, or its folder), documents.json, the --json files of harness check, compare, resume
+    and tokens, a matrix, and baselines. Several runs are compared with the first.
 
-    Exit status: 0 it was written, whatever it says, 2 it could not be.
+    Exit status: 0 the page was written, whatever it says, 2 it was not.
     """
     from harness.report.html.inputs import read_inputs
     from harness.report.html.page import check_output, default_output, write_page

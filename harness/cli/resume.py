@@ -23,16 +23,21 @@ if TYPE_CHECKING:
     short_help="Kill a training script, start it again, and name what it lost.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="How often.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Chooses among places for a kill.")
-@click.option("--resume-args", default="", metavar="ARGS", help="Given besides ARGS where it is started again.")
+@click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Number of kills.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for choosing where to kill.")
+@click.option("--resume-args", default="", metavar="ARGS", help="Extra arguments for the restarted script.")
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Start N with torchrun."
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Start the script in N processes with torchrun.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
 @on_option
 @quiet_option
-@json_option("Also write what was found to this file.")
+@json_option("Also write the report to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @interruptible
@@ -48,14 +53,15 @@ def resume(
     json_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Kill a training script of your own, start it again, and name what it lost.
+    """Kill your training script, start it again, and name what it lost.
 
-    It runs in copies of the working directory: twice to its end, then N times killed (within an epoch, during a save,
-    at an epoch's end, in an accumulation window, anywhere) and started again with the same command. From its first
-    update then, rows, losses, weights and optimizer state must be the uninterrupted run's, bit for bit.
+    The script runs in copies of the working directory: twice to its end, then N times until it is killed (within an
+    epoch, during a save, at the end of an epoch, in an accumulation window, anywhere), each time started again with the
+    same command. From the first update after the restart, its rows, losses, weights and optimizer state must equal the
+    uninterrupted run's, bit for bit.
 
-    Exit status: 0 every kill was survived, 1 something was lost, 2 could not run: the script crashes, keeps no
-    checkpoint, or differs from itself in two uninterrupted runs.
+    Exit status: 0 the script survived every kill, 1 it lost something, 2 it crashed, kept no checkpoint, or differed
+    between the two uninterrupted runs.
     """
     out = Output(json_file, quiet)
     out.check()

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where run.json and the fine-tuned model go. [default: runs/RECIPE-LOOP-SEED-TIME]",
+    help="The folder for run.json and the fine-tuned model. [default: runs/RECIPE-LOOP-SEED-TIME]",
 )
 @click.option(
     "--installation",
     is_flag=True,
-    help="Also measure what saves memory and time, and under --loop accelerate start train.py in each way: a minute.",
+    help="Also measure what saves memory and time and, with --loop accelerate, every way to start train.py (a minute).",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the run in --output, which was killed: after its last whole epoch, or from its beginning.",
+    help="Continue the killed run in --output after its last whole epoch, or else from its beginning.",
 )
 @quiet_option
 @verbose_option
@@ -75,7 +75,7 @@ def run(
 ) -> None:
     """Run the documented steps, each with its checks, and train.
 
-    Stops at the first step whose checks fail: before the updates are spent.
+    It stops at the first step whose checks fail, before it spends any updates.
     """
     recipe = chosen_recipe(**options)
     if installation and recipe.processes > 1:

@@ -18,11 +18,16 @@ from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
 )
 @click.option("--rows", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Show N rows.")
 @click.option(
-    "--updates", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="End it after N updates."
+    "--updates",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Stop the script after N updates.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with python -m.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
 @quiet_option
-@json_option("Also write what was seen to this file.")
+@json_option("Also write the rows and shares to this file.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def tokens(
@@ -34,11 +39,12 @@ def tokens(
     quiet: bool,
     json_file: Path | None,
 ) -> None:
-    """Run a script that fine-tunes a language model for a few updates, and show what it teaches: the first rows as the
-    model is given them, after template, truncation, packing and collator, decoded, with what carries a loss and what
-    does not; and shares over all rows that were seen.
+    """Run a script that fine-tunes a language model for a few updates, and show what it teaches.
 
-    Exit status: 0 shown, 2 it could not be, 3 the script crashed before its end.
+    The first rows are shown decoded, as the model gets them after template, truncation, packing and collator, with the
+    tokens that carry a loss marked; then shares over all rows that were seen.
+
+    Exit status: 0 rows were shown, 2 there were none to show, 3 the script crashed.
     """
     output = Output(json_file, quiet, False, "text")
     output.check()

@@ -92,7 +92,7 @@ def _recipes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Diffe
 
 
 def _of_trainer(one: RunRecord, other: RunRecord) -> Iterator[Difference]:
-    """Where Trainer is not the loop by hand, which the other one is."""
+    """Where Trainer differs from the plain loop, which the other one is."""
     with_trainer = [each.recipe.get("loop") == "trainer" for each in (one, other)]
     if with_trainer[0] == with_trainer[1]:
         return

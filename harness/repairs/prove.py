@@ -211,7 +211,7 @@ def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str
         return f"{', '.join(new)} is found then"
     lost = sorted(({check} | set(before.held)) - set(after.held) - set(all_repairs()[check].quiets))
     if lost:
-        return f"{', '.join(lost)} has nothing to look at then"
+        return f"{', '.join(lost)} no longer applies"
     if {each.check for each in after.not_looked_at} - {each.check for each in before.not_looked_at}:
         return "a check fails itself then"
     return "fewer updates are made then" if after.updates < before.updates else None

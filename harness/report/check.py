@@ -13,7 +13,7 @@ from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptReport
 
 REASONS = 3
-"""Reasons for which checks had nothing to look at that are shown, the commonest first."""
+"""Reasons for which checks did not apply that are shown, the commonest first."""
 
 
 WIDEST = 10
@@ -30,7 +30,7 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     for check in report.ignored:
         yield f"  ignored: {check} found something"
     for checks, why in by_reason({each.check: each.why for each in report.not_looked_at}):
-        yield f"  not looked at: {checks}: {why}"
+        yield f"  not judged: {checks}: {why}"
     if quiet:
         return
     for note in report.notes:
@@ -39,7 +39,7 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  {_looked_at(report)}"
         yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
     if verbose:
-        yield from (f"    held: {check}" for check in report.held)
+        yield from (f"    passed: {check}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
     yield summary_line(report)
 
@@ -50,7 +50,7 @@ def summary_line(report: CheckReport) -> str:
     warnings = len(report.findings) - errors
     counted = [count(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
-        counted.append(f"{count(len(report.not_looked_at), 'check')} could not look")
+        counted.append(f"{count(len(report.not_looked_at), 'check')} crashed")
     passes = " of shortened passes" if report.shortened else ""
     before, in_all = report.seconds.values()
     found, made = ", ".join(counted) or "nothing found", f"{count(report.updates, 'update')}{passes}"
@@ -107,8 +107,8 @@ def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
 
 
 def _looked_at(report: CheckReport) -> str:
-    """How many checks held, why others had nothing to look at, and the families of which none could look."""
-    held = f"{count(len(report.held), 'check')} held"
+    """How many checks passed, why others did not apply, and the families of which none did."""
+    held = f"{count(len(report.held), 'check')} passed"
     if not report.did_not_apply:
         return held
     reasons = sorted(((len(each.checks), each.why) for each in report.did_not_apply), key=lambda each: -each[0])
@@ -116,7 +116,7 @@ def _looked_at(report: CheckReport) -> str:
     others = sum(number for number, _ in reasons[REASONS:])
     if others:
         shown.append(f"other reasons: {others}")
-    without = f"{sum(number for number, _ in reasons)} had nothing to look at"
+    without = f"{sum(number for number, _ in reasons)} did not apply"
     looked = {_family(each) for each in (*report.held, *report.ignored, *(found.check for found in report.findings))}
     blind = sorted({_family(check) for each in report.did_not_apply for check in each.checks} - looked)
     all_of = f", among them all of {', '.join(blind)}" if blind else ""

@@ -145,7 +145,7 @@ def _of_script(report: CheckReport) -> list[Notification]:
     """What is not a finding, and says how far the verdict goes."""
     told = [Notification("error", report.crashed)] if report.crashed is not None else []
     told += [
-        Notification("error", f"not looked at: {each.check}: {each.why}", _rule_of(each.check))
+        Notification("error", f"not judged: {each.check}: {each.why}", _rule_of(each.check))
         for each in report.not_looked_at
     ]
     return told + [Notification("note", note) for note in report.notes]

@@ -79,7 +79,7 @@ def outcome_lines(record: RunRecord, output: Path | None, *, verbose: bool = Fal
         yield f"not applicable ({reason}):"
         yield from (f"  {check}" for check in checks)
     warnings = sum(finding.severity == "warning" for finding in record.findings)
-    total = f"{counts['holds']} of {counts['holds'] + counts['fails']} checks hold"
+    total = f"{counts['holds']} of {counts['holds'] + counts['fails']} checks passed"
     if warnings:
         total += f", {warnings} warning{'s' if warnings > 1 else ''}"
     if record.interrupted:

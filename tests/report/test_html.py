@@ -63,8 +63,8 @@ def test_a_run_says_first_what_it_came_to_and_what_fails(tmp_path: Path) -> None
     found = page(written(tmp_path / "run.json", whole_run()))
     assert found.all("h2")[0].text == "tiny, plain loop, seed 42"
     (verdict,) = found.all("p", class_="verdict")
-    assert re.match(r"fails 1 of 2 checks hold, 1377 of 1377 updates, accuracy 0\.\d{4}, f1 0\.\d{4}$", verdict.text)
-    assert found.all("h3")[0].text == "What was found"
+    assert re.match(r"fails 1 of 2 checks passed, 1377 of 1377 updates, accuracy 0\.\d{4}, f1 0\.\d{4}$", verdict.text)
+    assert found.all("h3")[0].text == "Findings"
     (finding,) = found.all("li", class_="finding")
     assert "error tokenize::truncation" in finding.text
     for said in (FINDING.expected, FINDING.observed, FINDING.hint, FINDING.message):
@@ -215,7 +215,7 @@ def test_a_check_shows_the_script_the_remedy_and_the_page_of_the_check(
     headings = [heading.text for heading in found.all("h5")]
     assert headings == ["Why is this a bug?", "What to do", "When it is right", "References"]
     assert "no learning rate scheduler" in found.text
-    assert "1 error in 8 updates, 1 check held" in found.text
+    assert "1 error in 8 updates, 1 check passed" in found.text
 
 
 def test_only_lines_of_python_files_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

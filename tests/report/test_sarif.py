@@ -120,7 +120,7 @@ def test_what_was_not_looked_at_is_no_success() -> None:
         {"level": "error", "message": {"text": "Traceback"}},
         {
             "level": "error",
-            "message": {"text": "not looked at: loss::constant: it broke"},
+            "message": {"text": "not judged: loss::constant: it broke"},
             "associatedRule": {"id": "loss::constant"},
         },
         {"level": "note", "message": {"text": "undecided"}},

@@ -316,11 +316,11 @@ def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check: Check) ->
     checked = check(FAULTY + TRAINS)
     assert checked.status == 2
     assert "nothing found" not in checked.stderr
-    assert "1 check could not look in 32 updates" in checked.stderr
+    assert "1 check crashed in 32 updates" in checked.stderr
     (lacking,) = checked.found["not_looked_at"]
     assert lacking["check"] == "memory::graphs-kept"
     assert "AttributeError: 'Graphs' object has no attribute '_graphs' (graphs.py:" in lacking["why"]
-    assert f"not looked at: memory::graphs-kept: {lacking['why']}" in checked.stderr
+    assert f"not judged: memory::graphs-kept: {lacking['why']}" in checked.stderr
     silent = check(FAULTY + SILENT)
     assert silent.status == 1
     assert silent.checks == ["gradients::not-cleared"]
@@ -411,13 +411,13 @@ def test_what_ran_is_said_in_three_lines(check: Check) -> None:
 
 
 def test_what_was_looked_at(check: Check) -> None:
-    """Every check held, or had nothing to look at, and why; or it found something."""
+    """Every check passed, or did not apply, and why; or it found something."""
     right, silent = check(TRAINS), check(SILENT)
     for checked in (right, silent):
         found = checked.found
         lacking = {check: each["why"] for each in found["did_not_apply"] for check in each["checks"]}
         assert sorted([*found["held"], *lacking, *checked.checks]) == sorted(catalogue.checks())
-        said = f"  {len(found['held'])} checks held; {len(lacking)} had nothing to look at, among them all of "
+        said = f"  {len(found['held'])} checks passed; {len(lacking)} did not apply, among them all of "
         assert f"{said}metrics, mode, model, ranks, saved (" in checked.stderr
         assert lacking["schedule::wrong-length"] == "no learning rate scheduler"
         assert lacking["mode::training-in-eval-mode"] == "no dropout or normalisation"
@@ -428,7 +428,7 @@ def test_what_was_looked_at(check: Check) -> None:
     assert "rows::labels-of-other-rows" in unseen
     selected = check(TRAINS, "--select", "loss::not-finite,ranks::rows-shared,ranks::weights-differ")
     assert selected.found["held"] == ["loss::not-finite"]
-    assert "1 check held; 2 had nothing to look at, among them all of ranks (no second process: 2)" in selected.stderr
+    assert "1 check passed; 2 did not apply, among them all of ranks (no second process: 2)" in selected.stderr
 
 
 def test_the_line_at_fault_is_shown(check: Check) -> None:

@@ -66,7 +66,7 @@ def test_a_script_is_one_line() -> None:
     (line,) = script_lines(right)
     assert line.startswith("a.py 1: nothing found in 0 updates; 2.0 s")
     assert list(script_lines(right, quiet=True)) == []
-    assert "    held: loss::constant" in list(script_lines(right, verbose=True))
+    assert "    passed: loss::constant" in list(script_lines(right, verbose=True))
     assert list(script_lines(ScriptReport("a.py", 2, error="no"), quiet=True)) == ["a.py: could not run: no"]
 
 

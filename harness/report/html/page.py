@@ -164,7 +164,7 @@ def _of_check(given: Input) -> PagePart:
     status: Status = "fails" if report.failed or report.crashed else "warns" if warns else "holds"
     counts = Counter(each.finding.severity for each in shown)
     found = ", ".join(count(number, what) for what, number in counts.items()) or "nothing found"
-    says = f"{found} in {count(report.updates, 'update')}, {count(len(report.held), 'check')} held"
+    says = f"{found} in {count(report.updates, 'update')}, {count(len(report.held), 'check')} passed"
     content = {"report": report, "findings": shown}
     return PagePart("check.html", f"harness check {report.script}", status, says, content, given.path)
 

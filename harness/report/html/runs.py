@@ -111,7 +111,7 @@ class RunView:
         """The run in one sentence."""
         outcomes = [check.outcome for check in self.record.checks]
         hold, fail = outcomes.count("holds"), outcomes.count("fails")
-        parts = [f"{hold} of {hold + fail} checks hold"]
+        parts = [f"{hold} of {hold + fail} checks passed"]
         if self.record.interrupted:
             parts.append("interrupted")
         parts += [f"{each.comparison} comparison fails" for each in self.comparison if each.outcome == "fails"]

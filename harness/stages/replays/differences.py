@@ -39,7 +39,7 @@ def measured_differences(run: Run, by_hand: Replay) -> list[Difference]:
 
 
 def trainer_differences(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Where Trainer is not the loop by hand: what, its value, the value by hand, and how to switch it on."""
+    """Where Trainer differs from the plain loop: what, its value, the value by hand, and how to switch it on."""
     args, optimizer_ = run.trainer.args, raw_optimizer(run.optimizer)
     groups, by_hand = optimizer_.param_groups, AdamW(run.model.parameters()).defaults
     clipping = {"max_grad_norm": args.max_grad_norm}
