@@ -140,7 +140,7 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
 @STAGE.check(claim("padding-token"))
 def pads_as_the_checkpoints_tokenizer(run: Run) -> Iterator[Finding]:
     """Padding is the pad token of the checkpoint's tokenizer, on the side on which that tokenizer pads."""
-    tokenizer = load_tokenizer(run)
+    tokenizer = load_tokenizer(run.recipe)
     side, token = tokenizer.padding_side, tokenizer.pad_token_id
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
         batch = next(iter(loader))
@@ -186,7 +186,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
 @STAGE.check(claim("fixed-length-batches"))
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
-    rows, size = fixed_length_rows(run, "validation", model_config(run)), run.recipe.batch_size
+    rows, size = fixed_length_rows(run, "validation", model_config(run.recipe)), run.recipe.batch_size
     expected = {FIXED_LENGTH}
     batches = [run.data_collator(rows[start : start + size]) for start in range(0, len(rows), size)]
     observed = {batch["input_ids"].shape[1] for batch in batches}

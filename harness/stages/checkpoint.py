@@ -9,32 +9,32 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from harness.findings import NotApplicable
+from harness.recipe import Recipe
 from harness.sources import find_checkpoint, loading
-from harness.stages.chain import Run
 
 
-def load_tokenizer(run: Run) -> PreTrainedTokenizerBase:
+def load_tokenizer(recipe: Recipe) -> PreTrainedTokenizerBase:
     """The tokenizer of the recipe's checkpoint, as it is there."""
-    checkpoint = find_checkpoint(run.recipe, weights=False)
+    checkpoint = find_checkpoint(recipe, weights=False)
     with loading(f"the tokenizer of {checkpoint}"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
     return tokenizer
 
 
-def model_config(run: Run) -> Any:
+def model_config(recipe: Recipe) -> Any:
     """The configuration of the recipe's checkpoint; the tokenizer's own word may be the bug."""
-    checkpoint = find_checkpoint(run.recipe, weights=False)
+    checkpoint = find_checkpoint(recipe, weights=False)
     with loading(f"the configuration of {checkpoint}"):
         return AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
 
 
-def two_segments_only(run: Run) -> None:
+def two_segments_only(recipe: Recipe) -> None:
     """For checks of token_type_ids.
 
     Raises:
         NotApplicable: the model has one segment (RoBERTa) or none (DistilBERT).
     """
-    config = model_config(run)
+    config = model_config(recipe)
     if getattr(config, "type_vocab_size", 0) < 2:
         raise NotApplicable(f"{type(config).__name__} knows no second segment")
 

@@ -387,7 +387,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
 @STAGE.check("segments-matter")
 def segments_reach_the_model(run: Run) -> Iterator[Finding]:
     """token_type_ids reach the model: exchanged segments move the logits."""
-    two_segments_only(run)
+    two_segments_only(run.recipe)
     batch = example_batch(run)
     if "token_type_ids" not in batch:
         raise NotApplicable("this tokenizer gives no token_type_ids")

@@ -21,7 +21,7 @@ FIRST, SECOND = "This is the first sentence.", "This is the second one."
 
 @STAGE.step
 def tokenize(run: Run) -> None:
-    tokenizer = load_tokenizer(run)
+    tokenizer = load_tokenizer(run.recipe)
 
     def tokenize_function(example: dict[str, Any]) -> Any:
         return tokenizer(*(example[name] for name in run.recipe.text_columns), truncation=True)
@@ -70,7 +70,7 @@ DOCUMENTED_PAIR_TOKEN_TYPE_IDS = claim("documented-pair-token-type-ids")
 @STAGE.check(DOCUMENTED_PAIR_TOKEN_TYPE_IDS)
 def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     """The token_type_ids of the document's pair are the documented ones."""
-    two_segments_only(run)
+    two_segments_only(run.recipe)
     yield from _differs(
         run.tokenizer(FIRST, SECOND).get("token_type_ids", []),
         DOCUMENTED_PAIR_TOKEN_TYPE_IDS.expected,
@@ -112,7 +112,7 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
 @STAGE.check(claim("pair-encoding"))
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
-    two_segments_only(run)
+    two_segments_only(run.recipe)
     cls, sep = run.tokenizer.cls_token_id, run.tokenizer.sep_token_id
     for name, rows in run.tokenized_datasets.items():
         segments = rows["token_type_ids"] if "token_type_ids" in rows.column_names else [[]] * len(rows)
@@ -202,7 +202,7 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
 @STAGE.check(claim("truncation"))
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
-    takes = getattr(model_config(run), "max_position_embeddings", None)
+    takes = getattr(model_config(run.recipe), "max_position_embeddings", None)
     takes = takes if takes and takes > 0 else None  # XLNet's is -1: no limit
     states = run.tokenizer.model_max_length if run.tokenizer.model_max_length < 1_000_000 else None
     if takes is None and states is None:

@@ -420,8 +420,8 @@ def test_code_that_comes_with_a_checkpoint_is_not_executed(tmp_path: Path, monke
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     run = Run(Recipe(checkpoint=str(tmp_path / "own")))
-    load_tokenizer(run)  # which needs none
-    for load in (model_config, created):
+    load_tokenizer(run.recipe)  # which needs none
+    for load in (lambda run: model_config(run.recipe), created):
         with pytest.raises(CannotTry, match="code that comes with the checkpoint, which is never executed"):
             load(run)
     assert not (tmp_path / "executed").exists()
