@@ -19,6 +19,7 @@ from harness.matrix import Matrix, merged, records_below
 from harness.matrix import matrix_of as matrix_of_records
 from harness.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
 from harness.report import annotations as github
+from harness.report import log
 from harness.report.matrix import END, MARK, markdown_lines, matrix_lines, write_markdown
 from harness.stages import INVARIANTS
 
@@ -226,8 +227,8 @@ def test_a_cell_that_changed_is_marked_and_told(matrix: Matrix, records: list[Ru
     assert "holds*" in lines
     assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is holds" in lines
     assert "1 cells are not what was recorded" in lines
-    (annotation,) = github.of_changes(now.against(matrix).changes)
-    assert annotation.endswith(f"on {NEW}::was fails, is holds ")
+    (annotation,) = github.of_log(log.of_changes(now.against(matrix).changes))
+    assert annotation.endswith(f"on {NEW}::was fails, is holds")
     assert changes(matrix_of(records), matrix) == []
 
 

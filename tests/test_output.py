@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -19,7 +20,9 @@ from harness.cli.options import script_arguments
 from harness.cli.output import Format, Output, check_json
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, CheckResult, Finding, Outcome
+from harness.report import sarif
 from harness.report.colours import coloured
+from harness.report.log import Log, Result, Rule
 from harness.report.terminal import outcome_lines, stage_lines
 from tests.baseline.conftest import make_record
 
@@ -125,7 +128,12 @@ def test_json_to_stdout_moves_the_lines(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr() == ("{}\n", "a line\n")
 
 
-FORMS = {"json": "{}\n", "github": "::error title=a::b\n", "sarif": '{\n  "version": "2.1.0"\n}\n'}
+FOUND = Log("check", [Result(Rule("a", "error", "It is so."), "error", "b", "c")], [[]])
+FORMS = {
+    "json": "{}\n",
+    "github": "::error title=a%3A b::c\n",
+    "sarif": json.dumps(sarif.of_log(FOUND), indent=2) + "\n",
+}
 
 
 @pytest.mark.parametrize("form", ["text", *FORMS])
@@ -137,7 +145,7 @@ def test_a_format_has_stdout_for_itself(
     out = Output(tmp_path / "found.json", format=form)
     out.check()
     out.echo(["a line"])
-    out.write("{}", ["::error title=a::b"], lambda: {"version": "2.1.0"})
+    out.write("{}", FOUND)
     assert (tmp_path / "found.json").read_text() == "{}\n"
     lines = "a line\n" + FORMS["github"] * (github and form != "github")
     assert capsys.readouterr() == ((lines, "") if form == "text" else (FORMS[form], lines))
@@ -147,7 +155,7 @@ def test_the_format_json_is_json_to_stdout(capsys: pytest.CaptureFixture[str]) -
     for out in (Output(format="json"), Output(Path("-")), Output(Path("-"), format="json")):
         out.check()
         out.echo(["a line"])
-        out.write("{}", [], dict)
+        out.write("{}", FOUND)
         assert capsys.readouterr() == ("{}\n", "a line\n")
 
 

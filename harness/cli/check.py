@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,7 +165,7 @@ def _bench(
 def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:
     """Print and write what a script came to; the exit status."""
     from harness.fingerprint import library_versions
-    from harness.report import annotations, sarif
+    from harness.report import log
     from harness.report.check import outcome_lines, receipt_lines
 
     if report.crashed is not None:
@@ -177,8 +176,7 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
         echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
         if on is not None and report.findings and report.crashed is None:
             _repair(report, on, diff=diff, fix=fix)
-        found = annotations.of_findings(report.findings)
-        output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_check, report))
+        output.write(json.dumps(report.as_dict(), indent=2), log.of_check(report))
         if output.receipt is not None:
             output.write_file(output.receipt, "\n".join(receipt_lines(report, library_versions())))
     if report.crashed is not None:
@@ -218,7 +216,7 @@ def _check_all(options: WatchOptions, strict: bool, on: On, output: Output) -> i
         raise click.UsageError("name the SCRIPT: those of [tool.harness] are started without it, each in one process.")
 
     from harness.files import working_in
-    from harness.report import annotations, sarif
+    from harness.report import log
     from harness.report.check import script_lines
     from harness.settings import scripts
     from harness.watch.scripts import ScriptsReport, check_scripts
@@ -230,6 +228,5 @@ def _check_all(options: WatchOptions, strict: bool, on: On, output: Output) -> i
         for each in check_scripts(commands, words, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)
-        found = annotations.of_findings(report.findings)
-        output.write(json.dumps(report.as_dict(), indent=2), found, partial(sarif.of_checks, report))
+        output.write(json.dumps(report.as_dict(), indent=2), log.of_checks(report))
     return report.status

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ def documents(
     from harness.documents.run import run_documents
     from harness.files import claimed_folder, write_atomically
     from harness.matrix import DOCUMENTS_FILE
-    from harness.report import annotations, sarif
+    from harness.report import log
     from harness.report.documents import outcome_lines, row_lines
     from harness.run import quiet_libraries
 
@@ -97,8 +96,7 @@ def documents(
     out.echo(row_lines(record))
     out.echo(outcome_lines(record, output))
     paths = {each.file: each.path for each in found}
-    places = chain.from_iterable(annotations.of_block(each, str(paths[each.file])) for each in record.blocks)
-    out.write(record.model_dump_json(indent=1), places, partial(sarif.of_documents, record, paths))
+    out.write(record.model_dump_json(indent=1), log.of_documents(record, paths))
     if record.interrupted:
         kept = "; no document was changed" if fix else ""
         raise CannotTry(f"interrupted; what was found until then is in {file}{kept}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -42,7 +41,7 @@ def matrix(
     Exit status: 0 no cell differs, 1 at least one does.
     """
     from harness.matrix import Matrix, matrix_of, records_below
-    from harness.report import annotations, sarif
+    from harness.report import log
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
     from harness.stages import sentences
 
@@ -63,5 +62,5 @@ def matrix(
     out.echo(matrix_lines(found, comparison, everything=everything))
     if markdown is not None:
         write_markdown(markdown, markdown_lines(found, comparison, everything=everything))
-    out.write(found.as_json(), annotations.of_changes(changes), partial(sarif.of_changes, changes))
+    out.write(found.as_json(), log.of_changes(changes))
     sys.exit(FOUND if changes else 0)

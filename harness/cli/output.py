@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from harness.errors import CannotTry
 from harness.report.colours import coloured
+
+if TYPE_CHECKING:
+    from harness.report.log import Log
 
 STDOUT = Path("-")
 """As a file of ``--json``: JSON goes to stdout, and lines for people to stderr."""
@@ -146,20 +149,20 @@ class Output:
         if self.receipt is not None and self.receipt.suffix != ".md":
             raise CannotTry(f"--receipt {self.receipt} is not named as Markdown is; write --receipt FILE.md")
 
-    def write(self, as_json: str, as_annotations: Iterable[str], as_sarif: Callable[[], Mapping[str, Any]]) -> None:
+    def write(self, as_json: str, log: Log) -> None:
         """Write what was found in the forms that are asked for; GitHub gets its annotations without asking.
 
         Raises:
             CannotTry: ``--json`` cannot be written.
         """
-        from harness.report import annotations
+        from harness.report import annotations, sarif
 
         if self.format == "github":
-            echo(as_annotations)
+            echo(annotations.of_log(log))
         elif annotations.running_in_github_actions():
-            self.echo(as_annotations)
+            self.echo(annotations.of_log(log))
         if self.format == "sarif":
-            say(json.dumps(as_sarif(), indent=2))
+            say(json.dumps(sarif.of_log(log), indent=2))
         self.write_json(as_json)
 
     def write_json(self, text: str) -> None:

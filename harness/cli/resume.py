@@ -67,7 +67,7 @@ def resume(
     out.check()
     arguments = script_arguments(script, arguments, module=module)
 
-    from harness.report import annotations
+    from harness.report import log
     from harness.report.resume import outcome_lines
     from harness.resume.run import resume_script
     from harness.starts.workdir import no_progress
@@ -89,7 +89,5 @@ def resume(
     )
     if not quiet or report.failed:
         echo(outcome_lines(report), err=True)
-    if annotations.running_in_github_actions():
-        out.echo(annotations.of_findings(report.findings))
-    out.write_json(json.dumps(report.as_dict(), indent=2))
+    out.write(json.dumps(report.as_dict(), indent=2), log.of_resume(report))
     sys.exit(FOUND if report.failed else 0)

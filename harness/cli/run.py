@@ -90,7 +90,7 @@ def run(
 
     from harness.baseline.compare import compared
     from harness.record import FILE_NAME
-    from harness.report import annotations, sarif
+    from harness.report import log
     from harness.report.baseline import verdict_lines
     from harness.report.html.page import write_beside
     from harness.report.terminal import outcome_lines, recipe_line
@@ -123,8 +123,7 @@ def run(
             if failed := write_beside(output / FILE_NAME, record, baselines=folder, fallback=fallback):
                 say(f"harness: {failed}", err=True)
         finally:
-            found = annotations.of_findings(record.all_findings)
-            out.write(record.as_json(), found, partial(sarif.of_run, record))
+            out.write(record.as_json(), log.of_run(record))
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
     sys.exit(FOUND if record.failed else 0)

@@ -1,4 +1,4 @@
-"""Findings as annotations of GitHub's workflow runs, which shows them at the lines that a pull request changes.
+"""A log as annotations of GitHub's workflow runs, which shows them at the lines that a pull request changes.
 
 Printed beside the ordinary lines where ``GITHUB_ACTIONS`` is "true" (GitHub's documentation, "Workflow commands").
 """
@@ -6,40 +6,22 @@ Printed beside the ordinary lines where ``GITHUB_ACTIONS`` is "true" (GitHub's d
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from harness.findings import PLACE, Finding
-from harness.matrix import Change
-from harness.record import BlockRecord
+from harness.report.log import Log
 
 
 def running_in_github_actions() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def of_findings(findings: Iterable[Finding]) -> Iterator[str]:
-    for finding in findings:
-        text = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
-        place = PLACE.match(finding.where or "")
-        where = {"file": from_repository(place["file"]), "line": place["line"]} if place else {}
-        yield annotation(finding.severity, f"{finding.check}: {finding.message}", text, **where)
-
-
-def of_block(block: BlockRecord, file: str) -> Iterator[str]:
-    """A block that fails as printed, or is deprecated, at its first line in its document."""
-    if block.outcome in ("fails", "deprecated"):
-        text = f"{block.says}" + (f"\nwrite {block.replacement} ({block.source})" if block.replacement else "")
-        level = "error" if block.outcome == "fails" else "warning"
-        yield annotation(
-            level, f"{block.label} {block.outcome}", text, file=from_repository(file), line=str(block.line)
-        )
-
-
-def of_changes(changes: Iterable[Change]) -> Iterator[str]:
-    for change in changes:
-        now = f"{change.now.outcome} {change.now.value or ''}" if change.now else "gone"
-        yield annotation("warning", f"{change.row.title} on {change.column}", f"was {change.before.outcome}, is {now}")
+def of_log(log: Log) -> Iterator[str]:
+    """One workflow command for each thing that was found, at its place."""
+    for each in log.results:
+        line = {"line": str(each.line)} if each.line else {}
+        where = {"file": from_repository(each.file)} | line if each.file else {}
+        yield annotation(each.severity, f"{each.rule.id}: {each.subject}", each.details, **where)
 
 
 def from_repository(file: str) -> str:

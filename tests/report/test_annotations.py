@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.findings import Finding
-from harness.record import BlockRecord
+from harness.record import BlockRecord, DocumentsRecord, Provenance
 from harness.report import annotations as github
+from harness.report import log
 
 SILENT = """\
 import torch
@@ -25,30 +26,38 @@ for inputs, labels in DataLoader(TensorDataset(torch.randn(32, 4), torch.arange(
 """
 
 
+def annotated(findings: list[Finding]) -> list[str]:
+    return list(github.of_log(log.Log("check", log.of_findings(findings), [])))
+
+
 def test_a_finding_is_shown_at_its_line() -> None:
     finding = Finding("a, b", "50 %", "do this", "train.py:61, the loop", 2, "loss::finite", "error", "It is: so.")
-    assert list(github.of_findings([finding])) == [
+    assert annotated([finding]) == [
         "::error file=train.py,line=61,title=loss%3A%3Afinite%3A It is%3A so.::expected a, b; observed 50 %25%0Ado this"
     ]
 
 
 def test_a_finding_without_a_line_has_none() -> None:
-    (line,) = github.of_findings([Finding("e", "o", "h", "split train", None, "c", "warning", "m")])
+    (line,) = annotated([Finding("e", "o", "h", "split train", None, "c", "warning", "m")])
     assert line == "::warning title=c%3A m::expected e; observed o%0Ah"
 
 
 @pytest.mark.parametrize(
     ("outcome", "lines"),
     [
-        ("fails", ["::error file=docs/a.md,line=7,title=f() fails::it broke%0Awrite g() (s#1)"]),
-        ("deprecated", ["::warning file=docs/a.md,line=7,title=f() deprecated::it broke%0Awrite g() (s#1)"]),
+        ("fails", ["::error file=docs/a.md,line=7,title=documents%3A%3Afails%3A f()::it broke%0Awrite g() (s#1)"]),
+        (
+            "deprecated",
+            ["::warning file=docs/a.md,line=7,title=documents%3A%3Adeprecated%3A f()::it broke%0Awrite g() (s#1)"],
+        ),
         ("runs", []),
     ],
 )
 def test_a_block_is_shown_in_its_document(outcome: str, lines: list[str]) -> None:
     about = {"document": "a", "file": "a.md", "number": 1, "line": 7, "label": "f()", "key": "k", "outcome": outcome}
     block = BlockRecord(**about, says="it broke", replacement="g()", source="s#1")  # type: ignore[arg-type]
-    assert list(github.of_block(block, "docs/a.md")) == lines
+    record = DocumentsRecord(recipe={}, fingerprint={}, provenance=Provenance(), started="", blocks=[block])
+    assert list(github.of_log(log.of_documents(record, {"a.md": Path("docs/a.md")}))) == lines
 
 
 @pytest.mark.slow
@@ -75,7 +84,7 @@ def test_files_are_named_from_the_root_of_the_repository(
     else:
         (tmp_path / "repo" / ".git").mkdir()
     monkeypatch.chdir(tmp_path / "repo" / "models" / "small")
-    (line,) = github.of_findings([Finding("a", "b", "c", "train.py:61", 2, "loss::not-finite", "error", "d")])
+    (line,) = annotated([Finding("a", "b", "c", "train.py:61", 2, "loss::not-finite", "error", "d")])
     assert line.startswith("::error file=models/small/train.py,line=61,")
     monkeypatch.chdir(tmp_path)
     assert github.from_repository("elsewhere.py") == "elsewhere.py"

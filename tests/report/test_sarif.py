@@ -12,7 +12,7 @@ from harness import catalogue
 from harness.findings import Finding
 from harness.matrix import Cell, Change, Row
 from harness.record import BlockRecord, DocumentsRecord, Provenance, Verdict
-from harness.report import sarif
+from harness.report import log, sarif
 from harness.watch.script import CheckReport, NotLookedAt
 from harness.watch.scripts import ScriptReport, ScriptsReport
 from tests.baseline.conftest import make_record
@@ -24,9 +24,10 @@ def found(where: str | None, check: str = CLEARED, **more: Any) -> Finding:
     return Finding("a", "b", "mend it", where, 2, check, **({"message": "It is so."} | more))
 
 
-def run_of(log: dict[str, Any]) -> dict[str, Any]:
-    assert validation_errors(log) == []
-    (run,) = log["runs"]
+def run_of(found: log.Log) -> dict[str, Any]:
+    told = sarif.of_log(found)
+    assert validation_errors(told) == []
+    (run,) = told["runs"]
     assert [run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] for each in run["results"]] == [
         each["ruleId"] for each in run["results"]
     ]
@@ -42,14 +43,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_schema_is_the_one_that_a_log_names() -> None:
     assert load_schema()["id"] == sarif.SCHEMA
-    log = sarif.of_check(CheckReport("train.py"))
-    run = run_of(log)
+    nothing = log.of_check(CheckReport("train.py"))
+    run = run_of(nothing)
     run["results"] = [{"text": "a result without a message"}]
-    assert validation_errors({**log, "runs": [run]})
+    assert validation_errors({**sarif.of_log(nothing), "runs": [run]})
 
 
 def test_a_finding_lies_at_its_line_below_the_working_directory(folder: Path) -> None:
-    run = run_of(sarif.of_check(CheckReport("my train.py", findings=[found("my train.py:4, in the loop")])))
+    run = run_of(log.of_check(CheckReport("my train.py", findings=[found("my train.py:4, in the loop")])))
     (result,) = run["results"]
     assert (result["ruleId"], result["level"]) == (CLEARED, "error")
     assert result["message"] == {"text": "It is so.\nexpected a; observed b\nmend it"}
@@ -66,13 +67,13 @@ def test_a_finding_lies_at_its_line_below_the_working_directory(folder: Path) ->
 
 
 def test_a_file_elsewhere_is_named_whole(folder: Path) -> None:
-    (result,) = run_of(sarif.of_check(CheckReport("a.py", findings=[found("/opt/lib/loop.py:4")])))["results"]
+    (result,) = run_of(log.of_check(CheckReport("a.py", findings=[found("/opt/lib/loop.py:4")])))["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "file:///opt/lib/loop.py"}
 
 
 def test_the_rule_of_a_check_is_its_page() -> None:
     report = CheckReport("a.py", findings=[found("a.py:4")], not_looked_at=[NotLookedAt("loss::constant", "it broke")])
-    rule, other = run_of(sarif.of_check(report))["tool"]["driver"]["rules"]
+    rule, other = run_of(log.of_check(report))["tool"]["driver"]["rules"]
     (page,) = catalogue.explain([CLEARED])
     assert rule["shortDescription"]["text"] == page["statement"]
     assert rule["fullDescription"]["text"] == page["why"]
@@ -85,11 +86,11 @@ def test_the_rule_of_a_check_is_its_page() -> None:
 
 def test_the_pages_of_all_checks_are_rules() -> None:
     report = CheckReport("a.py", findings=[found("a.py:4", check) for check in catalogue.checks()])
-    assert len(run_of(sarif.of_check(report))["tool"]["driver"]["rules"]) == len(catalogue.checks())
+    assert len(run_of(log.of_check(report))["tool"]["driver"]["rules"]) == len(catalogue.checks())
 
 
 def fingerprints(*findings: Finding) -> list[str]:
-    results = run_of(sarif.of_check(CheckReport("my train.py", findings=list(findings))))["results"]
+    results = run_of(log.of_check(CheckReport("my train.py", findings=list(findings))))["results"]
     return [each["partialFingerprints"][sarif.FINGERPRINT] for each in results]
 
 
@@ -106,7 +107,7 @@ def test_a_fingerprint_stays_where_lines_shift(folder: Path) -> None:
 
 @pytest.mark.parametrize("where", [None, "split train", "Cell In[3], line 4"])
 def test_without_a_file_there_is_no_location(where: str | None) -> None:
-    (result,) = run_of(sarif.of_check(CheckReport("a.py", findings=[found(where)])))["results"]
+    (result,) = run_of(log.of_check(CheckReport("a.py", findings=[found(where)])))["results"]
     assert "locations" not in result
 
 
@@ -114,7 +115,7 @@ def test_what_was_not_looked_at_is_no_success() -> None:
     report = CheckReport(
         "a.py", notes=["undecided"], crashed="Traceback", not_looked_at=[NotLookedAt("loss::constant", "it broke")]
     )
-    (invocation,) = run_of(sarif.of_check(report))["invocations"]
+    (invocation,) = run_of(log.of_check(report))["invocations"]
     assert not invocation["executionSuccessful"]
     assert invocation["toolExecutionNotifications"] == [
         {"level": "error", "message": {"text": "Traceback"}},
@@ -125,7 +126,7 @@ def test_what_was_not_looked_at_is_no_success() -> None:
         },
         {"level": "note", "message": {"text": "undecided"}},
     ]
-    (invocation,) = run_of(sarif.of_check(CheckReport("a.py", notes=["undecided"])))["invocations"]
+    (invocation,) = run_of(log.of_check(CheckReport("a.py", notes=["undecided"])))["invocations"]
     assert invocation["executionSuccessful"]
 
 
@@ -134,7 +135,7 @@ def test_several_scripts_are_one_run() -> None:
         ScriptReport("a.py", 1, CheckReport("a.py", findings=[found("a.py:4")])),
         ScriptReport("b.py", 2, error="there is no script b.py"),
     ]
-    run = run_of(sarif.of_checks(ScriptsReport(reports)))
+    run = run_of(log.of_checks(ScriptsReport(reports)))
     assert len(run["results"]) == 1
     assert [each["executionSuccessful"] for each in run["invocations"]] == [True, False]
     (told,) = run["invocations"][1]["toolExecutionNotifications"]
@@ -145,7 +146,7 @@ def test_a_run_has_what_its_checks_and_its_baseline_found() -> None:
     record = make_record()
     record.findings.append(found("split train", "load::raw-columns", message="Every split has its columns."))
     record.comparison.append(Verdict("quality", "fails", (), (Finding("0.8", "0.7", "look", None),)))
-    run = run_of(sarif.of_run(record))
+    run = run_of(log.of_run(record))
     assert [each["ruleId"] for each in run["results"]] == ["load::raw-columns", "baseline::quality"]
     assert not any("locations" in each for each in run["results"])
     assert run["tool"]["driver"]["rules"][0]["shortDescription"]["text"] == "Every split has its columns."
@@ -158,19 +159,19 @@ def test_blocks_that_fail_or_are_deprecated_are_results(folder: Path) -> None:
         for number, outcome in enumerate(("fails", "deprecated", "runs", "not applicable"), 1)
     ]
     record = DocumentsRecord(recipe={}, fingerprint={}, provenance=Provenance(), started="", blocks=blocks)
-    run = run_of(sarif.of_documents(record, {"a.md": Path("docs/a.md")}))
+    run = run_of(log.of_documents(record, {"a.md": Path("docs/a.md")}))
     places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
     assert [(each["artifactLocation"]["uri"], each["region"]["startLine"]) for each in places] == [
         ("docs/a.md", 7),
         ("docs/a.md", 14),
     ]
     assert [each["level"] for each in run["results"]] == ["error", "warning"]
-    assert run["results"][0]["message"]["text"] == "f(): it broke: {{1: 2}}", "braces would be a placeholder"
+    assert run["results"][0]["message"]["text"] == "f()\nit broke: {{1: 2}}", "braces would be a placeholder"
 
 
 def test_changes_of_the_matrix_are_warnings() -> None:
     row = Row(kind="check", subject="load::raw-columns", loop="plain", summary="s")
-    run = run_of(sarif.of_changes([Change(row, "5.0.0", Cell(outcome="holds"), None)]))
+    run = run_of(log.of_changes([Change(row, "5.0.0", Cell(outcome="holds"), None)]))
     (result,) = run["results"]
     assert (result["ruleId"], result["level"]) == ("matrix::changed", "warning")
-    assert result["message"]["text"] == "load::raw-columns [plain] on 5.0.0: was holds, is gone"
+    assert result["message"]["text"] == "load::raw-columns [plain] on 5.0.0\nwas holds, is gone"
