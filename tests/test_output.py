@@ -22,7 +22,7 @@ from harness.errors import CannotTry
 from harness.findings import CheckOutcome, CheckResult, Finding, Outcome
 from harness.report import sarif
 from harness.report.colours import coloured
-from harness.report.log import Log, Result, Rule
+from harness.report.log import Log, LogEntry, Rule
 from harness.report.terminal import outcome_lines, stage_lines
 from tests.baseline.conftest import make_record
 
@@ -128,7 +128,7 @@ def test_json_to_stdout_moves_the_lines(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr() == ("{}\n", "a line\n")
 
 
-FOUND = Log("check", [Result(Rule("a", "error", "It is so."), "error", "b", "c")], [[]])
+FOUND = Log("check", [LogEntry(Rule("a", "error", "It is so."), "error", "b", "c")], [[]])
 FORMS = {
     "json": "{}\n",
     "github": "::error title=a%3A b::c\n",

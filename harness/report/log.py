@@ -31,7 +31,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Result:
+class LogEntry:
     """One thing that was found; without a file it has no location."""
 
     rule: Rule
@@ -60,7 +60,7 @@ class Log:
 
     about: str
     """The command, with its script where it has one."""
-    results: list[Result]
+    results: list[LogEntry]
     invocations: list[list[Notification]]
     """For each script that was run, what kept the command from looking."""
 
@@ -110,23 +110,23 @@ def of_changes(changes: Iterable[Change]) -> Log:
     for change in changes:
         now = f"{change.now.outcome} {change.now.value or ''}".strip() if change.now else "gone"
         subject, details = f"{change.row.title} on {change.column}", f"was {change.before.outcome}, is {now}"
-        results.append(Result(MATRIX, "warning", subject, details, same=f"{change.row.key} {change.column}"))
+        results.append(LogEntry(MATRIX, "warning", subject, details, same=f"{change.row.key} {change.column}"))
     return Log("matrix", results, [[]])
 
 
-def of_findings(findings: Iterable[Finding]) -> list[Result]:
+def of_findings(findings: Iterable[Finding]) -> list[LogEntry]:
     return [_of_finding(each) for each in findings]
 
 
-def _of_block(block: BlockRecord, path: str) -> Result:
+def _of_block(block: BlockRecord, path: str) -> LogEntry:
     rule = DOCUMENTS[block.outcome]
     details = f"{block.says}" + (f"\nwrite {block.replacement} ({block.source})" if block.replacement else "")
-    return Result(rule, rule.severity, block.label, details, path, block.line, block.key)
+    return LogEntry(rule, rule.severity, block.label, details, path, block.line, block.key)
 
 
-def _of_finding(finding: Finding) -> Result:
+def _of_finding(finding: Finding) -> LogEntry:
     details = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
-    found = Result(_rule_of(finding.check, finding), finding.severity, finding.message, details)
+    found = LogEntry(_rule_of(finding.check, finding), finding.severity, finding.message, details)
     place = PLACE.match(finding.where or "")
     if place is None:
         return found

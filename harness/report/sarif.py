@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from harness import __version__
-from harness.report.log import Log, Notification, Result, Rule
+from harness.report.log import Log, LogEntry, Notification, Rule
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 BASE = "%SRCROOT%"
@@ -64,7 +64,7 @@ def _invocation(told: Sequence[Notification]) -> dict[str, Any]:
     return {"executionSuccessful": complete, "toolExecutionNotifications": [_notification(each) for each in told]}
 
 
-def _results(results: Iterable[Result], rules: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _results(results: Iterable[LogEntry], rules: Sequence[str]) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for each in results:
         artifact = _artifact(each.file) if each.file else {}
