@@ -54,7 +54,7 @@ def test_run_shows_stages_and_figures(invoke: Invoke, small_file: str) -> None:
         assert f"\n{stage} " in result.stdout
     assert "16 updates, accuracy 0." in result.stdout
     assert re.search(
-        r"^not applicable: \d+ checks, about other recipes or loops \(-v names them\)$", result.stdout, re.M
+        r"^\d+ checks did not apply: they are about other recipes or loops \(-v names them\)$", result.stdout, re.M
     )
     (folder,) = Path("runs").iterdir()
     assert folder.name.startswith("small-plain-42-")

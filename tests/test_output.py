@@ -93,11 +93,11 @@ def test_colours_on_a_terminal(environment: dict[str, str], styled: bool) -> Non
 
 
 def test_a_finding_with_colours_says_what_it_says_without() -> None:
-    for line in (*FINDING.lines(), "load        9 holds, 1 fails, 1 warns   0.3 s", "same seed   fails"):
+    for line in (*FINDING.lines(), "load        9 passed, 1 failed, 1 warned   0.3 s", "same seed   fails"):
         assert coloured(line) != line or "where" not in line
         assert click.unstyle(coloured(line)) == line
     assert (
-        coloured("train       12 holds, 3 not applicable  49.3 s") == "train       12 holds, 3 not applicable  49.3 s"
+        coloured("train       12 passed, 3 did not apply  49.3 s") == "train       12 passed, 3 did not apply  49.3 s"
     )
 
 
@@ -108,16 +108,16 @@ def test_a_warning_is_no_failure_in_the_line_of_its_stage() -> None:
         ("fails", (Finding("one", "two", "mend it", severity="warning"),)),
     ]
     made = [CheckResult(f"load::{outcome}", "load", "a", outcome, None, findings) for outcome, findings in outcomes]
-    assert next(stage_lines("load", 1.0, made)) == f"load        {'1 holds, 1 fails, 1 warns':<34}    1.0 s"
+    assert next(stage_lines("load", 1.0, made)) == f"load        {'1 passed, 1 failed, 1 warned':<34}    1.0 s"
 
 
 def test_what_is_not_applicable_is_one_line() -> None:
     checks = [CheckOutcome(f"load::{n}", "load", "a", "not applicable", f"reason {n % 2}") for n in range(5)]
     record = make_record(checks=checks)
-    said = [line for line in outcome_lines(record, None) if "applicable" in line]
-    assert said == ["not applicable: 5 checks, about other recipes or loops (-v names them)"]
+    said = [line for line in outcome_lines(record, None) if "apply" in line]
+    assert said == ["5 checks did not apply: they are about other recipes or loops (-v names them)"]
     named = "\n".join(outcome_lines(record, None, verbose=True))
-    assert "not applicable (reason 0):\n  load::0\n  load::2\n  load::4\nnot applicable (reason 1):\n  load::1" in named
+    assert "did not apply (reason 0):\n  load::0\n  load::2\n  load::4\ndid not apply (reason 1):\n  load::1" in named
 
 
 def test_json_to_stdout_moves_the_lines(capsys: pytest.CaptureFixture[str]) -> None:

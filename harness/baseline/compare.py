@@ -143,7 +143,8 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
         raise CannotTry(f"baseline {baseline.name}: runs has one seed, which has no spread; record two or more")
     runs = [run for run in runs if not replays(baseline, run)]
     if not runs:
-        return Verdict("quality", "not applicable", ("every run is a recorded one, bit for bit or up to rounding",))
+        known = "this seed is in the baseline already, so it says nothing new about quality"
+        return Verdict("quality", "not applicable", (known,))
     grounds, findings, seeing = [], [], []
     for name in baseline.metrics:
         spread, new = spread_of(baseline, name), [run.metrics[name] for run in runs]

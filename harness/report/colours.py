@@ -16,11 +16,11 @@ STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
         (r"^    (expected|observed|where|fix)(?=  )", {"dim": True}),
         (r"^ {14}> +\d+ \|.*$", {"bold": True}),
         (
-            r"(?<=, )[1-9]\d* fails\b|^\w+ +[1-9]\d* fails\b"
+            r"(?<=, )[1-9]\d* failed\b|^\w+ +[1-9]\d* failed\b"
             r"|^(exact|quality|documented) +fails\b",
             {"fg": "red"},
         ),
-        (r"(?<=, )[1-9]\d* warns\b", {"fg": "yellow"}),
+        (r"(?<=, )[1-9]\d* warned\b", {"fg": "yellow"}),
         (r"^  taught +\d+  .*$", {"fg": "green"}),
         (r"^  padding +\d+  .*$", {"dim": True}),
     )

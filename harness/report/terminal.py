@@ -50,8 +50,8 @@ def stage_lines(stage: str, seconds: float, checks: Iterable[CheckResult]) -> It
     if all(check.outcome == "not applicable" for check in checks):
         return  # the stage of another loop
     counts = Counter("warns" if check.outcome == "fails" and not check.failed else check.outcome for check in checks)
-    outcomes = ("holds", "fails", "warns", "not applicable")
-    parts = [f"{counts[outcome]} {outcome}" for outcome in outcomes if counts[outcome]]
+    words = {"holds": "passed", "fails": "failed", "warns": "warned", "not applicable": "did not apply"}
+    parts = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts[outcome]]
     yield f"{stage:<12}{', '.join(parts):<34}{seconds:7.1f} s"
     for check in checks:
         for finding in check.findings:
@@ -74,9 +74,10 @@ def outcome_lines(record: RunRecord, output: Path | None, *, verbose: bool = Fal
     yield from difference_lines(record.differences)
     reasons = _reasons(record.checks)
     if reasons and not verbose:
-        yield f"not applicable: {sum(map(len, reasons.values()))} checks, about other recipes or loops (-v names them)"
+        silent = sum(map(len, reasons.values()))
+        yield f"{silent} checks did not apply: they are about other recipes or loops (-v names them)"
     for reason, checks in reasons.items() if verbose else ():
-        yield f"not applicable ({reason}):"
+        yield f"did not apply ({reason}):"
         yield from (f"  {check}" for check in checks)
     warnings = sum(finding.severity == "warning" for finding in record.findings)
     total = f"{counts['holds']} of {counts['holds'] + counts['fails']} checks passed"
@@ -96,10 +97,10 @@ def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
     """Where Trainer is not the document's own loop, each with its values and what it alone does to the parameters."""
     if not differences:
         return
-    rows = [("difference", "there", "in the loop by hand", "moves parameters by")]
+    rows = [("difference", "there", "in the plain loop", "moves parameters by")]
     for each in differences:
         rows.append((each.what, each.there, each.by_hand, f"up to {each.effect:.2g}" if each.effect else "nothing"))
-    yield 'Trainer is not the loop by hand, which has "the same defaults"; each difference alone:'
+    yield 'Trainer differs from the plain loop, though the document says "the same defaults"; each difference alone:'
     yield from (f"  {line}" for line in table(rows))
 
 

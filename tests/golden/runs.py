@@ -46,7 +46,7 @@ RUNS = {
 SAYS = re.compile(
     r"^  (error|warning|ignored|not looked at|note): |^    (expected|observed|where|fix) |.py: .* in \d+ updates?|"
     r"^  \d+ checks? held|"
-    r"^\w+ +\d+ (holds|fails)|^recipe |^not applicable: |^written to |^no baseline |^harness: |checks passed"
+    r"^\w+ +\d+ (passed|failed)|^recipe |checks did not apply: |^written to |^no baseline |^harness: |checks passed"
 )
 """What the harness itself says, but for the figures that another machine computes a little differently."""
 

@@ -63,7 +63,7 @@ def test_a_run_says_first_what_it_came_to_and_what_fails(tmp_path: Path) -> None
     found = page(written(tmp_path / "run.json", whole_run()))
     assert found.all("h2")[0].text == "tiny, plain loop, seed 42"
     (verdict,) = found.all("p", class_="verdict")
-    assert re.match(r"fails 1 of 2 checks passed, 1377 of 1377 updates, accuracy 0\.\d{4}, f1 0\.\d{4}$", verdict.text)
+    assert re.match(r"failed 1 of 2 checks passed, 1377 of 1377 updates, accuracy 0\.\d{4}, f1 0\.\d{4}$", verdict.text)
     assert found.all("h3")[0].text == "Findings"
     (finding,) = found.all("li", class_="finding")
     assert "error tokenize::truncation" in finding.text
@@ -133,7 +133,7 @@ def test_the_first_update_that_differs_is_marked(tmp_path: Path) -> None:
     assert mark.text == "differs by more than rounding: 801"
     assert len(found.all("line", class_="fails")) == 1
     assert (
-        "First other bits than the recorded seed 42 at update 701; more than rounding from update 801 on" in found.text
+        "First differs from the recorded seed 42 at update 701; more than rounding from update 801 on" in found.text
     )
 
 
@@ -141,10 +141,10 @@ def test_metrics_have_the_interval_of_the_baseline(tmp_path: Path) -> None:
     found = page(written(tmp_path / "run.json", recorded_again()))
     accuracy, _ = found.all("div", class_="metric")
     assert len(accuracy.all("circle", class_="seed")) == 20
-    low, high = map(float, re.findall(r"from (0\.\d+) to (0\.\d+)", accuracy.text)[0])
+    low, high = map(float, re.findall(r"interval \(Student.s t\): (0\.\d+) to (0\.\d+)", accuracy.text)[0])
     recorded = Baseline.read(BASELINES / "tiny-plain-cpu.json").metric("accuracy")
     assert low < min(recorded) < max(recorded) < high
-    assert "1 run in 100 falls outside" in accuracy.text
+    assert "99% prediction interval" in accuracy.text
 
 
 def test_a_baseline_among_the_inputs_is_taken(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_several_runs_are_compared_with_the_first(tmp_path: Path) -> None:
     paths = [written(tmp_path / name / "run.json", each) for name, each in (("a", first), ("b", other))]
     found = page(*paths)
     glance = [item.text.split()[0] for item in found.all("ul", class_="glance")[0].all("li")]
-    assert glance == ["differs", "holds", "holds"]
+    assert glance == ["differs", "passed", "passed"]
     part = found.all("section")[0]
     assert part.all("h2")[0].text == "2 runs side by side"
     differences = [item.text for item in part.all("ol", class_="differences")[0].all("li")]
@@ -255,7 +255,7 @@ def test_taught_tokens_are_marked_in_their_text(tmp_path: Path) -> None:
     assert row.text == "user<s>Where?assistant<b>There.</b>document 2Who?2 tokens of padding"
     assert "rows without any label: 1 of 16" in found.text
     assert "a note" in found.text
-    assert found.all("span", class_="pill")[0].text == "warns"
+    assert found.all("span", class_="pill")[0].text == "warned"
 
 
 def test_a_description_is_a_table_of_what_the_run_did(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_comparison_shows_what_differs(tmp_path: Path) -> None:
         "5.0.0differs",
     ]
     same = COMPARED | {"differences": []}
-    assert "holds the same, bit for bit, in 50 updates" in page(written(tmp_path / "same.json", same)).text
+    assert "passed the same, bit for bit, in 50 updates" in page(written(tmp_path / "same.json", same)).text
 
 
 def test_documents_show_what_fails_first(tmp_path: Path) -> None:

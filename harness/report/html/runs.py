@@ -239,11 +239,11 @@ def parting(baseline: Baseline | None, record: RunRecord) -> tuple[Mark | None, 
     seed = f"seed {recorded.seed}"
     if first is None:
         return None, f"its {len(pairs)} losses are those of the recorded {seed}, bit for bit"
-    others = f"first other bits than the recorded {seed} at update {first}"
+    others = f"first differs from the recorded {seed} at update {first}"
     if not same_draws(recorded.fingerprint, record.fingerprint):
         return Mark(
             first, "first differing update", fails=False
-        ), f"{others}: this machine draws other masks of dropout"
+        ), f"{others}: this machine draws other dropout masks"
     band = band_of(baseline) or EARLY
     taken = band.taken([there for there, _ in pairs], [here for _, here in pairs])
     outside = next((update for update, each in enumerate(taken, start=1) if each > 1), None)
