@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import first_values, held_by, is_distributed
+from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
 
@@ -20,9 +21,6 @@ MOST_MODULES = 256
 
 DEPTH = 3
 """How deep below a module that is called: agent.critic.encoder."""
-
-MOST_PAIRS = 16
-"""More than a script has."""
 
 MOST_VALUES = 4096
 """Values of a tensor that tell where it went."""
@@ -181,7 +179,7 @@ class Copies(Recogniser):
     makes = (CopyFound, CopyFollowed, CopyOver)
 
     def begin(self) -> None:
-        self.all: list[Copied] = []
+        self.all = First[Copied](16)  # each is looked at in every update
         self._of: dict[int, list[Copied]] = defaultdict(list)
         """By the id of the optimizer that trains the one."""
         self._known: set[tuple[int, int]] = set()
@@ -257,7 +255,7 @@ class Copies(Recogniser):
     def _add(
         self, modules: tuple[nn.Module, nn.Module], mine: nn.Parameter, copy: nn.Parameter, held: dict[int, int]
     ) -> None:
-        if (id(mine), id(copy)) in self._known or len(self.all) >= MOST_PAIRS:
+        if (id(mine), id(copy)) in self._known or self.all.is_full:
             return
         if any(is_distributed(p) or p.is_meta or not p.numel() for p in (mine, copy)):
             return

@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import RandomSampler, SequentialSampler, Subset
 
 from harness.watch.asking import leaves_after_one
+from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import sample_digest
@@ -34,9 +35,6 @@ ENOUGH_ROWS = 4
 ENOUGH_VALUES = 16
 """Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
 two."""
-
-MOST_DROPPING = 16
-"""Evaluations over loaders that leave rows out that are told of: one says as much as many."""
 
 FEW_ROWS = 8
 """Rows of a batch whose values are kept."""
@@ -103,7 +101,7 @@ class RowsOfEvaluations(Recogniser):
     def begin(self) -> None:
         self._passes, self._scored = self.fact(Passes), self.fact(ScoredPasses)
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
-        self._dropping: list[tuple[Any, EvaluationOver]] = []
+        self._dropping = First[tuple[Any, EvaluationOver]](16)  # each keeps its loader alive
         """The first evaluations over loaders that leave rows out, with these."""
 
     def on_loader_unread(self, fact: LoaderUnread) -> None:
@@ -151,7 +149,7 @@ class RowsOfEvaluations(Recogniser):
         )
         if not over.dropped:
             self.tell(over)
-        elif len(self._dropping) < MOST_DROPPING:
+        else:
             self._dropping.append((of.loader, over))  # told at the end: it may be the loader to train with
 
     def _tell_of_those_left(self) -> None:

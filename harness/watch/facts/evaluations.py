@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.facts.batches import labels_of
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200_000
 """Rows of one evaluation that are kept for comparison: what is worth its memory."""
-
-MOST_SETS = 16
-"""Sets of rows whose earlier evaluations are remembered: more than folds and splits are."""
-
-MOST_EVALUATIONS = 256
-"""Evaluations whose results are kept, the first of a loop: more than epochs are usually made."""
 
 
 @dataclass(eq=False)
@@ -58,10 +53,10 @@ class Evaluations(Recogniser):
 
     def begin(self) -> None:
         self.latest = Evaluation()
-        self._agreed: dict[tuple[int, int], torch.Tensor] = {}
+        self._agreed = FirstByKey[tuple[int, int], torch.Tensor](16)  # each has as many numbers as rows
         """By the labels' number and hash, the class of each row that was likeliest in all earlier evaluations of the
         same labels, or -1."""
-        self.history: list[Result] = []
+        self.history = First[Result](256)  # more than epochs are usually made
         """In their order, each once: what comes after an evaluation says that it is over."""
 
     def on_forward(self, event: Forward) -> None:
@@ -95,8 +90,7 @@ class Evaluations(Recogniser):
         likeliest, before = over.likeliest, self.agreed()
         if before is not None:
             likeliest = torch.where(before == likeliest, likeliest, -1)
-        if before is not None or len(self._agreed) < MOST_SETS:
-            self._agreed[_key(over.labels)] = likeliest
+        self._agreed[_key(over.labels)] = likeliest
 
     def on_state_asked(self, event: StateAsked) -> None:
         self._tell()
@@ -113,7 +107,7 @@ class Evaluations(Recogniser):
 
     def _tell(self) -> None:
         now = self.latest
-        if now.told or not now.usable or not now.labels or len(self.history) == MOST_EVALUATIONS:
+        if now.told or not now.usable or not now.labels or self.history.is_full:
             return
         now.told = True
         logits, labels = torch.cat(now.logits), torch.tensor(now.labels)

@@ -8,6 +8,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch import nn
 
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Scored, ScoredInGraph
 from harness.watch.facts.modes import FirstForward, Modes
@@ -27,12 +28,6 @@ ON_PURPOSE = 3
 
 MOST_TENSORS = 256
 """Tensors that are told from one another: more parts than a test set is usually cut into."""
-
-MOST_MODELS = 16
-"""Models whose rows are remembered, the first ones. By reasoning, more are made by a loop, whose rounds are alike."""
-
-MOST_LINES = 16
-"""Lines that score rows. By reasoning, a script has fewer evaluations."""
 
 MOST_ROWS = 4096
 """Rows of an evaluation among which rows to train on are looked for, and of these that are remembered."""
@@ -99,7 +94,7 @@ class EvaluationsByHand(Recogniser):
     def begin(self) -> None:
         self._modes = self.fact(Modes)
         self._seen: dict[tuple[object, ...], _Evaluated] = {}
-        self._trained: dict[int, set[bytes]] = {}
+        self._trained = FirstByKey[int, set[bytes]](16)  # each has some thousand rows
         """Rows of batches that a model was trained on, as far as they were looked at, by its number."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
@@ -107,9 +102,9 @@ class EvaluationsByHand(Recogniser):
         """The number of the latest that was scored."""
         self._differentiates = False
         """Whether there was a backward pass: a script without one may do nothing but evaluate."""
-        self._lines: dict[tuple[int, str | None], _ScoringLine] = {}
+        self._lines = FirstByKey[tuple[int, str | None], _ScoringLine](16)
         """In train mode, by the model's number and the place."""
-        self._in_graph_at: dict[tuple[int, str | None], _ScoringLine] = {}
+        self._in_graph_at = FirstByKey[tuple[int, str | None], _ScoringLine](16)
         """Those of scored forwards that no backward pass went through, though it could have."""
         self._in_graph: set[int] = set()
         """Forwards that can be differentiated and were scored, since the latest backward pass."""
@@ -159,7 +154,7 @@ class EvaluationsByHand(Recogniser):
             return
         if self.monitor.is_sampled():
             number = self.monitor.number_of(event.model)
-            if number not in self._trained and len(self._trained) == MOST_MODELS:
+            if not self._trained.takes(number):
                 return
             trained = self._trained.setdefault(number, set())
             if len(trained) < MOST_ROWS:
@@ -204,10 +199,10 @@ class EvaluationsByHand(Recogniser):
                 self._tell_of(self._unseen(seen))
 
     def _keep(
-        self, forward: Forward, lines: dict[tuple[int, str | None], _ScoringLine], first: FirstForward
+        self, forward: Forward, lines: FirstByKey[tuple[int, str | None], _ScoringLine], first: FirstForward
     ) -> _ScoringLine | None:
         key, given = (self.monitor.number_of(forward.model), forward.where), largest(forward)
-        if given is None or given.dim() < 2 or (key not in lines and len(lines) == MOST_LINES):
+        if given is None or given.dim() < 2 or not lines.takes(key):
             return None
         line = lines.setdefault(key, _ScoringLine(first, key[0]))
         line.rounds.add(self.monitor.updates_made)

@@ -11,6 +11,7 @@ import torch
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, real
+from harness.watch.bounded import MOST
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
@@ -44,9 +45,6 @@ LARGE = 160_000
 
 MIN_COSINE = 0.999
 """Cosine from which on two gradients point the same way. What was added or chosen by hand is far below."""
-
-KEPT = 64
-"""Backward passes that are remembered for an optimizer: more than any window of micro-batches has."""
 
 
 @dataclass(eq=False)
@@ -410,7 +408,7 @@ class GradientLedger(Recogniser):
             batch=event.batch,
             where=event.where,
         )
-        ledger.entries = ledger.entries[-KEPT:]
+        ledger.entries = ledger.entries[-MOST:]
         ledger.clipped = ledger.clipped_without = ledger.clipped_late = None
         self.tell(used)
 

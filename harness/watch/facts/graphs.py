@@ -9,6 +9,7 @@ from weakref import ref
 import torch
 
 from harness.torch_objects import leaves
+from harness.watch.bounded import LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, LossCall
 from harness.watch.facts.parameters import Parameters
@@ -20,9 +21,6 @@ variables, and one that keeps a window of losses a few more."""
 DEPTH = 32
 """Operations to go back from the differentiated tensor, past what may be kept: the loss that was divided, one of its
 terms, the logits. By reasoning: what lies further back is in the model."""
-
-KEPT = 64
-"""Forwards whose batch is remembered: more than any window of micro-batches has."""
 
 SEARCHED = 4
 """Updates in which the graphs of losses are searched."""
@@ -75,7 +73,7 @@ class DifferentiatedForwards(Recogniser):
     makes = (ForwardsDifferentiated,)
 
     def begin(self) -> None:
-        self._batch_of: dict[int, int] = {}
+        self._batch_of = LatestByKey[int, int]()
         """Of the latest forwards, which batch each was of."""
         self._differentiated: set[int] = set()
         """Those that a backward pass went through."""
@@ -83,8 +81,6 @@ class DifferentiatedForwards(Recogniser):
     def on_forward(self, event: Forward) -> None:
         if event.gradients and event.batch is not None:
             self._batch_of[event.number] = event.batch.number
-            for old in [number for number in self._batch_of if number < event.number - KEPT]:
-                del self._batch_of[old]
             self._differentiated.intersection_update(self._batch_of)
 
     def on_backward(self, event: Backward) -> None:

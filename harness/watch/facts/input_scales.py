@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
 
 FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
 are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times."""
-
-MOST_INPUTS = 64
-"""Inputs of models that are kept apart, the first ones. More than a script has."""
 
 MIN_STANDARDISED = 256
 """Rows of training that show that their columns are standardised."""
@@ -126,11 +124,11 @@ class InputScales(Recogniser):
     makes = (InputEvaluated, ColumnsEvaluated)
 
     def begin(self) -> None:
-        self._columns: dict[Input, _Columns] = {}
+        self._columns = FirstByKey[Input, _Columns]()
         """Of training, where there are two dimensions."""
         self._apart: dict[Input, tuple[_Columns, str | None, int]] = {}
         """Of evaluations; where, and after how many updates."""
-        self._trained: dict[Input, tuple[float, float]] = {}
+        self._trained = FirstByKey[Input, tuple[float, float]]()
         """The smallest and the largest root mean square of a row."""
         self._evaluated: dict[Input, Evaluated] = {}
         self._forwards: dict[Input, int] = {}
@@ -145,10 +143,9 @@ class InputScales(Recogniser):
             if forward.number not in event.reached:
                 continue
             for key, tensor in self._inputs(forward):
-                if tensor.dim() == 2 and (key in self._columns or len(self._columns) < MOST_INPUTS):
+                if tensor.dim() == 2 and self._columns.takes(key):
                     self._columns.setdefault(key, _Columns()).add(tensor)
-                known = key in self._trained or len(self._trained) < MOST_INPUTS
-                scales = _scales(tensor) if known and key not in self._alike else None
+                scales = _scales(tensor) if self._trained.takes(key) and key not in self._alike else None
                 if scales is not None:
                     low, high = self._trained.get(key, (math.inf, 0.0))
                     self._trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))

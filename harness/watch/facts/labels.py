@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import torch
 
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
 from harness.watch.facts.batches import labels_of, tensors_in
-
-KEPT = 4
-"""Batches whose labels are remembered: by reasoning, what is fetched ahead or mixed up is one or two batches off."""
 
 
 class RecentLabels(Recogniser):
     """The labels of the latest batches."""
 
     def begin(self) -> None:
-        self._recent: deque[tuple[torch.Tensor, torch.Tensor | None]] = deque(maxlen=KEPT)
+        self._recent = Latest[tuple[torch.Tensor, torch.Tensor | None]](most=4)  # what is mixed up is one or two off
         """Their largest tensor, by which a forward is known to be of it, and their labels."""
 
     def on_batch(self, event: Batch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from harness.torch_objects import held_by, is_distributed, share_parameters
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
@@ -32,14 +33,8 @@ from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedMod
 NEAR = 1e-2
 """How near weights must be to those that were loaded: half precision and back is nearer."""
 
-MOST_UNUSED = 64
-"""Modules that wait to be used, the latest of those into which a state was loaded. One or two are usual."""
-
 MIN_SHARE = 0.5
 """Smallest share of a module's parameters whose memory a state shares that makes it the module's own."""
-
-MOST_ASKED = 64
-"""States that are remembered, the latest. One or two are usual."""
 
 
 class PretrainedCalled(Fact):
@@ -239,9 +234,9 @@ class LoadedStates(Recogniser):
 
     def begin(self) -> None:
         self._trained = self.fact(TrainedModels)
-        self._unused: deque[UnusedModule] = deque(maxlen=MOST_UNUSED)
+        self._unused = Latest[UnusedModule]()
         self._used: WeakSet[nn.Module] = WeakSet()
-        self._asked: deque[StateWanted] = deque(maxlen=MOST_ASKED)
+        self._asked = Latest[StateWanted]()
 
     def on_load_begins(self, event: LoadBegins) -> None:
         if isinstance(event.into, nn.Module):
@@ -280,7 +275,7 @@ class LoadedStates(Recogniser):
     def _use(self, model: nn.Module) -> None:
         if model not in self._used:
             self._used.add(model)
-            self._unused = deque((each for each in self._unused if not each.is_part_of(model)), MOST_UNUSED)
+            self._unused = Latest(each for each in self._unused if not each.is_part_of(model))
         for each in self._unused:
             each.passed_over = True
 

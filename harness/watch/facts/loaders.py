@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
 import torch
 
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, LoaderMade, LossCall, Pass, PassBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.datasets import length
-
-LATEST = 4
-"""Batches that are remembered, of as many loaders: more than a training step takes."""
 
 
 class LossOfTwoLoaders(Fact):
@@ -77,7 +74,7 @@ class LoadersBeside(Recogniser):
     makes = (LossOfTwoLoaders,)
 
     def begin(self) -> None:
-        self._latest: deque[_BatchGiven] = deque(maxlen=LATEST)
+        self._latest = Latest[_BatchGiven](most=4)  # batches are large, and a training step takes fewer
         self._apart = 0
 
     def on_batch(self, event: Batch) -> None:

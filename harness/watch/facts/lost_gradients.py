@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
-
-KEPT = 16
-"""Losses that wait for a step of their optimizer: more than a window has micro-batches, mostly."""
 
 IN_A_ROW = 3
 """Updates, one after the other, each with a backward pass of a line that feeds none, from which on that is no
@@ -49,8 +47,8 @@ class GradientsLost(Fact):
 class LossesOfOptimizer:
     """Of one optimizer, since its latest step."""
 
-    waiting: list[GradientsLost] = field(default_factory=list)
-    clipped: list[GradientsLost] = field(default_factory=list)
+    waiting: Latest[GradientsLost] = field(default_factory=Latest)
+    clipped: Latest[GradientsLost] = field(default_factory=Latest)
     """Those whose norm was looked at before."""
     alike: int = 0
     """Windows in a row that lost as many of the clipped ones."""
@@ -96,7 +94,6 @@ class LostGradients(Recogniser):
             where=fact.where,
         )
         kept.append(lost)
-        del kept[:-KEPT]
 
     def on_backward(self, event: Backward) -> None:
         if event.where in self._unused and any(t.requires_grad for f in event.forwards for t in f.tensors.values()):
@@ -113,14 +110,14 @@ class LostGradients(Recogniser):
         if losses is None:
             return
         lost = [*self._among(losses.waiting), *self._dropped_by_norm(losses)]
-        waiting, losses.waiting = [loss for loss in losses.waiting if not loss.measured], []
+        waiting, losses.waiting = [loss for loss in losses.waiting if not loss.measured], Latest()
         if waiting and not ledger.as_left:
             self._measuring.update(*(loss.lines for loss in waiting))  # the gradients of others were made of them
         self._count_unused(waiting, fact.at.update)
         for each in lost:
             self.tell(each)
 
-    def _among(self, losses: list[GradientsLost]) -> list[GradientsLost]:
+    def _among(self, losses: Iterable[GradientsLost]) -> list[GradientsLost]:
         """Where the same line's gradients are used at other times, all of them were meant to be."""
         return [loss for loss in losses if not loss.measured and self._feeding & loss.lines]
 
@@ -134,7 +131,7 @@ class LostGradients(Recogniser):
                 unused.loss = unused.loss or waiting[-1]
 
     def _dropped_by_norm(self, losses: LossesOfOptimizer) -> list[GradientsLost]:
-        clipped, losses.clipped = [loss for loss in losses.clipped if not loss.measured], []
+        clipped, losses.clipped = [loss for loss in losses.clipped if not loss.measured], Latest()
         many = len(clipped)
         losses.alike = losses.alike + 1 if many and many == losses.as_many else int(many > 0)
         losses.as_many = many

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, Load, Step, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import rows_of
@@ -25,9 +25,6 @@ FEWEST_BACKWARD_PASSES = 4
 FEWEST_CLEARED = 16
 """Calls of an optimizer's zero_grad without a step of it from which on a step is missing. An optimizer that steps once
 in several batches does so within these."""
-
-KEPT = 64
-"""Optimizers made before that are remembered: a loop that makes them again shows in three."""
 
 NO_STAGE = 10
 """Updates by hand-made batches that are no stage of a training yet, after which another begins. Half or double of it
@@ -221,7 +218,7 @@ class OptimizersMade(Recogniser):
     makes = (OptimizerMadeAgain, StateCounted, OptimizerGiven)
 
     def begin(self) -> None:
-        self._made: deque[Made] = deque(maxlen=KEPT)
+        self._made = Latest[Made]()  # a loop that makes them again shows in three
         self._going: WeakKeyDictionary[Optimizer, Made] = WeakKeyDictionary()
         self._counted: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
         """How many steps a tensor's state had counted after the optimizer's latest one that was looked at."""

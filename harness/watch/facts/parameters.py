@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from harness.findings import few
 from harness.torch_objects import held_by, held_by_any, leaves
+from harness.watch.bounded import MOST, First, Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD, OwnUpdate
@@ -24,10 +25,6 @@ head does."""
 
 LOOKS = 8
 """Updates after which the gradients of an optimizer's matrices have been looked at for being 0."""
-
-KEPT = 64
-"""Models, and optimizers, that are judged at the end, the first ones: more are made by a loop, whose rounds are
-alike."""
 
 WITH_LOOSE = 2
 """Updates in which parameters are looked for that no module has registered: the graph is searched for them."""
@@ -118,7 +115,7 @@ class ModelTensors:
     """What a few were that had gradients, and that no optimizer holds that made steps."""
     by_hand: bool = False
     """Whether such tensors were changed all the same: the script writes its updates itself."""
-    holders: dict[str, list[OptimizerTensors]] = field(default_factory=dict)
+    holders: dict[str, Latest[OptimizerTensors]] = field(default_factory=dict)
     """Optimizers that held each at some time, until one of them has made a step."""
 
     @property
@@ -155,10 +152,9 @@ class ModelTensors:
                 self.holders.pop(name, None)
             if p.requires_grad and p.grad is not None:
                 self.trained.add(name)
-            holders = self.holders.setdefault(name, [])
+            holders = self.holders.setdefault(name, Latest())
             if not any(holder.stepped for holder in holders):
                 holders += [held for held, ids in in_optimizers if id(p) in ids and held not in holders]
-                del holders[:-KEPT]
         self._follow_unheld()
 
     def _follow_unheld(self) -> None:
@@ -275,8 +271,8 @@ class Parameters(Recogniser):
     def begin(self) -> None:
         self._weighed = False
         """Whether a term of a loss was given a weight of 0: then it is to have no gradient."""
-        self.models: list[ModelTensors] = []
-        self.optimizers: list[OptimizerTensors] = []
+        self.models = First[ModelTensors]()
+        self.optimizers = First[OptimizerTensors]()
         self._of_model: WeakKeyDictionary[nn.Module, ModelTensors] = WeakKeyDictionary()
         self._of_optimizer: WeakKeyDictionary[Optimizer, OptimizerTensors] = WeakKeyDictionary()
         self.called: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
@@ -353,7 +349,7 @@ class Parameters(Recogniser):
     def on_forward(self, event: Forward) -> None:
         if event.model not in self.called:
             self.called[event.model] = None
-            if len(self.called) <= KEPT:
+            if len(self.called) <= MOST:
                 self._learn_names(event.model)
                 self._templates |= {id(p) for p in _templates(event.model)}
 
@@ -382,7 +378,7 @@ class Parameters(Recogniser):
             # What a script differentiates by, such as the points of a differential equation, is a model's input.
             loose = again if self.monitor.update > self._plain_since else []
             if not self._plain:
-                self._plain, self._plain_since = [ref(leaf) for leaf in plain[:KEPT]], self.monitor.update
+                self._plain, self._plain_since = [ref(leaf) for leaf in plain[:MOST]], self.monitor.update
         if loose:
             values = [(ref(leaf), leaf.detach().clone()) for leaf in loose if leaf.numel() <= LARGE]
             self.loose = LooseParameters([tuple(leaf.shape) for leaf in loose], event.where, values[:FOLLOWED])
@@ -406,7 +402,7 @@ class Parameters(Recogniser):
             called = self._ids_of_called()
             for held, _ in in_optimizers:
                 held.called |= held.without_gradient & called
-            for module in list(self.called)[:KEPT]:
+            for module in list(self.called)[:MOST]:
                 self._learn_names(module)
         for forward in event.forwards:
             if forward.number in event.reached:
@@ -454,7 +450,7 @@ class Parameters(Recogniser):
     def _tell_of(self, held: OptimizerTensors) -> None:
         cut = held.cut_off if held.reached or self.ends_in is None else held.without_gradient
         of_all = len(cut) == len(held.all)
-        where = self.models[0].where if self.models else held.made
+        where = next((model.where for model in self.models), held.made)
         member, blocks = self._missing_in_each_block(held)
         self.tell(
             TensorsHeld(
@@ -519,16 +515,14 @@ class Parameters(Recogniser):
         if optimizer not in self._of_optimizer:
             seen = self.monitor.optimizers[optimizer]
             self._of_optimizer[optimizer] = held = OptimizerTensors(seen.made or seen.where)
-            if len(self.optimizers) < KEPT:
-                self.optimizers.append(held)
+            self.optimizers.append(held)
         return self._of_optimizer[optimizer]
 
     def _model(self, model: nn.Module) -> ModelTensors:
         if model not in self._of_model:
             trainable = [name for name, p in model.named_parameters() if p.requires_grad]
             self._of_model[model] = seen = ModelTensors(type(model).__name__, trainable)
-            if len(self.models) < KEPT:
-                self.models.append(seen)
+            self.models.append(seen)
         return self._of_model[model]
 
 

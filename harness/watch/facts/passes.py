@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import content_digest, rows_in, sample_digest
@@ -21,10 +22,6 @@ MOST_ROWS = 1024
 
 ENOUGH_PASSES = 4
 """Passes of one batch that are no look at the data any more."""
-
-MOST_KINDS = 64
-"""Ways in which passes went that are told apart: each keeps its dataset alive. By reasoning: folds, phases and several
-evaluations are fewer; more are there only where a loader is made for each few batches."""
 
 
 @dataclass(eq=False)
@@ -105,7 +102,7 @@ class Passes(Recogniser):
         """The latest pass, if it was exhausted and no other has begun: its batches may be used yet."""
         self.used: Pass | None = None
         """The pass that was ``ended`` until the event at hand, by which all its batches have been used."""
-        self._kinds: dict[tuple[object, ...], Alike] = {}
+        self._kinds = FirstByKey[tuple[object, ...], Alike]()
         self._recent: list[Pass] = []
         """Ended ones that may still be trained on."""
         self._count = 0
@@ -188,7 +185,7 @@ class Passes(Recogniser):
             alike = self._kinds.get(key)
             if alike is not None:
                 alike.latest, alike.count, alike.ended = over, alike.count + 1, self._count
-            elif len(self._kinds) < MOST_KINDS:
+            else:
                 self._kinds[key] = Alike(over, over, ended=self._count)
 
     # At the end

@@ -15,6 +15,7 @@ from torch import nn
 
 from harness import launch
 from harness.torch_objects import is_distributed
+from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import GradientLedger
@@ -24,9 +25,6 @@ Array = npt.NDArray[np.float64]
 
 MOST_PROBES, MOST_VALUES = 8, 64
 """Parameters whose gradients are compared, and values of each, evenly spread. By reasoning: a factor shows in any."""
-
-MOST_PASSES = 64
-"""Backward passes of an update that are compared: more than are accumulated."""
 
 SAME = 1e-3
 """By how much, as a share, two gradients that are the same may differ: float32's rounding is far below, and half of
@@ -97,7 +95,7 @@ class RankGradients(Recogniser):
         self._probes: list[nn.Parameter] = []
         self._handles: list[Any] = []
         self._own: dict[int, Array] = {}
-        self._passes: list[OwnPass] = []
+        self._passes = First[OwnPass]()
         self._clipped: tuple[list[float], str | None] | None = None
         """The gradients as they were before they were clipped, and where that was."""
         self._updates: list[dict[str, Any]] = []
@@ -109,7 +107,7 @@ class RankGradients(Recogniser):
         self._by_trainer = str(getattr(computes, "__module__", "")).startswith("transformers.")
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        known = event.at.update <= ALWAYS_SAMPLED and len(self._passes) < MOST_PASSES and event.scale == 1
+        known = event.at.update <= ALWAYS_SAMPLED and event.scale == 1
         if event.inside_step or not known or not launch.in_process_group():
             return
         if not self._probes:
@@ -117,7 +115,7 @@ class RankGradients(Recogniser):
             trained = [p for p in {id(p): p for p in trained}.values() if not is_distributed(p)]
             self._probes = trained[:: max(1, len(trained) // MOST_PROBES)][:MOST_PROBES]
         if all(p.grad is None or not bool(p.grad.any()) for p in self._probes):
-            self._passes.clear()
+            self._passes = First()
             self._clipped = None
         self._own = {}
         for number, probe in enumerate(self._probes):
@@ -147,7 +145,7 @@ class RankGradients(Recogniser):
         held = {id(each) for group in event.optimizer.param_groups for each in group["params"]}
         if not passes or not all(id(p) in held for p in self._probes):
             return
-        self._passes, self._clipped = [], None
+        self._passes, self._clipped = First(), None
         ledger = self._ledgers.of(event.optimizer)
         shares = {} if ledger is None else {each.number: each.share for each in ledger.entries}
         own = [{"values": self._flat(each.own), "rows": each.rows, "share": shares.get(each.number)} for each in passes]

@@ -12,6 +12,7 @@ from torch.utils.data import Subset
 
 from harness import launch
 from harness.torch_objects import checksum, held_by
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step, StepBegins
 from harness.watch.facts.batches import rows_in
@@ -21,10 +22,6 @@ from harness.watch.monitor import ALWAYS_SAMPLED
 
 MOST_ROWS = 256
 """Rows of a rank that are compared, about."""
-
-
-MOST_TOGETHER = 64
-"""Updates in which ranks that train apart may come together. By reasoning: they are averaged more often than that."""
 
 
 class ProcessesAsked(Fact):
@@ -100,8 +97,8 @@ class Ranks(Recogniser):
         """By the number of the update, their checksum and where it was made."""
         self._followed: tuple[Optimizer, torch.Tensor] | None = None
         """The first optimizer that steps, and its smallest tensor."""
-        self._smallest: dict[str, tuple[int, int]] = {}
-        """By the number of the update, the checksums of that tensor before it and after it."""
+        self._smallest = FirstByKey[str, tuple[int, int]]()
+        """By the number of one of the first updates, the checksums of that tensor before it and after it."""
         self._before = 0
 
     def on_pass_ends(self, event: PassEnds) -> None:
@@ -127,7 +124,7 @@ class Ranks(Recogniser):
             self._where = self._candidate.where
 
     def on_step_begins(self, event: StepBegins) -> None:
-        if event.update > MOST_TOGETHER or not launch.in_process_group():
+        if not self._smallest.takes(str(event.update)) or not launch.in_process_group():
             return
         held = held_by(event.optimizer) if self._followed is None else []
         if held:
@@ -136,10 +133,11 @@ class Ranks(Recogniser):
             self._before = checksum([self._followed[1]])
 
     def on_step(self, event: Step) -> None:
-        if event.update <= MOST_TOGETHER and self._followed is not None and self._followed[0] is event.optimizer:
-            self._smallest[str(event.update)] = self._before, checksum([self._followed[1]])
+        followed, update = self._followed, str(event.update)
+        if followed is not None and followed[0] is event.optimizer and self._smallest.takes(update):
+            self._smallest[update] = self._before, checksum([followed[1]])
         if event.update <= ALWAYS_SAMPLED and launch.in_process_group():
-            self._weights[str(event.update)] = checksum(held_by(event.optimizer)), event.where
+            self._weights[update] = checksum(held_by(event.optimizer)), event.where
 
     def on_end(self, event: End) -> None:
         advice = launch.fewer_than_asked()
@@ -148,7 +146,7 @@ class Ranks(Recogniser):
 
     def summary(self) -> dict[str, Any]:
         rows = {"rows": sorted(self._rows), "where": self._where}
-        return {"divided": self._divided, "rows": rows, "weights": self._weights, "smallest": self._smallest}
+        return {"divided": self._divided, "rows": rows, "weights": self._weights, "smallest": dict(self._smallest)}
 
     def compare(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         divided = [each["divided"] for each in summaries if each["divided"] and each["divided"]["all"] is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from harness import launch
 from harness.torch_objects import is_dense
+from harness.watch.bounded import FirstByKey, Latest, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
@@ -59,15 +60,9 @@ MOST_SCORES = 1000
 FIVE = 5
 """Classes among which the right one is with top-5 accuracy. A convention."""
 
-MOST_SOURCES = 16
-"""Sets of rows whose evaluations are kept."""
-
 MOST_GROUPS = 256
 """Calls of one line without a loader of which each is looked at alone. By reasoning: what is given to a model in more
 pieces than that is seldom several evaluations."""
-
-MOST_EARLIER = 64
-"""Evaluations of one set of rows that are kept: more than epochs are usually made."""
 
 MOST_PLACES, MOST_ROUNDS = 128, 64
 """Numbers of a script that are followed, and how often each is looked at."""
@@ -349,7 +344,7 @@ class ReportedNumbers(Recogniser):
     makes = (NumberReported,)
 
     def begin(self) -> None:
-        self._sources: dict[tuple[Any, ...], list[_Evaluation]] = {}
+        self._sources = LatestByKey[tuple[Any, ...], Latest[_Evaluation]](16)  # each counts its batches one by one
         """By the rows and the model, the evaluations, the latest last."""
         self._open: WeakKeyDictionary[Pass, _Evaluation] = WeakKeyDictionary()
         self._by_line: dict[tuple[Any, ...], _Evaluation] = {}
@@ -364,13 +359,13 @@ class ReportedNumbers(Recogniser):
         """The one before."""
         self._in_pass, self._in_all = _Training(), _Training()
         """What was before, in the pass at hand and in the whole run."""
-        self._passes: deque[_Training] = deque(maxlen=MOST_EARLIER)
+        self._passes = Latest[_Training]()
         """The passes before."""
         self._moment = 0
         """Changes when a model is called."""
         self._tables: dict[int, NumberSeries] = {}
         """Numbers that were reported several times since a model was called."""
-        self._lengths: set[int] = set()
+        self._lengths = FirstByKey[int, None](16)  # with each there are more mistakes to look for
         """Of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], NumberSeries] = {}
         self._header = ""
@@ -380,7 +375,7 @@ class ReportedNumbers(Recogniser):
 
     def on_loader_made(self, event: LoaderMade) -> None:
         of = length(getattr(event.loader, "dataset", None)), length(event.loader)
-        self._lengths |= {each for each in of if each} if len(self._lengths) < MOST_SOURCES else set()
+        self._lengths.update((each, None) for each in of if each)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         if event.of.number > 1 or not self._in_pass.number:
@@ -456,13 +451,12 @@ class ReportedNumbers(Recogniser):
         return self._by_line[key]
 
     def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
-        if key not in self._sources and len(self._sources) >= MOST_SOURCES:
-            self._sources.pop(next(iter(self._sources)))
-        before = self._sources.pop(key, [])[-MOST_EARLIER:]
-        for each in before:
+        of_key = self._sources.pop(key, Latest[_Evaluation]())
+        for each in of_key:
             each.tally = each.tally or self._tally(each, [])
             each.batches.clear()
-        self._sources[key] = [*before, evaluation]
+        of_key.append(evaluation)
+        self._sources[key] = of_key
         return evaluation
 
     def on_scored(self, event: Scored) -> None:
@@ -535,7 +529,8 @@ class ReportedNumbers(Recogniser):
         """What the latest evaluations come to, and by mistake; and whether all of them are over."""
         right, wrong, whole = list[Value](), list[Mistake](), True
         for evaluations in self._sources.values():
-            latest, earlier = evaluations[-1], [each.tally for each in evaluations[:-1] if each.tally]
+            *before, latest = evaluations
+            earlier = [each.tally for each in before if each.tally]
             tally = self._tally(latest, earlier)
             right += values(tally)
             if not latest.over and latest.of is not None:
@@ -595,13 +590,13 @@ class ReportedNumbers(Recogniser):
         rows = None if of.of is None else length(of.of.dataset)
         judged = of.of is not None and of.whole and not of.of.shortened and not of.twice
         judged = judged and of.of is not None and len(parts) == of.of.batches
-        others = frozenset(self._lengths - {rows, len(parts)})
+        others = frozenset(self._lengths) - {rows, len(parts)}
         size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
         divided = loader is not None and launch.in_process_group() and shares(loader) > 1
         return Tally(parts, size, rows, judged, earlier, divided, others)
 
     @property
-    def evaluations(self) -> list[list[Any]]:
+    def evaluations(self) -> list[Latest[Any]]:
         """Of each set of rows those that have begun."""
         return list(self._sources.values())
 

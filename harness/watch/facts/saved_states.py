@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from harness import launch
 from harness.torch_objects import first_values, held_by, is_distributed
+from harness.watch.bounded import FirstByKey, Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Load, OptimizerMade, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
@@ -27,12 +28,6 @@ MATRICES = 4
 
 MOST_VALUES = 1024
 """Values of each that are kept, and of each buffer."""
-
-MOST_MODELS = 16
-"""Models whose first values are kept: more than a script trains."""
-
-MOST_SAVES = 64
-"""Saves that are kept, the latest of them."""
 
 OWN_NAMES = 4
 """Names at the end of a layer's that say which it is, in the base as within what an adapter puts around it."""
@@ -139,20 +134,20 @@ class SavedStates(Recogniser):
     makes = (StateSaved, ModelSaves)
 
     def begin(self) -> None:
-        self.trained: dict[int, Trained] = {}
+        self.trained = FirstByKey[int, Trained](16)  # each with values of all of its buffers
         """By number."""
-        self.saves: deque[SavedState] = deque(maxlen=MOST_SAVES)
+        self.saves = Latest[SavedState]()
         self._stages: set[int] = set()
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
         self._steps: WeakKeyDictionary[Optimizer, list[Trained]] = WeakKeyDictionary()
         """Of which models each optimizer holds parameters."""
-        self._given: deque[StateGiven] = deque(maxlen=MOST_SAVES)
+        self._given = Latest[StateGiven]()
 
     def on_forward(self, event: Forward) -> None:
-        if event.gradients and event.model not in self._alive and len(self.trained) < MOST_MODELS:
-            number = self.monitor.number_of(event.model)
+        new = event.gradients and event.model not in self._alive
+        if new and self.trained.takes(number := self.monitor.number_of(event.model)):
             named, buffers = _own(event.model)
             matrices = [name for name, each in named.items() if each.requires_grad and each.dim() > 1]
             self._alive[event.model] = number

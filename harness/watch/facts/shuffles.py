@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from harness.findings import tree_at
+from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
 
@@ -34,15 +35,15 @@ class Shuffles(Recogniser):
     makes = (RowsShuffled,)
 
     def begin(self) -> None:
-        self._places: set[str] = set()
+        self._places = First[str]()
         """A line of each file in which a backward pass was begun."""
         self._any = False
 
     def on_backward(self, event: Backward) -> None:
-        if event.where is not None and len(self._places) < NEAR:
+        if event.where is not None:
             file = event.where.rpartition(":")[0]
             if all(each.rpartition(":")[0] != file for each in self._places):
-                self._places.add(event.where)
+                self._places.append(event.where)
 
     def on_end(self, event: End) -> None:
         for place in self._places:

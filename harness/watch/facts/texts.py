@@ -8,15 +8,12 @@ from types import NoneType
 from typing import Any
 from weakref import ref
 
+from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, DatasetMade, Encode, End, Fact, TokenizerMade
 from harness.watch.facts.batches import LABELS, tensors_in
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
 from harness.watch.facts.tokens import Tokens, copied, texts_given
-
-MOST_DATASETS = 32
-"""Datasets of texts that are kept until the first batch: more than a script has."""
-
 
 MOST_ENCODED = 256
 """Rows of a call of the tokenizer that are kept until the next batch: by reasoning, a larger one makes a data set."""
@@ -52,7 +49,7 @@ class TextLabels(Recogniser):
 
     def begin(self) -> None:
         self._tokenizer: ref[Any] | None = None
-        self._raw: list[tuple[Any, tuple[str, ...], str]] = []
+        self._raw = First[tuple[Any, tuple[str, ...], str]]()
         """Datasets, with the names of the columns of texts and of labels."""
         self._tokens: dict[Any, set[tuple[int, ...]]] = {}
         """What the script's own calls of the tokenizer made of a text or a pair, without padding."""
@@ -71,7 +68,7 @@ class TextLabels(Recogniser):
 
     def on_dataset_made(self, event: DatasetMade) -> None:
         dataset = event.dataset
-        if self._labels is None and len(self._raw) < MOST_DATASETS and dataset.num_rows <= MOST_ROWS:
+        if self._labels is None and dataset.num_rows <= MOST_ROWS:
             features = dataset.features
             texts = [
                 name for name, each in features.items() if getattr(each, "dtype", "") in ("string", "large_string")
@@ -85,7 +82,7 @@ class TextLabels(Recogniser):
         """The label of each text, by its tokens; texts with several labels are left out."""
         if self._labels is None:
             self._labels = self._tokenized()
-            self._raw, self._tokens = [], {}
+            self._raw, self._tokens = First(), {}
         return self._labels
 
     def _tokenized(self) -> dict[tuple[int, ...], int]:

@@ -11,15 +11,13 @@ import torch
 from torch import nn
 
 from harness.torch_objects import real, share_parameters, spread_over
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load
 
 LAST_TENSORS = 4
 """Tensors at the end of a model, its head's, whose values tell whether it was trained: any update changes them."""
 
-
-MOST_KINDS = 16
-"""Kinds of models whose first weights are kept: more than a script trains."""
 
 MOST_VALUES = 1024
 """Values of a matrix that tell whose it is: by reasoning, two matrices agree in one or two only by chance."""
@@ -70,7 +68,7 @@ class CalledModels(Recogniser):
         """Those of them that are alive."""
         self._kinds: set[Kind] = set()
         """Of the models that were trained."""
-        self._began: dict[Kind, list[torch.Tensor]] = {}
+        self._began = FirstByKey[Kind, list[torch.Tensor]]()
         """The beginnings of a few matrices of the first model of each kind, when its training began."""
         self._loaded: WeakSet[nn.Module] = WeakSet()
 
@@ -86,7 +84,7 @@ class CalledModels(Recogniser):
         if number in self.since:
             return
         kind = None if number in self._trained else _kind(event.model)
-        if kind is not None and event.gradients and len(self._began) < MOST_KINDS:
+        if kind is not None and event.gradients and self._began.takes(kind):
             self._began.setdefault(kind, _beginnings(event.model))
         trained = kind is None or any(share_parameters(event.model, other) for other in self._alive)
         untrained = None if trained or kind not in self._kinds else self._origin(event.model, kind)

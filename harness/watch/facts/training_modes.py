@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import held_by, held_by_any
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, InnerForward, StepBegins, ZeroGrad
 from harness.watch.facts.copies import Copies
@@ -23,9 +24,6 @@ MIN_DRIFTS = 4
 
 FIRST = 8
 """Passes of a model that are all looked at: it may be the second that is trained."""
-
-KEPT = 8
-"""Forwards that are remembered until an update uses their gradients."""
 
 
 class TrainedThrough(Fact):
@@ -105,11 +103,11 @@ class TrainingModes(Recogniser):
         self._modes = self.fact(Modes)
         self._in_train_mode: WeakKeyDictionary[nn.Module, WeakSet[Any]] = WeakKeyDictionary()
         """Models that were trained in train mode, and the loaders over which they were."""
-        self._in_eval_mode: list[InEvalMode] = []
+        self._in_eval_mode = Latest[InEvalMode]()  # until an update uses their gradients
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if self._in_eval_mode:  # gradients that were taken away without a call are not used any more
-            self._in_eval_mode = [each for each in self._in_eval_mode if _has_gradients(each.model)]
+            self._in_eval_mode = Latest(each for each in self._in_eval_mode if _has_gradients(each.model))
 
     def on_backward(self, event: Backward) -> None:
         loader = None if event.batch is None else event.batch.of.loader
@@ -125,7 +123,7 @@ class TrainingModes(Recogniser):
             elif self._is_at_fault(forward.model):
                 others = self._in_train_mode.get(forward.model, ())
                 found = InEvalMode(forward.model, forward.where, len(others) > 0 and loader not in (None, *others))
-                self._in_eval_mode = [*self._in_eval_mode[1 - KEPT :], found]
+                self._in_eval_mode.append(found)
 
     def _is_at_fault(self, model: nn.Module) -> bool:
         sensitive = self._modes.sensitive(model)
@@ -135,7 +133,7 @@ class TrainingModes(Recogniser):
         return not frozen_statistics or model in self._in_train_mode
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
-        self._in_eval_mode = []
+        self._in_eval_mode.clear()
 
     def on_step_begins(self, event: StepBegins) -> None:
         if not self._in_eval_mode:
@@ -148,7 +146,7 @@ class TrainingModes(Recogniser):
                 self.tell(
                     UpdatedInEvalMode(model=name, sensitive=sensitive, validates=each.validates, where=each.where)
                 )
-        self._in_eval_mode = []
+        self._in_eval_mode.clear()
 
 
 class FrozenNormModes(Recogniser):

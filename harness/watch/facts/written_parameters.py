@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, is_clamped
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
@@ -23,9 +23,6 @@ OF_A_MODEL, OF_A_STEP = 2, 4
 
 MAX_REST = 1e-2
 """Largest part of a change that scaling leaves unexplained, which rounding may make."""
-
-KEPT = 64
-"""Optimizers whose tensor was set back, up to the end, or to the next load."""
 
 WithCopies = list[tuple[torch.Tensor, torch.Tensor]]
 """Tensors, each with a copy of what it was."""
@@ -202,7 +199,7 @@ class StartingValues(Recogniser):
     def begin(self) -> None:
         self._parameters = self.fact(Parameters)
         self._followed: WeakKeyDictionary[Optimizer, FollowedTensor] = WeakKeyDictionary()
-        self._back: deque[SetBack] = deque(maxlen=KEPT)
+        self._back = Latest[SetBack]()  # up to the end, or to the next load
 
     def on_step_begins(self, event: StepBegins) -> None:
         followed = self._followed.get(event.optimizer)

@@ -1,0 +1,65 @@
+"""Containers for what a fact keeps: however long a script runs, they hold a few entries.
+
+The rounds of a loop are alike, so the first entries, or the latest, say what all of them would.
+"""
+
+from __future__ import annotations
+
+from collections import UserDict, deque
+from collections.abc import Iterable
+from typing import TypeVar
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+MOST = 64
+"""Entries of a container that is given no bound of its own: more than a script usually has models, optimizers, epochs,
+or micro-batches in one window. Where an entry is large, the bound is smaller."""
+
+
+class Latest(deque[T]):
+    """The latest entries: a new one takes the place of the oldest."""
+
+    def __init__(self, entries: Iterable[T] = (), most: int | None = None) -> None:
+        super().__init__(entries, most or MOST)
+
+
+class First(list[T]):
+    """The first entries that are appended: a full one takes no more."""
+
+    def __init__(self, most: int | None = None) -> None:
+        super().__init__()
+        self._most = most or MOST
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self._most
+
+    def append(self, entry: T) -> None:
+        if not self.is_full:
+            super().append(entry)
+
+
+class FirstByKey(UserDict[K, T]):
+    """The entries of the first keys: a full one takes no other key."""
+
+    def __init__(self, most: int | None = None) -> None:
+        super().__init__()
+        self._most = most or MOST
+
+    def takes(self, key: K) -> bool:
+        """Whether the key is there, or there is room for it."""
+        return key in self.data or len(self.data) < self._most
+
+    def __setitem__(self, key: K, entry: T) -> None:
+        if self.takes(key):
+            self.data[key] = entry
+
+
+class LatestByKey(FirstByKey[K, T]):
+    """The entries of the latest keys: a new key takes the place of the oldest."""
+
+    def __setitem__(self, key: K, entry: T) -> None:
+        if not self.takes(key):
+            del self.data[next(iter(self.data))]
+        self.data[key] = entry
