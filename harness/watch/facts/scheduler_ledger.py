@@ -210,8 +210,8 @@ class ScheduleOver(Fact):
         """How a schedule ends that is longer than the training."""
         ahead = max(self.seen.planned, self.seen.end or 0)
         rises = self.stops_at(ahead) < self.stops_at()
-        at = f"it {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
-        return f"it is made for {self.seen.end} steps and gets {self.seen.planned_steps}, so {at}"
+        at = f"the learning rate {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
+        return f"it is made for {self.seen.end} steps but gets only {self.seen.planned_steps}, so {at}"
 
     def stops_at(self, ahead: float = 0) -> float:
         """The learning rate after the last step, as a share of its peak up to then, or up to a step ahead."""
