@@ -213,8 +213,8 @@ class RestNeverReached(Check):
             return HELD
         return Found(
             expected=f"{epoch.planned} batches in each epoch",
-            observed=f"the loop leaves each epoch after {epoch.batches} batch{'es' * (epoch.batches != 1)}, so the rows "
-            "after that are never trained on",
+            observed=f"the loop leaves each epoch after {epoch.batches} batch{'es' * (epoch.batches != 1)}, so the "
+            "rows after that are never trained on",
             where=epoch.where,
             update=fact.at.updates_made,
         )

@@ -61,6 +61,6 @@ class TestRowsInLoss(Check):
             return HELD
         return Found(
             expected=f"a loss without the rows of {fact.name}",
-            observed=f"{fact.both} of the {fact.rows} rows of {fact.name} are among the {fact.trained} rows in the loss: "
-            "the model was trained on test rows",
+            observed=f"{fact.both} of the {fact.rows} rows of {fact.name} are among the {fact.trained} rows in the "
+            "loss: the model was trained on test rows",
         )

@@ -129,7 +129,7 @@ class TokenizerOtherwise(Check):
         elif fact.talk == "the same":
             return HELD
         else:
-            observed = "has a different chat template" if fact.talk == "another" else "has no chat template"
+            observed = "has no chat template" if fact.talk == "none" else "writes another text with its chat template"
         return Found(
             expected="the same tokens as in training",
             observed=f"the tokenizer loaded from {fact.path} in a new process {observed}",
