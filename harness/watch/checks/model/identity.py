@@ -153,8 +153,9 @@ class ReferenceIsAnother(Check):
             return HELD
         return Found(
             expected="a reference model with the weights that the policy starts from",
-            observed=f"before the first update, {len(fact.others)} of the {fact.tensors} tensors differ between policy "
-            f"and reference, such as {fact.others[0]}",
+            observed=f"before the first update, {len(fact.others)} of the {fact.tensors} tensors "
+            f"{'differs' if len(fact.others) == 1 else 'differ'} between policy and reference, such as "
+            f"{fact.others[0]}",
         )
 
 

@@ -104,7 +104,7 @@ class OutputDependsOnBatch(Check):
             return HELD if SINGLE_ROWS in fact.compared else NOTHING_TO_JUDGE
         return Found(
             expected="the same logits for a row alone and in a batch",
-            observed=f"a row's logits differ by {fact.replay.alone:.2g} between alone and in a batch",
+            observed=f"a row's logits in a batch differ by {fact.replay.alone:.2g} from those of the row alone",
         )
 
 

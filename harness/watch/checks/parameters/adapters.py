@@ -40,7 +40,7 @@ class AdapterFrozen(Check):
             return HELD
         return Found(
             expected="gradients for the adapter in the optimizer",
-            observed=f"the adapter {names(fact.frozen)} is frozen in all forward passes, so it stays as it was loaded",
+            observed=f"the adapter {names(fact.frozen)} is frozen in all training passes, so it stays as it was loaded",
         )
 
 

@@ -57,8 +57,8 @@ class LabelsOfOtherRows(Check):
     a little, to that of guessing: it looks as if the task were hard.
 
     ## What to do
-    Check the code that pairs texts with labels: is only one of them shuffled, is an index off by one, does the collate
-    function change the order?
+    Check the code that pairs texts with labels: only one of them may be shuffled, an index may be off by one, or the
+    collate function may change the order.
 
     ## When it is right
     Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with

@@ -75,9 +75,10 @@ class NotAsDefined(Check):
         if len(faults) > 1 and len(known) < len(fact.tensors):
             return HELD  # a formula of its own, by which one tensor comes out as a fault would have it
         fault = f": {faults.pop()}" if len(faults) == 1 and None not in faults else ""
+        looked = "the tensor looked at was" if len(known) == 1 else f"all {len(known)} tensors looked at were"
         return Found(
             expected=f"the update that {fact.optimizer} computes from its parameter groups",
-            observed=f"all {len(known)} tensors looked at were updated differently{fault}",
+            observed=f"{looked} updated differently{fault}",
         )
 
     def judge_own(self, fact: OwnAdamUsed) -> Verdict:
