@@ -181,7 +181,9 @@ CASES = [
     ),
     Case(NothingTaught, RowsWithoutLabel(rows=100, without=5, batches=10), HELD),
     Case(
-        NothingTaught, RowsWithoutLabel(rows=100, without=6, batches=10), "6 of the 100 rows looked at have only -100"
+        NothingTaught,
+        RowsWithoutLabel(rows=100, without=6, batches=10),
+        "6 of the 100 rows looked at, and 0 of 10 whole batches, have",
     ),
     Case(
         NothingTaught,

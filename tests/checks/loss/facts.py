@@ -154,7 +154,7 @@ CASES = [
         OfSomeRows, LabelsOfLoss(rows=8, given=4, partial_in_a_row=2), "the loss function is given only 4 of the 8 rows"
     ),
     Case(LeftOut, LossReaches(function="cross_entropy"), HELD),
-    Case(LeftOut, LossReaches(function="mse_loss", untrained="head.weight of Net"), "reaches head.weight of Net, and"),
+    Case(LeftOut, LossReaches(function="mse_loss", untrained="head.weight of Net"), "reaches head.weight of Net, but"),
     Case(TermAlwaysZero, TermOverTraining(zeros=-112, times=12), HELD),
     Case(TermAlwaysZero, TermOverTraining(zeros=8, times=11), HELD),
     Case(

@@ -52,7 +52,7 @@ CASES = [
     Case(
         TrainingInEvalMode,
         UpdatedInEvalMode(model="Net", sensitive=2, validates=False),
-        "so its 2 dropout or normalisation modules work as in evaluation",
+        "Net is in eval mode, and so are its 2 dropout or normalisation modules",
     ),
     Case(TrainingInEvalMode, UpdatedInEvalMode(model="Net", sensitive=2, validates=True), "updates in the validation?"),
 ]

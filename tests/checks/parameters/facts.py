@@ -57,7 +57,7 @@ CASES = [
     Case(
         AdapterSkipsLayers,
         AdapterPattern(adapted=2, skipped=["layers.1.q"]),
-        "skips 1 module whose names differ from the 2 adapted ones only in their numbers: layers.1.q",
+        "skips 1 module named like the 2 adapted ones except for the numbers: layers.1.q",
     ),
     Case(AdapterMissesWeights, AdaptedWeights(adapted=["shared.down_proj"]), HELD),
     Case(

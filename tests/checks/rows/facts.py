@@ -190,7 +190,11 @@ CASES = [
         "8 of the 8 rows of test are among the 64 rows in the loss",
     ),
     Case(ShuffledApart, RowsShuffled(), HELD),
-    Case(ShuffledApart, RowsShuffled(apart="x and y are shuffled by one each"), "rows and labels no longer belong"),
+    Case(
+        ShuffledApart,
+        RowsShuffled(apart="lines 3 and 4 shuffle x and y by different permutations"),
+        "rows and labels no longer belong",
+    ),
     Case(StateOfOtherRows, ShuffledRowsGiven(), HELD),
     Case(StateOfOtherRows, ShuffledRowsGiven(state=(1, 8, 4)), "a state of shape (1, 8, 4)"),
 ]

@@ -44,14 +44,14 @@ def pretrained(*missing: str, names: list[str] = NAMES) -> FromPretrained:
 
 CASES = [
     Case(AlreadyTrained, TrainerBegins(goes_on=False, updates_before=8), HELD),
-    Case(AlreadyTrained, TrainerBegins(goes_on=True, updates_before=8), "after its 8 updates"),
+    Case(AlreadyTrained, TrainerBegins(goes_on=True, updates_before=8), "that another Trainer left after 8 updates"),
     Case(BackboneNotFromCheckpoint, pretrained("encoder.0.weight"), HELD),
     Case(BackboneNotFromCheckpoint, pretrained(names=[]), NOTHING_TO_JUDGE),
     Case(BackboneNotFromCheckpoint, pretrained(*NAMES), "20 of the backbone's 20 tensors are newly initialised"),
     Case(FromScratch, PretrainedCalled(), HELD),
     Case(FromScratch, PretrainedCalled(configured="hub/bert-base"), "BertModel was made from the configuration alone"),
     Case(InitialisedAgain, CheckpointTrained(tensors=4, changed=2), HELD),
-    Case(InitialisedAgain, CheckpointTrained(tensors=4, changed=3), "3 of 4 tensors looked at were changed after"),
+    Case(InitialisedAgain, CheckpointTrained(tensors=4, changed=3), "3 of 4 tensors looked at have changed since"),
     Case(LeftRandom, LoadedAfterTraining(), HELD),
     Case(
         LeftRandom,

@@ -38,7 +38,7 @@ class Constant(Check):
             return HELD
         low, high = fact.largest.min().item(), fact.largest.max().item()
         return Found(
-            expected="different rows, because their labels differ",
+            expected="rows that differ, like their labels",
             observed=f"all rows of {MIN_ALIKE} batches of shape {tuple(fact.largest.shape)} are the same, "
             + (f"with {low:.6g} everywhere" if low == high else f"with values from {low:.6g} to {high:.6g}"),
         )

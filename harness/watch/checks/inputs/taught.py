@@ -56,8 +56,8 @@ class NothingTaught(Check):
         long = f"; {fact.cut} of these rows fill the full length: was the answer cut off?" if fact.cut else ""
         return Found(
             expected="labels other than -100 in every row",
-            observed=f"{fact.without} of the {fact.rows} rows looked at have only -100, and {fact.empty} of "
-            f"{fact.batches} batches have no labels at all{long}",
+            observed=f"{fact.without} of the {fact.rows} rows looked at, and {fact.empty} of {fact.batches} whole "
+            f"batches, have only -100{long}",
             update=fact.update,
         )
 

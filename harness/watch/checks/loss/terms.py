@@ -34,8 +34,8 @@ class LeftOut(Check):
             return HELD
         return Found(
             expected="a backward pass that includes this loss",
-            observed=f"this {fact.function} reaches {fact.untrained}, and no backward pass does: "
-            "they never get a gradient",
+            observed=f"this {fact.function} reaches {fact.untrained}, but no backward pass does, so they never get a "
+            "gradient",
         )
 
 
@@ -63,8 +63,8 @@ class TermAlwaysZero(Check):
             return HELD
         return Found(
             expected="a term that is not always 0",
-            observed=f"the term added here is exactly 0 in all {fact.zeros} updates looked at, of {fact.times}: both "
-            "of its sides are the same, so it has no effect",
+            observed=f"the term added here is exactly 0 in all {fact.zeros} updates looked at, out of {fact.times}: "
+            "both of its sides are the same, so it has no effect",
         )
 
 

@@ -19,7 +19,7 @@ MIN_UPDATES = 4
 
 
 class Constant(Check):
-    """The loss does not depend on the model's predictions, so nothing can be learned from it.
+    """The loss does not depend on the predictions or on the labels, so nothing can be learned from it.
 
     ## Why is this a bug?
     A loss that does not depend on the logits or the labels has gradients of zero, or gradients that say nothing about

@@ -88,7 +88,7 @@ class OtherThanNamed(Check):
 
     ## What to do
     Check the order of the arguments (scikit-learn takes labels first, Evaluate takes names) and the square root. For
-    one batch, compare predictions and labels by hand: their shapes, the axis of argmax, which label belongs to which.
+    one batch, compare predictions and labels by hand: their shapes, the axis of argmax, and which class is meant.
 
     ## When it is right
     Where the name means something else. A number is reported here only if no formula for its name gives it, and the

@@ -107,10 +107,8 @@ class TrainingInEvalMode(Check):
     formerly = ("mode::training-in-train-mode",)
 
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:
-        modules = "module works" if fact.sensitive == 1 else "modules work"
-        observed = (
-            f"{fact.model} is in eval mode, so its {fact.sensitive} dropout or normalisation {modules} as in evaluation"
-        )
+        modules = f"{fact.sensitive} dropout or normalisation module{'s' * (fact.sensitive != 1)}"
+        observed = f"{fact.model} is in eval mode, and so {'is' if fact.sensitive == 1 else 'are'} its {modules}"
         hint = None
         if fact.validates:
             observed += "; in train mode it is never trained over this DataLoader: are these updates in the validation?"

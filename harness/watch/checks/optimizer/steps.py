@@ -89,7 +89,7 @@ class NeverMade(Check):
 
 
 class NeverSteps(Check):
-    """An optimizer has gradients, but its `step()` is never called.
+    """Gradients are computed for an optimizer, but its `step()` is never called.
 
     ## Why is this a bug?
     Gradients change nothing by themselves: the loss stays that of the first weights to the end. If a script has an

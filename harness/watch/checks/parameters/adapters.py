@@ -108,8 +108,8 @@ class AdapterSkipsLayers(Check):
         return Found(
             expected="adapters in all blocks that are alike",
             observed=f"the pattern in target_modules skips {len(fact.skipped)} "
-            f"module{'s' * (len(fact.skipped) != 1)} whose names differ from the {fact.adapted} adapted ones only in "
-            f"their numbers: {', '.join(fact.skipped[:MODULES_SHOWN])}",
+            f"module{'s' * (len(fact.skipped) != 1)} named like the {fact.adapted} adapted ones except for the "
+            f"numbers: {', '.join(fact.skipped[:MODULES_SHOWN])}",
         )
 
 

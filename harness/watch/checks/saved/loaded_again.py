@@ -123,7 +123,7 @@ class TokenizerOtherwise(Check):
         if fact.apart is not None:
             text, here, there = fact.apart
             text = repr(text[:LONGEST])
-            observed = f"splits {text} into {there} token{'s' * (there != 1)}; in training it was {here}"
+            observed = f"splits {text} into {there} token{'s' * (there != 1)} instead of {here} as in training"
             if here == there:
                 observed = f"splits {text} into different tokens than in training"
         elif fact.talk == "the same":

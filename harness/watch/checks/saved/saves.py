@@ -100,8 +100,8 @@ class BestIsLast(Check):
         return Found(
             expected="the weights from the moment when the state was kept",
             observed=f"the state kept after {saved.asked.updates_made} "
-            f"update{'s' * (saved.asked.updates_made != 1)} shares its memory with the model, so what is saved are the "
-            f"weights after {saved.updates_made}",
+            f"update{'s' * (saved.asked.updates_made != 1)} shares its memory with the model, so the weights after "
+            f"update {saved.updates_made} are saved instead",
             where=saved.asked.where,
             update=saved.updates_made,
         )

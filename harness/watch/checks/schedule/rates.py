@@ -39,7 +39,7 @@ class DecaysTooFast(Check):
         if observed is None:
             return HELD if fact.has_rates else NOTHING_TO_JUDGE
         return Found(
-            expected="a learning rate that is large enough throughout the training",
+            expected="a learning rate that stays large enough until the end of the training",
             observed=observed,
             where=fact.seen.where,
             update=fact.at.updates_made,
@@ -51,7 +51,7 @@ class DecaysTooFast(Check):
             return HELD
         idle = sum(rate <= NEGLIGIBLE * peak for rate in fact.rates[fact.rates.index(peak) :]) / MOMENTS
         return Found(
-            expected="a learning rate that is large enough throughout the training",
+            expected="a learning rate that stays large enough until the end of the training",
             observed=f"for the last {idle:.0%} of the updates, the learning rate is below {NEGLIGIBLE:.0e} of its peak",
             hint="Check whether the rate is computed in updates or in epochs, and what it is computed from.",
         )

@@ -16,7 +16,7 @@ four in ten. Where names or classes do not fit, nearly all are new."""
 
 
 class BackboneNotFromCheckpoint(Check):
-    """Parts of a model's backbone are newly initialised, because they are not in the checkpoint.
+    """Parts of a model's backbone are newly initialised, because they do not match the checkpoint.
 
     ## Why is this a bug?
     Fine-tuning builds on the backbone's weights. If their names or shapes do not match (another class, a prefix,

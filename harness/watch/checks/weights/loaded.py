@@ -56,7 +56,8 @@ class AlreadyTrained(Check):
             return HELD
         return Found(
             expected="a model that no other Trainer has trained on these rows",
-            observed=f"this Trainer starts with the model of another Trainer, after its {fact.updates_before} updates",
+            observed=f"this Trainer starts from the weights that another Trainer left after {fact.updates_before} "
+            f"update{'s' * (fact.updates_before != 1)}",
         )
 
 
@@ -85,7 +86,7 @@ class FromScratch(Check):
         if fact.configured is None:
             return HELD
         return Found(
-            expected=f"the weights of {os.path.basename(fact.configured)}, whose configuration it has",
+            expected=f"the weights of {os.path.basename(fact.configured)}, because the model has its configuration",
             observed=f"{fact.model} was made from the configuration alone, with random weights",
             update=1,
         )
@@ -118,7 +119,7 @@ class InitialisedAgain(Check):
             return HELD
         return Found(
             expected="the checkpoint's weights at the first update",
-            observed=f"{fact.changed} of {fact.tensors} tensors looked at were changed after they were loaded",
+            observed=f"{fact.changed} of {fact.tensors} tensors looked at have changed since they were loaded",
             update=1,
         )
 
