@@ -15,7 +15,7 @@ from harness.repairs.source import Source
 def unknown_key(fault: Fault) -> Iterator[cst.Module]:
     """Write the key as the optimizer has it, in all groups of the list."""
     source = fault.source
-    found = re.match(r"'(?P<wrong>[^']+)', which it does not; '(?P<right>[^']+)' stays", fault.finding.observed)
+    found = re.search(r"'(?P<wrong>[^']+)', which is ignored: '(?P<right>[^']+)' stays", fault.finding.observed)
     if found is None:
         return
     keys = [

@@ -144,7 +144,7 @@ def targets_truncated(fault: Fault) -> Iterator[cst.Module]:
 def constant(fault: Fault) -> Iterator[cst.Module]:
     """Take the binary cross-entropy of a single logit."""
     source = fault.source
-    if "one class only" not in fault.finding.observed:
+    if "only one class" not in fault.finding.observed:
         return
     names = {"CrossEntropyLoss": "BCEWithLogitsLoss", "cross_entropy": "binary_cross_entropy_with_logits"}
     for call in source.calls(source.module, *names):

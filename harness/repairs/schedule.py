@@ -134,15 +134,11 @@ def wrong_length(fault: Fault) -> Iterator[cst.Module]:
     lengths = [found for call in source.calls(fault.statement) for name in LENGTHS if (found := argument(call, name))]
     for length in lengths[:1]:
         made_for = _definition(source, length.value)
-        if (
-            isinstance(made_for, cst.Call)
-            and called(made_for) == "len"
-            and "it is over after" in fault.finding.observed
-        ):
+        if isinstance(made_for, cst.Call) and called(made_for) == "len" and "is over after" in fault.finding.observed:
             for loop in epoch_loops(source):
                 yield source.replaced(length.value, f"{times(source, loop)} * {source.code(length.value)}")
         product = isinstance(made_for, cst.BinaryOperation) and isinstance(made_for.operator, cst.Multiply)
-        if product and "it is made for" in fault.finding.observed:
+        if product and "is made for" in fault.finding.observed:
             for call in source.calls(source.module, "backward"):
                 for size in window_sizes(source, call):
                     yield source.replaced(length.value, f"{source.code(length.value)} // {size}")

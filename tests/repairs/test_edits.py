@@ -235,7 +235,7 @@ EDITS = [
         ]
         optimizer = AdamW(groups)
         """,
-        "'learning_rate', which it does not; 'lr' stays 0.001",
+        "a parameter group has 'learning_rate', which is ignored: 'lr' stays 0.001",
     ),
     Edit(
         "inputs::labels-shifted-twice",
@@ -290,7 +290,7 @@ EDITS = [
         """
         loss = F.binary_cross_entropy_with_logits(logits, labels)
         """,
-        "the cross-entropy has one class only",
+        "the cross-entropy has only one class, so it is always 0",
     ),
     Edit(
         "loss::axes-mixed",
@@ -692,7 +692,7 @@ EDITS = [
             optimizer.step()
             optimizer.zero_grad()
         """,
-        "5 backward passes and not one optimizer step",
+        "5 backward passes, but no optimizer step",
     ),
     Edit(
         "rows::changed-in-place",
@@ -743,7 +743,7 @@ EDITS = [
         for x in train:
             model(x).backward()
         """,
-        "the rows come in the order of the epoch before (SequentialSampler)",
+        "the rows come in the same order as in the previous epoch (SequentialSampler)",
     ),
     Edit(
         "saved::best-is-worst",
@@ -859,7 +859,7 @@ EDITS = [
             optimizer.step()
             scheduler.step()
         """,
-        "LambdaLR was made and never stepped, in 24 updates",
+        "LambdaLR was never stepped in 24 updates",
     ),
     Edit(
         "schedule::warmup-never-ends",
@@ -886,7 +886,7 @@ EDITS = [
             loss.backward()
             if i % 4 == 3: optimizer.step()
         """,
-        "LinearLR: it is made for 72 steps and gets 18, so it stops at 75% of its peak",
+        "LinearLR: the schedule is made for 72 steps but gets only 18, so the learning rate stops at 75% of its peak",
     ),
     Edit(
         "schedule::wrong-length",
@@ -903,7 +903,7 @@ EDITS = [
             for batch in loader:
                 optimizer.step()
         """,
-        "LambdaLR: it is over after 8 of 24 steps",
+        "LambdaLR: the schedule is over after 8 of 24 steps",
     ),
     Edit(
         "optimizer::maximizes",
@@ -967,7 +967,7 @@ EDITS = [
             opt.step()
             print(x)
         """,
-        "all of them are empty: optimizer.step() comes before the backward pass",
+        "optimizer.step() comes before the backward pass, so there are no gradients yet",
     ),
     Edit(
         "loss::not-raw-logits",
@@ -1048,7 +1048,7 @@ EDITS = [
         writer = Writer(8).to(device)
         optimizer = Adam([*writer.parameters(), *reader.parameters()], lr=0.1)
         """,
-        "rnn.weight, rnn.bias of Reader get gradients and are in none",
+        "rnn.weight, rnn.bias of Reader get gradients, but no optimizer holds them",
     ),
     Edit(
         "schedule::stepped-before-update",
@@ -1095,7 +1095,7 @@ EDITS = [
         for epoch in range(epochs):
             one_epoch()
         """,
-        "CosineAnnealingLR: it is over after 3 of 30 steps",
+        "CosineAnnealingLR: the schedule is over after 3 of 30 steps",
     ),
     Edit(
         "schedule::wrong-length",
@@ -1114,7 +1114,7 @@ EDITS = [
             for batch in loader:
                 train(batch)
         """,
-        "LinearLR: it is over after 8 of 24 steps",
+        "LinearLR: the schedule is over after 8 of 24 steps",
     ),
 ]
 
@@ -1152,7 +1152,7 @@ def test_what_is_right_already_gets_no_edit() -> None:
 
 def test_what_the_author_must_decide_gets_no_edit() -> None:
     text = "for x in validation:\n    model(x).backward()\n"
-    observed = "the DataLoader is not one over which it is trained in train mode: updates in the validation?"
+    observed = "in train mode it is never trained over this DataLoader: are these updates in the validation?"
     assert edits("mode::training-in-eval-mode", "model", text) != []
     assert edits("mode::training-in-eval-mode", "model", text, observed) == []
 
@@ -1185,7 +1185,9 @@ def test_a_softmax_that_is_read_before_it_is_returned_stays() -> None:
     ],
 )
 def test_parameters_of_a_second_model_are_those_of_one_variable(text: str) -> None:
-    tried = edits("optimizer::missing-parameters", "Adam", text, "a.weight of Reader get gradients and are in none")
+    tried = edits(
+        "optimizer::missing-parameters", "Adam", text, "a.weight of Reader get gradients, but no optimizer holds them"
+    )
     assert not [each for each in tried if "*" in each]
 
 
@@ -1239,4 +1241,4 @@ def test_the_last_window(loop: str, test: str, after: str) -> None:
 @pytest.mark.parametrize("length", ["steps", "24", "epochs * len(loader)"])
 def test_a_schedule_whose_loop_may_be_wrong_is_not_made_longer(length: str) -> None:
     text = f"schedule = LinearLR(optimizer, total_iters={length})\nfor _ in range(epochs):\n    train(loader)\n"
-    assert edits("schedule::wrong-length", "LinearLR", text, "LinearLR: it is over after 8 of 24 steps") == []
+    assert edits("schedule::wrong-length", "LinearLR", text, "LinearLR: the schedule is over after 8 of 24 steps") == []

@@ -147,7 +147,7 @@ def test_a_schedule_is_judged_by_its_plan(check: Check) -> None:
     assert check(scheduled.replace("TOTAL", "2000"), arguments=("4000",)).checks == []
     early = check(scheduled.replace("TOTAL", "1000"), arguments=("4000",))
     assert early.checks == ["schedule::wrong-length"]
-    assert "it is over after 1000 of 2000 steps" in early.stderr
+    assert "the schedule is over after 1000 of 2000 steps" in early.stderr
 
 
 def test_what_was_to_come_is_not_missed(check: Check) -> None:

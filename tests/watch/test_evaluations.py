@@ -378,7 +378,7 @@ def test_a_model_that_is_carried_from_fold_to_fold(*, anew: bool) -> None:
             model.train()
     found = watched.all_findings
     assert bool(found) is not anew
-    assert all("Make a new model" in each.hint and "of another split" in each.observed for each in found)
+    assert all("Make a new model" in each.hint and "in another split" in each.observed for each in found)
 
 
 @pytest.mark.parametrize("read", ["it", "its rows, by another", "none"])

@@ -57,7 +57,9 @@ def transformed() -> Any:
 def test_scores_are_read_where_they_lie(dataset: Any, found: bool) -> None:
     monitor = Monitor(Options(checks=(PreferenceSwapped,)), Locator())
     monitor.emit(TrainerMade(SimpleNamespace(train_dataset=dataset), "train.py:1"))
-    assert [each.observed for each in monitor.findings] == ["it is below in 32 of 32 rows"] * found
+    assert [each.observed for each in monitor.findings] == [
+        "chosen_score is below rejected_score in 32 of 32 rows"
+    ] * found
     assert not monitor.crashed
     assert not getattr(dataset, "drawn", ())
 

@@ -368,7 +368,7 @@ def test_which_evaluation_a_state_is_kept_after(
         "always": lambda value, best, epoch: True,
     }
     told = regress(how[keep], name if name in (None, "unnamed") else str(tmp_path / name), said)
-    assert told == ["the state is kept after each evaluation with the largest validation mse so far"] * found
+    assert told == ["the script keeps the state after each evaluation with the largest validation mse so far"] * found
 
 
 def run(how: str, epochs: int = 5) -> None:

@@ -227,7 +227,7 @@ def test_a_schedule_that_was_not_divided_by_the_window(check: Check) -> None:
         SHORTENED["windows of Accelerate"].replace("2 * math.ceil(len(loader) / 3)", "2 * len(loader)")
     )
     assert [each["check"] for each in found["findings"]] == ["schedule::wrong-length"], errors
-    assert "made for 400 steps and gets 134" in errors
+    assert "made for 400 steps but gets only 134" in errors
 
 
 def test_an_estimate_says_so(check: Check) -> None:

@@ -37,7 +37,7 @@ def test_a_negative_rate_is_none_of_zero() -> None:
     with watch(raise_errors=False) as watched:
         optimizer.param_groups[0]["lr"] = -0.01
         updates(model, optimizer, 5)
-    assert watched.findings["schedule::lr-zero"].observed == "it is -0.01 for three updates in a row"
+    assert watched.findings["schedule::lr-zero"].observed == "the learning rate is -0.01 for three updates in a row"
 
 
 def test_a_schedule_that_is_left_while_it_rises() -> None:
@@ -46,7 +46,8 @@ def test_a_schedule_that_is_left_while_it_rises() -> None:
     with watch(raise_errors=False) as watched:
         updates(model, optimizer, 12, OneCycleLR(optimizer, max_lr=1.0, total_steps=600))
     observed = watched.findings["schedule::wrong-length"].observed
-    assert observed == "OneCycleLR: it is made for 600 steps and gets 12, so it still rises at 5% of its peak"
+    steps, rises = "is made for 600 steps but gets only 12", "the learning rate still rises at 5% of its peak"
+    assert observed == f"OneCycleLR: the schedule {steps}, so {rises}"
 
 
 def test_numbers_that_overflow_are_no_other_formula() -> None:
@@ -139,13 +140,13 @@ def test_a_pass_more_than_a_schedule_was_made_for_is_no_other_unit(stepped: str)
                         schedule.step()
     if stepped == "at each micro-batch":
         said = watched.findings["schedule::stepped-in-wrong-unit"]
-        assert said.observed.endswith("it is stepped 2 times an update")
+        assert said.observed.endswith("it is stepped 2 times per update")
         return
     check = "schedule::wrong-length" if stepped == "in a pass more" else "schedule::stepped-in-wrong-unit"
     said = watched.findings[check]
-    assert said.observed == "LinearLR: it is over after 20 of 30 steps, one pass too early"
+    assert said.observed == "LinearLR: the schedule is over after 20 of 30 steps, one pass too early"
     assert said.expected == "as many passes over the data as the schedule was made for (20 steps)"
-    assert said.hint == "Make the schedule for 30 steps, or make one pass less."
+    assert said.hint == "Make the schedule for 30 steps, or train for one pass less."
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,9 @@ class SchedulerSeen:
         """What is said of a schedule that lacks the steps of one pass over the data."""
         return {
             "expected": f"as many passes over the data as the schedule was made for ({self.end} steps)",
-            "observed": f"{self.name}: it is over after {self.end} of {self.planned_steps} steps, one pass too early",
-            "hint": f"Make the schedule for {self.planned_steps} steps, or make one pass less.",
+            "observed": f"{self.name}: the schedule is over after {self.end} of {self.planned_steps} steps, one pass "
+            "too early",
+            "hint": f"Make the schedule for {self.planned_steps} steps, or train for one pass less.",
         }
 
 
@@ -210,8 +211,8 @@ class ScheduleOver(Fact):
         """How a schedule ends that is longer than the training."""
         ahead = max(self.seen.planned, self.seen.end or 0)
         rises = self.stops_at(ahead) < self.stops_at()
-        at = f"it {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
-        return f"it is made for {self.seen.end} steps and gets {self.seen.planned_steps}, so {at}"
+        at = f"the learning rate {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
+        return f"the schedule is made for {self.seen.end} steps but gets only {self.seen.planned_steps}, so {at}"
 
     def stops_at(self, ahead: float = 0) -> float:
         """The learning rate after the last step, as a share of its peak up to then, or up to a step ahead."""

@@ -86,7 +86,9 @@ class Shuffles(Recogniser):
                 and bool(LABELS.search(one)) != bool(LABELS.search(other))
             ):
                 self._tell_of(
-                    f"{one} and {other} are shuffled by one each, in lines {line} and {other_line}", file, other_line
+                    f"lines {line} and {other_line} shuffle {one} and {other} by different permutations",
+                    file,
+                    other_line,
                 )
 
     def _read_loops(self, tree: ast.Module, file: str) -> None:
@@ -111,9 +113,7 @@ class Shuffles(Recogniser):
                     self._any = True
                     others = [each for each in sliced if LABELS.search(each) and each != target]
                     if target in sliced and others and not LABELS.search(target):
-                        beside = (
-                            f"{target} is shuffled in each epoch, and {others[0]}, whose slices are its labels, is not"
-                        )
+                        beside = f"{target} is shuffled in each epoch, but {others[0]}, which has its labels, is not"
                         self._tell_of(beside, file, statement.lineno)
 
 

@@ -34,10 +34,14 @@ CASES = [
     ),
     Case(DuplicateParameters, step(), HELD),
     Case(DuplicateParameters, step(number=2), NOTHING_TO_JUDGE),
-    Case(DuplicateParameters, TWICE, "1 tensors are in the optimizer more than once"),
+    Case(DuplicateParameters, TWICE, "1 tensor is in the optimizer more than once"),
     Case(UnknownKey, step(), HELD),
     Case(UnknownKey, step(number=2), NOTHING_TO_JUDGE),
     Case(UnknownKey, step({"params": [WEIGHT], "name": "head"}), HELD),
-    Case(UnknownKey, step({"params": [WEIGHT], "learning_rate": 1e-4}), "'learning_rate', which it does not"),
+    Case(
+        UnknownKey,
+        step({"params": [WEIGHT], "learning_rate": 1e-4}),
+        "a parameter group has 'learning_rate', which is ignored",
+    ),
     Case(UnknownKey, step({"params": [WEIGHT], "weigth_decay": 0.0}), "'weight_decay' stays 0.01"),
 ]

@@ -32,7 +32,7 @@ from tests.checks.judging import Case
 SGD = torch.optim.SGD([torch.zeros(1)], lr=0.1)
 FIRST = StepBegins(SGD, 1, 1, True, "train.py:9")
 LATER = StepBegins(SGD, 2, 2, True, "train.py:9", at=Position(update=2, updates_made=1))
-SMALL_PART = "too small a part without gradients to be told from one that is not used"
+SMALL_PART = "too few parameters without gradients to tell them from unused ones"
 
 CASES = [
     Case(CutOff, TensorsHeld(tensors=8), HELD),
@@ -41,13 +41,13 @@ CASES = [
     Case(
         CutOff,
         TensorsHeld(tensors=8, without_gradient=1, any_cut_off=True, in_each="norm of blocks.*", blocks=3),
-        "norm of blocks.* never gets one in any of 3 blocks",
+        "norm of blocks.* never gets a gradient in any of 3 blocks",
     ),
     Case(CutOff, TensorsHeld(tensors=8, without_gradient=8, of_another_model=True), HELD),
     Case(
         CutOff,
         TensorsHeld(tensors=8, without_gradient=4, shown="a.weight of Net"),
-        "4 of 8 trainable tensors in the optimizer never get one, though their model is called: a.weight of Net",
+        "4 of 8 trainable tensors in the optimizer never get a gradient, though their model is called: a.weight of Net",
     ),
     Case(CutOff, TensorsHeld(tensors=8, without_gradient=1, share_of_elements=0.5), "1 of 8 trainable tensors"),
     Case(
@@ -56,15 +56,23 @@ CASES = [
         "the loss's graph ends in a new tensor of shape (2, 3)",
     ),
     Case(CutOff, ZeroGradients(matrices=1), NOTHING_TO_JUDGE),
-    Case(CutOff, ZeroGradients(matrices=2, shown="a.weight of Net"), "those of 2 matrices in the optimizer"),
+    Case(
+        CutOff,
+        ZeroGradients(matrices=2, shown="a.weight of Net"),
+        "the gradients of 2 matrices in the optimizer are exactly 0 in all updates looked at: a.weight of Net",
+    ),
     Case(HoldsAnotherModel, TensorsHeld(tensors=8), HELD),
     Case(
         HoldsAnotherModel,
         TensorsHeld(tensors=8, foreign=8, of_another_model=True),
-        "8 of its 8 tensors belong to no model that was called",
+        "8 of the optimizer's 8 tensors belong to no model that was called",
     ),
     Case(HoldsOnlyFrozen, HeldByAll(), HELD),
-    Case(HoldsOnlyFrozen, HeldByAll(only_frozen=True, update=1), "all that it holds are frozen"),
+    Case(
+        HoldsOnlyFrozen,
+        HeldByAll(only_frozen=True, update=1),
+        "all parameters in the optimizer are frozen (requires_grad is False)",
+    ),
     Case(Maximizes, LossFollowed(), HELD),
     Case(Maximizes, LossFollowed(climbs="by the loss"), HELD),
     Case(Maximizes, LossFollowed(climbs="by the optimizer"), "maximize=True"),
@@ -72,11 +80,11 @@ CASES = [
     Case(MissingParameters, ModelHeld(model="Net", forgotten=["head.bias"]), "head.bias of Net get gradients"),
     Case(MadeAgain, LATER, HELD),
     Case(MadeAgain, FIRST, NOTHING_TO_JUDGE),
-    Case(MadeAgain, OptimizerMadeAgain(optimizer="AdamW"), "another AdamW is made over the same parameters"),
+    Case(MadeAgain, OptimizerMadeAgain(optimizer="AdamW"), "this line creates another AdamW for the same parameters"),
     Case(NeverMade, BackwardWithoutOptimizer(passes=8, meant=True), HELD),
     Case(NeverMade, BackwardWithoutOptimizer(passes=8, meant=False), "after 8 backward passes"),
     Case(NeverSteps, StepsMade(any_step=True), HELD),
-    Case(NeverSteps, StepsMade(any_step=False, passes=8), "8 backward passes and not one optimizer step"),
+    Case(NeverSteps, StepsMade(any_step=False, passes=8), "8 backward passes, but no optimizer step"),
     Case(NeverSteps, OptimizerUnused(shown="a.weight of Net"), "nothing else changes a.weight of Net"),
     Case(NotAsAsked, OptimizerGiven(), HELD),
     Case(NotAsAsked, OptimizerGiven(settings=[Setting("learning_rate", 5e-5, [1e-3, 5e-5])]), HELD),
@@ -90,5 +98,5 @@ CASES = [
     Case(NotPrepared, StepsWithAccelerator(micro_batches=4, passes=7, steps=7), HELD),
     Case(NotPrepared, StepsWithAccelerator(micro_batches=4, passes=8, steps=8), "8 updates in 8 backward passes"),
     Case(StateEmptied, StateCounted(before=9.0, emptied=False), HELD),
-    Case(StateEmptied, StateCounted(before=9.0, emptied=True), "was emptied in the middle of the training"),
+    Case(StateEmptied, StateCounted(before=9.0, emptied=True), "the optimizer's state was emptied during training"),
 ]

@@ -29,7 +29,7 @@ def updated(
 CASES = [
     Case(Ascends, LossFollowed(), HELD),
     Case(Ascends, LossFollowed(climbs="by the optimizer"), HELD),
-    Case(Ascends, LossFollowed(climbs="by the loss"), "its negative is"),
+    Case(Ascends, LossFollowed(climbs="by the loss"), "backward() is called on the negative loss"),
     Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999)), HELD),
     Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999), fault=CORRECTIONS["none"]), NOTHING_TO_JUDGE),
     Case(NotAsDefined, OwnAdamUsed(betas=(0.9, 0.999), fault=CORRECTIONS["none"], named=True), "not corrected for"),
@@ -39,11 +39,19 @@ CASES = [
     Case(NotAsDefined, updated(True, False), HELD),
     Case(NotAsDefined, updated(None, None), NOTHING_TO_JUDGE),
     Case(NotAsDefined, updated(False, False, rounded_away=0.5), HELD),
-    Case(NotAsDefined, updated(False, False), "all 2 tensors that were looked at came out otherwise"),
-    Case(NotAsDefined, updated(False, None, fault="no bias correction"), "came out otherwise: no bias correction"),
+    Case(NotAsDefined, updated(False, False), "all 2 tensors looked at were updated differently"),
+    Case(
+        NotAsDefined,
+        updated(False, None, fault="no bias correction"),
+        "updated differently: no bias correction",
+    ),
     Case(RoundedAway, updated(True), HELD),
-    Case(RoundedAway, updated(True, rounded_away=0.5, dtype=torch.bfloat16), "because bfloat16 cannot hold the change"),
+    Case(
+        RoundedAway,
+        updated(True, rounded_away=0.5, dtype=torch.bfloat16),
+        "because bfloat16 cannot hold such small changes",
+    ),
     Case(Unchanged, updated(True), HELD),
     Case(Unchanged, updated(True, due=False), NOTHING_TO_JUDGE),
-    Case(Unchanged, updated(None, changed=False), "head.weight is the same after the step"),
+    Case(Unchanged, updated(None, changed=False), "head.weight is the same after optimizer.step() as before"),
 ]

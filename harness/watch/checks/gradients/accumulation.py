@@ -10,7 +10,7 @@ ENOUGH = 8
 
 
 class AccumulationUnscaled(Check):
-    """The losses of accumulated micro-batches are not scaled so that they add up to the mean over their window.
+    """The losses of accumulated micro-batches are not divided by the number of micro-batches of the update.
 
     ## Why is this a bug?
     Gradients add up. Four micro-batches whose losses are not divided by four give gradients four times as large as one
@@ -48,11 +48,11 @@ class AccumulationUnscaled(Check):
         mixed = all(min(abs(share - 1), abs(share * size - 1)) <= NEAR for share in shares)
         if (not alike and not mixed) or abs(whole - round(whole)) > NEAR * abs(whole) or abs(total - 1) <= 2 * NEAR:
             return HELD
-        divided = f"each is divided by {round(whole)}" if round(whole) > 1 else "none is divided"
-        how = divided if alike else "some are divided, others are not"
+        divided = f"each loss is divided by {round(whole)}" if round(whole) > 1 else "no loss is divided"
+        how = divided if alike else "some losses are divided, others are not"
         return Found(
-            expected=f"losses divided by {size}, because {size} micro-batches are added up for an update",
-            observed=f"{how}, so the gradients are {total:.4g} times the mean's",
+            expected=f"losses divided by {size}, because each update adds up {size} micro-batches",
+            observed=f"{how}, so the gradients are {total:.4g} times those of the mean loss",
             hint=f"Divide each micro-batch's loss by {size} only once, by hand or by accelerator.backward, which "
             "does it where gradient_accumulation_steps is given."
             if round(whole) == size * size
@@ -64,11 +64,11 @@ class AccumulationUnscaled(Check):
         if not fact.undivided:
             return HELD
         return Found(
-            expected=f"losses divided for the {fact.micro_batches} micro-batches of an update",
-            observed=f"`{fact.function}` returns a mean and never reads `{COUNT}`, and Trainer does not divide what "
-            f"it returns: the gradients are {fact.micro_batches} times as large as those of one batch",
-            hint=f"Sum the loss over the targets and divide it by `{COUNT}` where it is not None, or set "
-            "`loss_is_scaled_for_ga = False` where Trainer has it.",
+            expected=f"losses divided by the number of targets in the {fact.micro_batches} micro-batches of an update",
+            observed=f"`{fact.function}` returns a mean and never reads `{COUNT}`, and Trainer does not divide its "
+            f"result: the gradients are {fact.micro_batches} times as large as those of one batch",
+            hint=f"Sum the loss over the targets and divide it by `{COUNT}` where that is not None, or set "
+            "`loss_is_scaled_for_ga = False` if your version of Trainer has it.",
         )
 
 
@@ -97,13 +97,13 @@ class AccumulationNotEntered(Check):
             return HELD
         return Found(
             expected=f"one update for {fact.micro_batches} backward passes, within accelerator.accumulate",
-            observed=f"accelerator.accumulate is never entered: {fact.steps} updates in {fact.passes} backward "
-            f"passes, each on 1/{fact.micro_batches} of its loss",
+            observed=f"the loop never enters accelerator.accumulate: {fact.steps} updates in {fact.passes} backward "
+            f"passes, each with 1/{fact.micro_batches} of its loss",
         )
 
 
 class LeftOver(Check):
-    """Micro-batches that an epoch's last, unfilled window leaves over are added to an update of the next epoch.
+    """The last micro-batches of an epoch get no update of their own and are added to the first update of the next.
 
     ## Why is this a bug?
     If the script counts the batches from 0 again in each epoch, the last of them may not fill a window. Their gradients
@@ -111,7 +111,7 @@ class LeftOver(Check):
     ones. After the last epoch they are never used.
 
     ## What to do
-    Make a step for the last batch of an epoch too: if (i + 1) % n == 0 or i + 1 == len(loader).
+    Also make a step after the last batch of an epoch: if (i + 1) % n == 0 or i + 1 == len(loader).
 
     ## When it is right
     Windows that continue across the end of an epoch, because updates are counted over the whole training, have the same
@@ -126,7 +126,7 @@ class LeftOver(Check):
         if fact.usual is None or not fact.left_over or fact.size == fact.usual:
             return HELD
         return Found(
-            expected=f"updates of {fact.usual} micro-batches, as the others are",
-            observed=f"one of {fact.size}: {fact.left_over} that the epoch before left over, and "
-            f"{fact.size - fact.left_over} of this one",
+            expected=f"{fact.usual} micro-batches in each update",
+            observed=f"an update with {fact.size} micro-batches: {fact.left_over} left over from the previous epoch, "
+            f"and {fact.size - fact.left_over} from this one",
         )

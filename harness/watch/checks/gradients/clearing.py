@@ -6,7 +6,7 @@ from harness.watch.facts.lost_gradients import GradientsLost
 
 
 class NotCleared(Check):
-    """Gradients of an earlier update are still in those that an optimizer step uses.
+    """An optimizer step uses gradients that still contain those of an earlier update.
 
     ## Why is this a bug?
     `backward()` adds to `.grad`. Without `zero_grad()`, update n uses the sum of n batches' gradients: the steps grow
@@ -34,14 +34,14 @@ class NotCleared(Check):
             return HELD
         used = fact.stale[-1].used
         return Found(
-            expected=f"the gradients of the backward passes since update {used}",
-            observed=f"those of update {used} are still in them"
-            + ("" if fact.fresh else "; there was no backward pass since"),
+            expected=f"only gradients computed since update {used}",
+            observed=f"the gradients of update {used} were never cleared"
+            + ("" if fact.fresh else ", and there was no backward pass since"),
         )
 
 
 class Lost(Check):
-    """Gradients that were computed for an update are cleared before the optimizer uses them.
+    """Gradients are cleared before the optimizer has used them.
 
     ## Why is this a bug?
     The backward pass of those rows is wasted: the model never learns from them. If `zero_grad()` comes between
@@ -49,8 +49,8 @@ class Lost(Check):
     no step, the end of every epoch is thrown away.
 
     ## What to do
-    Clear the gradients after optimizer.step(). Where micro-batches are accumulated, make a step for the last window
-    too, which the end of the epoch cuts short.
+    Clear the gradients after optimizer.step(). If you accumulate micro-batches, also make a step after the last batch
+    of an epoch.
 
     ## When it is right
     A backward pass is not lost if any optimizer used it: the generator's loss also leaves gradients in the
@@ -71,9 +71,9 @@ class Lost(Check):
         lost, hint = len(fact.entries), None
         if fact.optimizers > 1:
             lines = " and ".join(sorted({entry.where for entry in fact.entries if entry.where}))
-            hint = f"Let the optimizer of the loss at {lines} make its step before anything clears the gradients."
+            hint = f"Call step() on the optimizer of the loss at {lines} before anything clears the gradients."
         return Found(
-            expected="an optimizer step after the backward passes, before their gradients are cleared",
+            expected="optimizer.step() between the backward pass and the clearing of its gradients",
             observed=f"the gradients of {lost} backward pass{'es' * (lost > 1)} were cleared "
             + ("and no step used them" if fact.partly else "before a step could use them"),
             update=fact.update,
@@ -86,13 +86,13 @@ class Lost(Check):
         if fact.called:
             return Found(
                 expected="gradients at optimizer.step()",
-                observed="all of them are empty: optimizer.step() comes before the backward pass",
+                observed="optimizer.step() comes before the backward pass, so there are no gradients yet",
                 where=fact.cleared_at,
                 hint="Call optimizer.step() after the backward pass of its batch, and zero_grad() after that.",
             )
         return Found(
             expected="gradients at optimizer.step()",
-            observed="all of them are empty: they were cleared between the backward pass and the step",
+            observed="all gradients were cleared between the backward pass and the step",
             where=fact.cleared_at,
-            hint="Move zero_grad() behind optimizer.step(), or in front of the backward pass.",
+            hint="Move zero_grad() after optimizer.step(), or before the backward pass.",
         )

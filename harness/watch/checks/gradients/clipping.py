@@ -7,14 +7,14 @@ from harness.watch.facts.unheld_gradients import ClippedWithUnheld
 
 
 class ClippedInPart(Check):
-    """Gradients are clipped after some of an update's micro-batches, and those of further ones are added to them.
+    """Gradients are clipped before all micro-batches of the update have been added up.
 
     ## Why is this a bug?
     Each call clips only the sum so far: the first micro-batches are scaled down again and again, the last one counts in
     full, and the gradient that the optimizer uses may still exceed the limit.
 
     ## What to do
-    Clip right before optimizer.step(), only where the window of accumulated micro-batches is full.
+    Clip right before optimizer.step(), once for all micro-batches of the update.
 
     ## When it is right
     Several backward passes of one batch with clipping in between are not reported.
@@ -32,8 +32,8 @@ class ClippedInPart(Check):
         if fact.of_one_batch:
             return HELD
         return Found(
-            expected="clipping once all micro-batches of the update have been added up",
-            observed="the script clips after a micro-batch, and then adds the gradients of further ones",
+            expected="one clipping, after the last micro-batch of the update",
+            observed="the script clips after a micro-batch, and then adds the gradients of more micro-batches",
         )
 
     def judge_clipping(self, fact: GradientsClipped) -> Verdict:
@@ -41,7 +41,7 @@ class ClippedInPart(Check):
 
 
 class ClippedWhileScaled(Check):
-    """Gradients are clipped while they still carry a GradScaler's factor.
+    """Gradients are clipped while they are still multiplied by the GradScaler's factor.
 
     ## Why is this a bug?
     Before `scaler.unscale_` gradients are thousands of times too large. Clipping at that point cuts nearly all of them
@@ -63,20 +63,20 @@ class ClippedWhileScaled(Check):
         if not fact.scaled:
             return HELD
         return Found(
-            expected="gradients in their own scale when they are clipped",
-            observed="the gradients still carry the GradScaler's factor",
+            expected="unscaled gradients when clipping",
+            observed="the gradients are still multiplied by the GradScaler's factor",
         )
 
 
 class ClipsNothing(Check):
-    """Clipping is given a generator of parameters that was used up before.
+    """Gradient clipping is given a parameter generator that is already exhausted, so it clips nothing.
 
     ## Why is this a bug?
     `parameters = model.parameters()` yields its parameters only once. Counting them, or clipping them in the first
     update, leaves nothing for the next call, which then clips nothing and says nothing.
 
     ## What to do
-    Give model.parameters() anew each time, or keep list(model.parameters()).
+    Call model.parameters() each time you clip, or keep list(model.parameters()).
 
     ## When it is right
     Never. Lists, and parameters that have no gradients yet, are different cases.
@@ -91,13 +91,13 @@ class ClipsNothing(Check):
         if not fact.used_up:
             return HELD
         return Found(
-            expected="the parameters whose gradients are to be clipped",
-            observed="a generator that was used up before, so that nothing is clipped",
+            expected="the parameters to clip",
+            observed="the parameter generator was already exhausted, so nothing was clipped",
         )
 
 
 class MisplacedClipping(Check):
-    """Gradients are clipped before the backward pass, where there are none yet, or after the step that used them.
+    """Gradients are clipped before the backward pass, when there are none yet, or after optimizer.step() used them.
 
     ## Why is this a bug?
     Clipping acts on the gradients as they are when it is called. Before the backward pass there are none, and after the
@@ -120,12 +120,14 @@ class MisplacedClipping(Check):
     def judge(self, fact: GradientsUsed) -> Verdict:
         if fact.empty or fact.clipped_without is None or fact.number == 1:
             return NOTHING_TO_JUDGE
-        return self._not_in_between(fact.clipped_without, "there are no gradients yet when it clips")
+        return self._not_in_between(fact.clipped_without, "the script clips when there are no gradients yet")
 
     def judge_clearing(self, fact: GradientsCleared) -> Verdict:
         if fact.clipped_late is None:
             return NOTHING_TO_JUDGE
-        return self._not_in_between(fact.clipped_late.where, "it clips after optimizer.step() has used them")
+        return self._not_in_between(
+            fact.clipped_late.where, "the script clips after optimizer.step() used the gradients"
+        )
 
     def judge_clipping(self, fact: GradientsClipped) -> Verdict:
         return HELD
@@ -135,14 +137,14 @@ class MisplacedClipping(Check):
 
 
 class ClippedWithUnused(Check):
-    """Gradients that no optimizer uses, and that nothing clears, are clipped together with those of the optimizer.
+    """Gradients that no optimizer uses and nothing clears are clipped together with the optimizer's.
 
     ## Why is this a bug?
     The gradients of parameters that no optimizer holds pile up, since `optimizer.zero_grad()` does not know them. Their
     norm grows with each update, and clipping scales the others down by it: every update is smaller than the one before.
 
     ## What to do
-    Give the optimizer model.parameters(); or freeze what is not to be trained with requires_grad_(False).
+    Give the optimizer model.parameters(), or freeze what you don't want to train with requires_grad_(False).
 
     Clip the parameters that the optimizer holds.
 
@@ -155,9 +157,9 @@ class ClippedWithUnused(Check):
 
     def judge(self, fact: ClippedWithUnheld) -> Verdict:
         return Found(
-            expected="clipping of the gradients that the optimizer uses",
+            expected="clipping of only the gradients that the optimizer uses",
             observed=f"{names(fact.parameters)} of {fact.model} are in no optimizer, nothing clears their gradients, "
-            "and they are clipped together with the others: their growing norm makes every update smaller",
+            "and they are clipped together with the others: their growing norm shrinks every update",
             update=1,
         )
 

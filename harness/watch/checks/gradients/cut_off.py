@@ -7,22 +7,22 @@ MIN_ZERO_MATRICES = 2
 """Matrices whose gradients are all 0 from which on that is no accident."""
 
 NEW_LEAF = (
+    "Call backward() on the loss that was computed, and combine losses with +, torch.stack or torch.cat: "
     "torch.tensor(..., requires_grad=True), detach().requires_grad_() and a model called under no_grad() make a new "
-    "leaf, whose graph begins with itself. Call backward() on the loss that was computed; put computed losses together "
-    "with +, torch.stack or torch.cat."
+    "tensor without a graph."
 )
 
 
 class CutOff(Check):
-    """The loss's gradient does not reach parameters that the optimizer is to train.
+    """The gradient of the loss does not reach parameters that the optimizer should train.
 
     ## Why is this a bug?
     `detach()`, `.data`, `no_grad()` and operations without a derivative cut the graph. The part before them is computed
     in every forward pass and never learns; the part after them does, so the loss still falls.
 
     ## What to do
-    Look for no_grad(), detach(), .data, .item() or argmax between these parameters and the loss; freeze what is not to
-    be trained with requires_grad_(False).
+    Look for no_grad(), detach(), .data, .item() or argmax between these parameters and the loss; freeze what you don't
+    want to train with requires_grad_(False).
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
@@ -42,8 +42,8 @@ class CutOff(Check):
         if is_large and not fact.of_another_model:  # which is another check's
             end = fact.ends_in
             return Found(
-                expected="a gradient for every parameter that is to be trained",
-                observed=f"{without} of {fact.tensors} trainable tensors in the optimizer never get one"
+                expected="a gradient for every trainable parameter",
+                observed=f"{without} of {fact.tensors} trainable tensors in the optimizer never get a gradient"
                 f"{', though their model is called' if fact.called else ''}: {fact.shown}"
                 + ("" if end is None else f"; the loss's graph ends in a new tensor of shape {end}"),
                 where=None if end is None else fact.ends_at,
@@ -52,13 +52,13 @@ class CutOff(Check):
             )
         if fact.in_each is not None:
             return Found(
-                expected="a gradient for every parameter that is to be trained",
-                observed=f"{fact.in_each} never gets one in any of {fact.blocks} blocks, whose other members do",
+                expected="a gradient for every trainable parameter",
+                observed=f"{fact.in_each} never gets a gradient in any of {fact.blocks} blocks, whose other members do",
                 update=1,
-                hint=f"Call {fact.in_each.split()[0]} in the block's forward, or leave it out of the block.",
+                hint=f"Call {fact.in_each.split()[0]} in the block's forward, or remove it from the block.",
             )
         if fact.any_cut_off:
-            return NothingToJudge("too small a part without gradients to be told from one that is not used")
+            return NothingToJudge("too few parameters without gradients to tell them from unused ones")
         return HELD if fact.tensors else NOTHING_TO_JUDGE
 
     def judge_zeros(self, fact: ZeroGradients) -> Verdict:
@@ -66,9 +66,9 @@ class CutOff(Check):
             return NOTHING_TO_JUDGE
         return Found(
             expected="gradients other than 0",
-            observed=f"those of {fact.matrices} matrices in the optimizer are exactly 0 in all updates looked at: "
-            f"{fact.shown}",
+            observed=f"the gradients of {fact.matrices} matrices in the optimizer are exactly 0 in all updates looked "
+            f"at: {fact.shown}",
             update=1,
-            hint="Look for an output that is left out (of two directions hidden[-1] is one), for two factors that "
-            "both start at 0, and for rounding, sign or argmax between these parameters and the loss.",
+            hint="Look for an output that the loss never uses (hidden[-1] is only one of two directions), for two "
+            "factors that both start at 0, and for rounding, sign or argmax between these parameters and the loss.",
         )

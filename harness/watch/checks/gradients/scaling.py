@@ -30,13 +30,13 @@ class NotScaled(Check):
         if fact.multiplied:
             return HELD
         return Found(
-            expected="gradients of a loss that the GradScaler multiplied, when it divides them",
-            observed="those of a loss that was not scaled, so every gradient is made thousands of times too small",
+            expected="a loss that scaler.scale() multiplied, because the GradScaler divides its gradients",
+            observed="the loss was not scaled, so dividing makes every gradient thousands of times too small",
         )
 
 
 class NotUnscaled(Check):
-    """An update uses gradients that still carry a GradScaler's factor.
+    """An update uses gradients that are still multiplied by the GradScaler's factor.
 
     ## Why is this a bug?
     `scaler.scale(loss)` multiplies the loss, by 65536 at first, and with it the gradients. `scaler.step(optimizer)`
@@ -64,7 +64,7 @@ class NotUnscaled(Check):
         if fact.scale == "taken out":
             return HELD
         return Found(
-            expected="gradients in their own scale when an update uses them",
-            observed="the gradients still carry the GradScaler's factor: optimizer.step() was called, and not the "
-            "scaler's",
+            expected="unscaled gradients in the update",
+            observed="the gradients are still multiplied by the GradScaler's factor: optimizer.step() was called, not "
+            "scaler.step(optimizer)",
         )

@@ -12,7 +12,7 @@ gone then. Strong decay on purpose, as for grokking, takes a thousandth."""
 
 
 class DecayNotExempt(Check):
-    """Some parameters are exempt from weight decay, and biases or normalisation weights are not among them.
+    """Some parameters are exempt from weight decay, but biases or normalisation weights are still decayed.
 
     ## Why is this a bug?
     The usual exemption goes by name, and a name that matches nothing exempts nothing: `gamma` and `beta` were the names
@@ -20,8 +20,8 @@ class DecayNotExempt(Check):
     to be left alone are pulled towards 0, including normalisation weights, which belong near 1.
 
     ## What to do
-    Choose them by their module (nn.LayerNorm) and by the name bias; in other architectures normalisation has other
-    names. Right if you meant to decay them.
+    Select normalisation weights by module type (nn.LayerNorm) and biases by name, because the names of normalisation
+    layers differ between architectures. Ignore this if you meant to decay them.
 
     ## When it is right
     An optimizer that decays everything, or nothing, is not reported, nor is one that exempts whole modules such as a
@@ -47,7 +47,7 @@ class DecayNotExempt(Check):
 
 
 class DecayTooStrong(Check):
-    """Weight decay takes so much of each weight in every update that nothing can be learned against it.
+    """Weight decay shrinks the weights so much in every update that the model cannot learn.
 
     ## Why is this a bug?
     AdamW multiplies the weights by 1 - lr · weight_decay, whatever the gradients are. At a tenth per update, a
@@ -55,7 +55,7 @@ class DecayTooStrong(Check):
     Usually the number was mistyped, is a percentage, or belongs to another option.
 
     ## What to do
-    Give AdamW a weight_decay of 0.01 to 0.1.
+    Set AdamW's weight_decay to 0.01 to 0.1.
 
     ## When it is right
     A decay of less than a twentieth of the weights per update is not reported, nor are optimizers that add the decay to
@@ -77,8 +77,9 @@ class DecayTooStrong(Check):
         for lr, decay in taken:
             if lr * decay >= MAX_SHARE:
                 return Found(
-                    expected=f"less than {MAX_SHARE:.0%} of each weight in an update",
-                    observed=f"weight_decay={decay:g} at a learning rate of {lr:.3g} takes {min(lr * decay, 1):.0%}",
+                    expected=f"a decay below {MAX_SHARE:.0%} of each weight in an update",
+                    observed=f"weight_decay={decay:g} at a learning rate of {lr:.3g} takes {min(lr * decay, 1):.0%} "
+                    "of each weight in an update",
                     where=step.made,
                 )
         return HELD

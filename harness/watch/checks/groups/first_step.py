@@ -23,14 +23,14 @@ it changes verdicts (docs/detection.md)."""
 
 
 class DuplicateParameters(Check):
-    """Tensors are in the optimizer more than once, and each step updates them as often.
+    """The optimizer holds the same tensor more than once, so each step updates it more than once.
 
     ## Why is this a bug?
     torch rejects a tensor that is in two groups, but only warns about one that is in the same group twice. Each step
     updates it twice: for this part of the model, the learning rate is about twice the one that was set.
 
     ## What to do
-    Make the groups without an overlap.
+    Give the optimizer each parameter once, without overlap between the lists.
 
     ## When it is right
     Tied weights, the same tensor under two names, are not reported if they come from `model.parameters()`, which yields
@@ -51,15 +51,16 @@ class DuplicateParameters(Check):
         if not twice:
             return HELD
         return Found(
-            expected="each tensor once",
-            observed=f"{twice} tensors are in the optimizer more than once, and are updated as often",
+            expected="each tensor once in the optimizer",
+            observed=f"{twice} tensor{' is' if twice == 1 else 's are'} in the optimizer more than once, and each step "
+            f"updates {'it' if twice == 1 else 'them'} more than once",
             where=step.made,
             update=1,
         )
 
 
 class UnknownKey(Check):
-    """A parameter group has a key that the optimizer does not read, where one that it reads is meant.
+    """A parameter group has a misspelt or wrong key, which the optimizer ignores.
 
     ## Why is this a bug?
     torch accepts any key in a group without a word. `{"params": ..., "weight_decay_rate": 0.0}` leaves `weight_decay`
@@ -90,10 +91,11 @@ class UnknownKey(Check):
                 if meant and group.get(meant) == optimizer.defaults.get(meant):
                     return Found(
                         expected=f"keys that {type(optimizer).__name__} reads: {', '.join(known)}",
-                        observed=f"{key!r}, which it does not; {meant!r} stays {group.get(meant)!r}",
+                        observed=f"a parameter group has {key!r}, which is ignored: {meant!r} stays "
+                        f"{group.get(meant)!r}",
                         where=step.made,
                         update=1,
-                        hint=f"Write {meant!r}.",
+                        hint=f"Rename {key!r} to {meant!r}.",
                     )
         return HELD
 

@@ -12,7 +12,7 @@ whole batches do not."""
 
 
 class Constant(Check):
-    """All rows that the model is trained on are the same, while their labels differ.
+    """All training rows are the same, although their labels differ.
 
     ## Why is this a bug?
     Nothing tells the rows apart, so the model can only learn how often each label occurs. The usual cases: numbers
@@ -20,8 +20,8 @@ class Constant(Check):
     index that does not advance.
 
     ## What to do
-    Look at dataset[0] and dataset[1] as the model is given them. Cast to float before dividing, and not to integers
-    afterwards.
+    Print dataset[0] and dataset[1] as the model receives them. Cast to float before you divide, and don't cast back to
+    integers.
 
     ## When it is right
     A batch of one row, rows without labels, and rows that all have the same label are not reported, nor are rows that
@@ -38,21 +38,21 @@ class Constant(Check):
             return HELD
         low, high = fact.largest.min().item(), fact.largest.max().item()
         return Found(
-            expected="rows that differ, as their labels do",
-            observed=f"the same row in {MIN_ALIKE} batches of shape {tuple(fact.largest.shape)}, "
-            + (f"all of it {low:.6g}" if low == high else f"of numbers from {low:.6g} to {high:.6g}"),
+            expected="rows that differ, like their labels",
+            observed=f"all rows of {MIN_ALIKE} batches of shape {tuple(fact.largest.shape)} are the same, "
+            + (f"with {low:.6g} everywhere" if low == high else f"with values from {low:.6g} to {high:.6g}"),
         )
 
 
 class StaleBatch(Check):
-    """The model is given the same batch again and again, while the loader gives others.
+    """The model gets the same batch again and again, although the DataLoader yields different ones.
 
     ## Why is this a bug?
     The loop assigns the loader's batches to one name and feeds the model from another, which still holds an earlier
     batch. The model learns that batch by heart: the loss falls as it should, to nearly 0.
 
     ## What to do
-    Feed the model with the variable that the loop assigns.
+    Feed the model the variable that the loop assigns.
 
     ## When it is right
     One batch that is trained on without a loader, to see whether the model can learn it, is not reported. Neither are
@@ -66,7 +66,7 @@ class StaleBatch(Check):
         if fact.drawn < MIN_BATCHES:
             return HELD
         return Found(
-            expected="the rows of each batch",
-            observed=f"{fact.drawn} different batches came from the loader, and the model was given one batch",
+            expected="a new batch for the model each time",
+            observed=f"the DataLoader yielded {fact.drawn} different batches, but the model got the same one each time",
             update=fact.at.updates_made,
         )

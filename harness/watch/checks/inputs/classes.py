@@ -22,7 +22,7 @@ MIN_PREFERENCES = 16
 
 
 class OneClass(Check):
-    """All rows that are trained on have one label.
+    """All training rows have the same label.
 
     ## Why is this a bug?
     A single class for all rows teaches a constant: the loss falls to 0, and the model gives the same answer for every
@@ -30,7 +30,7 @@ class OneClass(Check):
     cut.
 
     ## What to do
-    Look at the column that becomes the labels, and at the order of the rows.
+    Check which column becomes the labels, and whether the rows are sorted by class.
 
     ## When it is right
     Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
@@ -44,21 +44,21 @@ class OneClass(Check):
             return HELD
         (label,) = fact.classes
         return Found(
-            expected="rows of more than one class",
+            expected="training rows of more than one class",
             observed=f"all {fact.rows} rows that were trained on have the label {label}",
             update=1,
         )
 
 
 class RowsIgnored(Check):
-    """The rows of one class are left out of the loss.
+    """`ignore_index` leaves all rows of one class out of the loss.
 
     ## Why is this a bug?
     `ignore_index` names a label whose rows do not count. The index of a padding token, usually 0, is also that of the
     first class if each row has one label: the model is never taught that class, and the mean is over the others.
 
     ## What to do
-    Leave ignore_index out where each row has one label; right if the class stands for rows without a label.
+    Remove ignore_index if each row has one label. Ignore this if the class stands for rows without a label.
 
     ## When it is right
     Ignore the warning if the class means "unknown" or "void". Labels of tokens and of pixels, one of which is usually
@@ -77,19 +77,19 @@ class RowsIgnored(Check):
             return HELD
         return Found(
             expected="every class in the loss",
-            observed=f"ignore_index={ignored} leaves the rows of class {ignored} out: {fact.left_out} of {fact.rows}",
+            observed=f"ignore_index={ignored} leaves out the rows of class {ignored}: {fact.left_out} of {fact.rows}",
         )
 
 
 class ClassesAsNumbers(Check):
-    """The model has one output for two classes: they are fitted as numbers, or its likeliest class is always the first.
+    """The model has one output for two classes, so it fits them as numbers or always predicts the first class.
 
     ## Why is this a bug?
     `num_labels=1` turns the task into a regression to whole numbers. The output is not a logit, and `argmax` over one
     output is 0 whatever the model has learned, so every row is assigned to the first class.
 
     ## What to do
-    Give the model an output for each class (`num_labels=2`), or make predictions with a threshold.
+    Give the model one output per class (`num_labels=2`), or make predictions with a threshold.
 
     ## When it is right
     Floating point targets of a regression are not reported, nor is a regression to 0 and 1 whose predictions are made
@@ -105,27 +105,27 @@ class ClassesAsNumbers(Check):
     def judge(self, fact: OneOutput) -> Verdict:
         if fact.trained < MIN_ROWS or fact.targets != {0.0, 1.0}:
             return HELD
-        return self._not_classes("num_labels=1 makes a regression of them: all targets are 0 or 1")
+        return self._not_classes("num_labels=1 makes this a regression, but all targets are 0 or 1")
 
     def judge_metric(self, fact: OneOutputScored) -> Verdict:
         """The likeliest of one output is always the first."""
         if fact.largest < HALF or fact.predictions != {0.0} or fact.references != {0.0, 1.0}:
             return HELD
-        return self._not_classes("num_labels=1 gives one output, and its argmax is 0 for every row")
+        return self._not_classes("num_labels=1 gives one output, so its argmax is 0 for every row")
 
     def _not_classes(self, observed: str) -> Found:
-        return Found(expected="classes that the model has an output for", observed=observed)
+        return Found(expected="one output per class", observed=observed)
 
 
 class PreferenceSwapped(Check):
-    """Most rejected answers of a preference dataset have a higher score than the chosen ones beside them.
+    """In most rows of a preference dataset, the rejected answer has a higher score than the chosen one.
 
     ## Why is this a bug?
     DPO and reward models learn to prefer what is called chosen. If the two were unpacked in the wrong order, or sorted
     in the other direction, the loss falls as it should, and the model learns to give the worse answer.
 
     ## What to do
-    Exchange the two columns, or sort the answers by their scores in descending order before the first becomes `chosen`.
+    Swap the two columns, or sort the answers by score in descending order before you take the first as `chosen`.
 
     ## When it is right
     Scores for which lower is better (a loss, a distance, a rank). Rows cannot be judged without numeric columns whose
@@ -146,5 +146,5 @@ class PreferenceSwapped(Check):
             return HELD
         return Found(
             expected=f"{fact.chosen} above {fact.rejected}",
-            observed=f"it is below in {fact.lower} of {fact.rows} rows",
+            observed=f"{fact.chosen} is below {fact.rejected} in {fact.lower} of {fact.rows} rows",
         )

@@ -29,7 +29,7 @@ EXACT = 2e-3
 
 
 class EvaluatedOnAnotherScale(Check):
-    """In evaluation the model is given numbers of another scale than in training.
+    """The evaluation inputs are on a different scale from the training inputs.
 
     ## Why is this a bug?
     A model is fitted to inputs as they were in training. If these were scaled (pixels divided by 255, columns
@@ -37,8 +37,8 @@ class EvaluatedOnAnotherScale(Check):
     says nothing about the model. No error is raised, because the shapes are correct.
 
     ## What to do
-    Transform the rows of the evaluation as those of training: the same mean and deviation, measured on the training
-    rows, the same division, in one function that both use.
+    Preprocess the evaluation rows exactly like the training rows: use one function for both, with the mean and
+    deviation of the training rows and the same division.
 
     ## When it is right
     A deliberate test of how a model does far outside its training data, and a model that normalises all of its inputs.
@@ -59,8 +59,8 @@ class EvaluatedOnAnotherScale(Check):
         if apart is None or apart.rows < MIN_ROWS:
             return HELD
         return Found(
-            expected=f"{fact.name} of the scale of training, where the root mean square of a row was {trained}",
-            observed=f"rows with a root mean square of {between(apart.smallest, apart.largest)}",
+            expected=f"{fact.name} on the training scale, where the root mean square of a row was {trained}",
+            observed=f"evaluation rows with a root mean square of {between(apart.smallest, apart.largest)}",
             update=apart.update,
         )
 
@@ -68,7 +68,7 @@ class EvaluatedOnAnotherScale(Check):
         if fact.far * 2 <= fact.columns:
             return NOTHING_TO_JUDGE
         return Found(
-            expected=f"{fact.name} in columns that are standardised, as those of training are",
+            expected=f"standardised columns of {fact.name}, as in training",
             observed=f"{fact.far} of {fact.columns} columns have a mean or a deviation that is far from that: "
             f"means of {fact.means}",
             update=fact.update,
@@ -76,7 +76,7 @@ class EvaluatedOnAnotherScale(Check):
 
 
 class EvaluatedOnUnknownTokens(Check):
-    """In evaluation the texts are full of one token that training never had: words are looked up in another form.
+    """The evaluation texts are full of a token that training never had, because they are preprocessed differently.
 
     ## Why is this a bug?
     If the training texts are lower-cased, stripped or split in a way that the evaluation texts are not, words of the
@@ -84,7 +84,7 @@ class EvaluatedOnUnknownTokens(Check):
     trained.
 
     ## What to do
-    Put what is done to a text before its words are looked up into one function, and use it for all texts.
+    Do all text preprocessing in one function, and use it for training and evaluation.
 
     ## When it is right
     Padding at the ends of rows, and tokens that occurred in training at any time, are not reported. Neither are new
@@ -98,23 +98,23 @@ class EvaluatedOnUnknownTokens(Check):
         if not enough or fact.times < MIN_SHARE * fact.evaluated:
             return HELD
         return Found(
-            expected="texts of tokens that training had, too",
-            observed=f"{fact.times} of {fact.evaluated} tokens of the evaluation are {fact.token}, which none of the "
-            f"{fact.trained} of training is: it stands for unknown words, in texts that were not "
-            "lower-cased, stripped or split as those of training were",
+            expected="evaluation texts with tokens that also occur in training",
+            observed=f"{fact.times} of {fact.evaluated} evaluation tokens are {fact.token}, which is none of the "
+            f"{fact.trained} training tokens: it stands for unknown words, in texts that were not lower-cased, "
+            "stripped or split like the training texts",
             update=fact.update,
         )
 
 
 class StandardisedApart(Check):
-    """The rows of the evaluation are standardised by their own mean and deviation, and not by those of training.
+    """The evaluation rows are standardised with their own mean and deviation instead of those of the training rows.
 
     ## Why is this a bug?
     This removes what distinguishes the test rows from the training rows: a cold month becomes an average one. The score
     is that of rows that do not exist, and a single new row could not be transformed at all.
 
     ## What to do
-    Measure mean and deviation on the training rows, and transform all rows with them.
+    Compute mean and deviation on the training rows, and transform all rows with them.
 
     ## When it is right
     Rows that are standardised with others, or one by one, have different moments and are not reported. Ignore this
@@ -132,9 +132,9 @@ class StandardisedApart(Check):
         for each in enough:
             if _are_standardised(each):
                 return Found(
-                    expected="rows that are transformed with the moments of the training rows",
-                    observed=f"each of {len(each.total)} columns has mean 0 and deviation 1 over the {each.rows} rows "
-                    "of the evaluation: they were standardised by their own moments",
+                    expected="evaluation rows standardised with the mean and deviation of the training rows",
+                    observed=f"each of {len(each.total)} columns has mean 0 and deviation 1 over the {each.rows} "
+                    "evaluation rows: they were standardised with their own",
                     where=each.where,
                     update=fact.update,
                 )

@@ -12,15 +12,15 @@ MIN_TEXTS = 8
 
 
 class LabelsNotShifted(Check):
-    """A causal language model is taught to say the token that it is shown: its labels are not shifted.
+    """A causal language model is trained to predict a token that it already sees: its labels are not shifted.
 
     ## Why is this a bug?
     If the label at a position is the token at that position, the model copies its input. The loss quickly falls to
     nearly 0. Nothing of that is left when the model generates, since it must then predict the next token.
 
     ## What to do
-    Shift the labels: those of text[:, :-1] are text[:, 1:]. Models of transformers that are given labels do so
-    themselves.
+    Shift the labels: use text[:, 1:] as labels for text[:, :-1]. Models of transformers shift the labels that you pass
+    to them themselves.
 
     ## When it is right
     Models in which a position sees later ones (masked language models, autoencoders), and those from which the training
@@ -38,13 +38,13 @@ class LabelsNotShifted(Check):
         if fact.ahead or not fact.visible:
             return HELD if fact.ahead or fact.visible is not None else NOTHING_TO_JUDGE
         return Found(
-            expected="logits that depend on no token that is still to be said",
-            observed="each place is to say the token in it, on which its logits depend, as on none behind it",
+            expected="labels shifted by one, so that the model predicts a token that it does not see yet",
+            observed="labels are not shifted: position t is trained to predict token t, which the model can see",
         )
 
 
 class NextTokenVisible(Check):
-    """A language model sees the token that it must predict: a causal mask is missing.
+    """A language model sees the token that it must predict, because a causal mask is missing.
 
     ## Why is this a bug?
     If all positions attend to all others, the next token is in plain sight, and the model learns to copy it. The loss
@@ -70,14 +70,14 @@ class NextTokenVisible(Check):
         if not fact.visible:
             return HELD
         return Found(
-            expected="logits that depend on no token that is still to be said",
-            observed="with another next token the logits of a place change: it sees its own target",
+            expected="logits that depend only on earlier tokens",
+            observed="changing the next token changes the logits that predict it: the model sees its target",
             where=fact.called,
         )
 
 
 class LabelsShiftedTwice(Check):
-    """A language model is taught the token after the next one: its labels are shifted twice.
+    """A language model is trained to predict the token after the next one: its labels are shifted twice.
 
     ## Why is this a bug?
     The causal language models of transformers shift the labels themselves: they expect `labels=input_ids`. If the
@@ -85,7 +85,8 @@ class LabelsShiftedTwice(Check):
     a harder task, and the text that the model generates leaves out every other word.
 
     ## What to do
-    Shift once: give the model labels=input_ids, or shift them and call the loss function with its logits.
+    Shift the labels only once: pass labels=input_ids to the model, or shift them yourself and call the loss function
+    with the model's logits.
 
     ## When it is right
     Heads that predict several tokens ahead, alongside one that predicts the next, are not reported.
@@ -100,13 +101,13 @@ class LabelsShiftedTwice(Check):
             return HELD
         places = int(fact.losses[0].counted.sum())
         return Found(
-            expected="the next token as the target of each place",
-            observed=f"the token after the next one is the target of all {places} places that count",
+            expected="the next token as the target of each position",
+            observed=f"the token after the next one is the target at all {places} positions in the loss",
         )
 
 
 class EndNotTaught(Check):
-    """The end-of-text token (EOS) is left out of the loss, so that the model never learns to stop.
+    """The end-of-text token (EOS) is left out of the loss, so the model never learns to stop.
 
     ## Why is this a bug?
     If `pad_token` is `eos_token` and labels are set to -100 wherever the padding's id occurs
@@ -115,8 +116,8 @@ class EndNotTaught(Check):
     model keeps talking until it is cut off.
 
     ## What to do
-    Ignore the padding by the attention mask, labels.masked_fill(attention_mask == 0, -100), or give the tokenizer a
-    padding token of its own: tokenizer.pad_token = "<pad>", with the embeddings resized.
+    Mask padding by the attention mask instead of the token id, labels.masked_fill(attention_mask == 0, -100), or give
+    the tokenizer its own padding token, tokenizer.pad_token = "<pad>", and resize the embeddings.
 
     ## When it is right
     A model that should not learn where texts end: one that continues a text for as long as it is asked to. The model's
@@ -133,10 +134,10 @@ class EndNotTaught(Check):
     def judge(self, fact: EndOverTraining) -> Verdict:
         if fact.without < MIN_TEXTS or fact.taught:
             return HELD
-        padding = " and the tokenizer's padding" if fact.is_padding else ""
+        padding = " and is also the padding token" if fact.is_padding else ""
         return Found(
-            expected="the token that ends a text as the target of the place before it",
-            observed=f"token {fact.end}, which ends {fact.without} texts{padding}, is the target of no place, "
-            "and the token before it is",
+            expected="the end-of-text token as a label in each text",
+            observed=f"token {fact.end}, which ends {fact.without} texts{padding}, is never a label, though the token "
+            "before it is",
             update=fact.update,
         )

@@ -27,7 +27,7 @@ PLACEHOLDERS = ("image_token_id", "image_token_index", "video_token_id", "audio_
 
 
 class NothingTaught(Check):
-    """Rows of a language model have no label: they teach it nothing.
+    """Training rows of a language model have no labels, so they teach it nothing.
 
     ## Why is this a bug?
     A row whose labels are all -100 has no loss. That happens when truncation cuts off the answer, when a template has
@@ -36,8 +36,8 @@ class NothingTaught(Check):
     sign.
 
     ## What to do
-    Print a row's labels, or run `harness tokens`. Raise `max_length`, or truncate the prompt and not the answer; filter
-    rows without labels; give the template generation markers.
+    Print a row's labels, or run `harness tokens`. Raise `max_length`, or truncate the prompt instead of the answer;
+    filter out rows without labels; add generation markers to the chat template.
 
     ## When it is right
     A few rows without an answer are nothing to worry about: only a whole batch without a label, or more than one row in
@@ -53,17 +53,17 @@ class NothingTaught(Check):
         often = fact.rows >= MIN_ROWS and fact.without > MAX_WITHOUT * fact.rows
         if not fact.empty and not often:
             return HELD
-        long = f"; {fact.cut} of them fill the whole width: cut off?" if fact.cut else ""
+        long = f"; {fact.cut} of these rows fill the full length: was the answer cut off?" if fact.cut else ""
         return Found(
             expected="labels other than -100 in every row",
-            observed=f"{fact.without} of {fact.rows} rows that were looked at have none, "
-            f"{fact.empty} of {fact.batches} batches none at all{long}",
+            observed=f"{fact.without} of the {fact.rows} rows looked at, and {fact.empty} of {fact.batches} whole "
+            f"batches, have only -100{long}",
             update=fact.update,
         )
 
 
 class PromptTaught(Check):
-    """The prompt is taught in some rows, or in all although it was to be left out of the loss.
+    """The prompt is part of the loss in some rows, or in all rows although it should be left out.
 
     ## Why is this a bug?
     If the mask of the prompt looks for a marker, rows in which the marker is tokenized differently are taught whole: in
@@ -72,8 +72,8 @@ class PromptTaught(Check):
     nothing of them.
 
     ## What to do
-    Run `harness tokens` to see which tokens carry a loss, and look at a row that is taught whole. Search the marker's
-    token ids as they are in the text, or mask by the length of the tokenized prompt.
+    Run `harness tokens` to see which tokens are in the loss, and look at a row whose prompt is. Search for the marker's
+    token ids as they occur in the text, or mask by the length of the tokenized prompt.
 
     ## When it is right
     A mixture of texts without a prompt and conversations.
@@ -91,15 +91,15 @@ class PromptTaught(Check):
         in_vain = fact.asked is not None and not fact.prompts and fact.whole >= MIN_PROMPTS * fact.rows
         if not in_vain and fact.mixed < MIN_PROMPTS * fact.rows:
             return HELD
-        asked = f", as {fact.asked}=True asks" if fact.asked else ", as in the other rows"
+        asked = f", because {fact.asked}=True is set" if fact.asked else ", as in the other rows"
         return Found(
-            expected=f"-100 as the label of the prompt{asked}",
-            observed=f"in {fact.mixed or fact.whole} of {fact.rows} rows the prompt carries a loss too",
+            expected=f"-100 as the label of each prompt token{asked}",
+            observed=f"in {fact.mixed or fact.whole} of {fact.rows} rows the prompt is also in the loss",
         )
 
 
 class PlaceholderTaught(Check):
-    """The tokens that stand for an image or a sound are among the labels.
+    """Placeholder tokens for images or audio are among the labels.
 
     ## Why is this a bug?
     A row of a vision or audio model holds hundreds of tokens that the encoder's features replace. Taught as text, they
@@ -124,22 +124,22 @@ class PlaceholderTaught(Check):
             taught = int((fact.labels == token).sum())
             if taught:
                 return Found(
-                    expected=f"-100 as the label of the tokens that {name} stands for",
-                    observed=f"{taught} of the {int(fact.counted.sum())} places that count are the token {token}",
+                    expected=f"-100 as the label wherever the token is the {name}",
+                    observed=f"{taught} of the {int(fact.counted.sum())} labels in the loss are the token {token}",
                 )
         return HELD if placeholders else NOTHING_TO_JUDGE
 
 
 class PaddingInLoss(Check):
-    """Padding counts in the loss.
+    """Padding tokens are part of the loss.
 
     ## Why is this a bug?
     The loss is a mean over positions. If padding is among them, the model is taught to predict padding after padding,
     which is easy: the longer the longest row of a batch is, the smaller the loss looks and the less the text counts.
 
     ## What to do
-    Set the labels of the padding to -100: labels.masked_fill(attention_mask == 0, -100), or let a collator of
-    transformers make them (DataCollatorForSeq2Seq, DataCollatorForTokenClassification). In a loop of your own:
+    Set the labels of padding to -100: labels.masked_fill(attention_mask == 0, -100), or use a collator of transformers
+    that does it (DataCollatorForSeq2Seq, DataCollatorForTokenClassification). In your own loop, use
     CrossEntropyLoss(ignore_index=PADDING).
 
     ## When it is right
@@ -157,8 +157,8 @@ class PaddingInLoss(Check):
         if fact.padding <= MIN_PADDING * fact.counted:
             return HELD
         return Found(
-            expected="-100, which the loss leaves out, as the label of padding",
-            observed=f"{fact.padding} of the {fact.counted} places that count are padding",
+            expected="-100, which the loss ignores, as the label of padding",
+            observed=f"{fact.padding} of the {fact.counted} positions in the loss are padding",
         )
 
 

@@ -25,7 +25,7 @@ MIN_SHARE_TWICE = 0.5
 
 
 class GenerationPromptTaught(Check):
-    """Training rows end with the beginning of an answer that does not come.
+    """Training rows end with an empty assistant turn, which a generation prompt opens.
 
     ## Why is this a bug?
     `add_generation_prompt=True` writes the beginning of the assistant's next turn, for the model to continue. In a
@@ -33,7 +33,7 @@ class GenerationPromptTaught(Check):
     and in use it keeps talking to itself.
 
     ## What to do
-    `apply_chat_template(messages, add_generation_prompt=False)` for training rows; True for prompts alone.
+    Call `apply_chat_template(messages, add_generation_prompt=False)` for training rows; use True only for prompts.
 
     ## When it is right
     Rows that are only prompts, with answers sampled during the training (as in GRPO), have no labels and are not looked
@@ -51,13 +51,13 @@ class GenerationPromptTaught(Check):
         if fact.open < MIN_OPEN or fact.open < MIN_SHARE_OPEN * fact.texts:
             return HELD
         return Found(
-            expected="rows that end with what the assistant says",
-            observed=f"{fact.open} of {fact.texts} rows end right where a turn of the assistant begins",
+            expected="training rows that end with the assistant's answer",
+            observed=f"{fact.open} of {fact.texts} rows end right where an assistant turn begins",
         )
 
 
 class TemplateTwice(Check):
-    """The chat template is applied twice: a turn begins within a turn that has said nothing yet.
+    """The chat template is applied twice, so one turn begins right inside another.
 
     ## Why is this a bug?
     The script passes a rendered conversation as the content of a message, and the template renders it again: the words
@@ -83,12 +83,13 @@ class TemplateTwice(Check):
             return HELD
         return Found(
             expected="text between the start of one turn and the start of the next",
-            observed=f"in {fact.nested} of {fact.rows} rows one turn begins right where another begins",
+            observed=f"in {fact.nested} of {fact.rows} rows a turn begins right after the start of another, with no "
+            "text in between",
         )
 
 
 class StartMissing(Check):
-    """The tokenizer begins a text with a begin-of-text token, and no row of the training has it.
+    """The tokenizer begins texts with a begin-of-text token (BOS), but no training row has it.
 
     ## Why is this a bug?
     A model that was pretrained with a begin-of-text token (BOS) at the beginning of each text attends to it from
@@ -96,8 +97,8 @@ class StartMissing(Check):
     template without it, lack it; whatever serves the model later adds it again.
 
     ## What to do
-    Put `tokenizer.bos_token_id` in front of each row that begins a text, or let the tokenizer or the chat template
-    write it.
+    Put `tokenizer.bos_token_id` at the start of each row that begins a text, or let the tokenizer or the chat template
+    add it.
 
     ## When it is right
     A model that is trained from scratch, or that knows no such token. If any of the rows has one, nothing is reported.
@@ -114,7 +115,7 @@ class StartMissing(Check):
             return HELD
         return Found(
             expected=f"rows that begin with {fact.start!r}, as the tokenizer begins a text",
-            observed=f"none of the {fact.rows} rows that were looked at has it",
+            observed=f"none of the {fact.rows} rows looked at has {fact.start!r}",
         )
 
 
@@ -127,8 +128,8 @@ class StartTwice(Check):
     tokens of an answer are worse for it.
 
     ## What to do
-    Tokenize what a template has written with `add_special_tokens=False`, or let `apply_chat_template(tokenize=True)` do
-    both steps; for TRL give the messages themselves rather than a rendered text.
+    Tokenize rendered text with `add_special_tokens=False`, or let `apply_chat_template(tokenize=True)` do both steps;
+    for TRL, pass the messages themselves instead of rendered text.
 
     ## When it is right
     When the model was pretrained on two such tokens. The tokenizer or the model's configuration says which token begins
@@ -145,7 +146,7 @@ class StartTwice(Check):
         if fact.twice < MIN_TWICE or fact.twice < MIN_SHARE_TWICE * fact.rows:
             return HELD
         return Found(
-            expected="one begin-of-text token (BOS) at the beginning of a text",
+            expected="one begin-of-text token (BOS) at the start of a text",
             observed=f"{fact.twice} of {fact.rows} rows begin with two BOS tokens (id {fact.start})",
             update=fact.update,
         )

@@ -18,14 +18,14 @@ to."""
 
 
 class Truncated(Check):
-    """Most texts are cut, and more of their tokens are left out than kept.
+    """Most texts are truncated, and more of their tokens are cut off than kept.
 
     ## Why is this a bug?
     Truncation is silent. With a `max_length` that was meant for other texts, the model is trained and evaluated on the
     beginnings of sentences, and both numbers agree.
 
     ## What to do
-    Raise max_length; right for long documents, of which only the beginning is wanted.
+    Raise max_length. Ignore this for long documents of which you only want the beginning.
 
     ## When it is right
     Ignore the warning if the beginning of a long document says enough. Texts that are split into parts with
@@ -42,7 +42,7 @@ class Truncated(Check):
             return HELD
         return Found(
             expected="most of each text",
-            observed=f"{fact.cut} of {fact.texts} texts are cut; more tokens are left out than kept",
+            observed=f"{fact.cut} of {fact.texts} texts are truncated, and more tokens are cut off than kept",
         )
 
 
@@ -55,7 +55,7 @@ class UnknownWords(Check):
     because a tokenizer without words makes tokens too.
 
     ## What to do
-    Print tokenizer.vocab_size and tokenizer.tokenize(text), and look at how the tokenizer was made.
+    Print tokenizer.vocab_size and tokenizer.tokenize(text), and check how the tokenizer is made.
 
     ## When it is right
     A few unknown words are not reported, nor are tokenizers other than the fast ones.
@@ -73,13 +73,13 @@ class UnknownWords(Check):
             return HELD
         return Found(
             expected="words that the tokenizer knows",
-            observed=f"{fact.unknown} of {fact.tokens} tokens of the texts that were looked at are the unknown one",
+            observed=f"{fact.unknown} of {fact.tokens} tokens of the texts looked at are the unknown token",
             update=1,
         )
 
 
 class SentenceMissing(Check):
-    """One sentence of each pair does not reach the model.
+    """The model gets only one sentence of each pair.
 
     ## Why is this a bug?
     One sentence alone does not show whether two sentences mean the same. The model learns what the first one gives
@@ -87,7 +87,7 @@ class SentenceMissing(Check):
     sentences, the evaluation does not measure what was learned.
 
     ## What to do
-    Tokenize both: tokenizer(example[first], example[second], truncation=True).
+    Tokenize both sentences: tokenizer(example[first], example[second], truncation=True).
 
     ## When it is right
     A dataset from which one of the two columns was removed is not reported: a single sentence is intended. Neither are
@@ -99,23 +99,23 @@ class SentenceMissing(Check):
 
     def judge(self, fact: PairsOverTraining) -> Verdict:
         calls = fact.tokenized_twice
-        twice = None if calls is None else f"in {calls.twice} of {calls.rows} rows one of them comes twice"
+        twice = None if calls is None else f"in {calls.twice} of {calls.rows} rows the same sentence comes twice"
         observed = twice or _observed(fact.trained) or _in_the_evaluation(fact.trained, fact.evaluated)
         if observed is None:
             return HELD if fact.trained.rows >= MIN_ROWS else NOTHING_TO_JUDGE
         first, second = fact.columns
-        return Found(expected=f"{first} and {second}, both in each row", observed=observed, update=1)
+        return Found(expected=f"both {first} and {second} in each row", observed=observed, update=1)
 
 
 def _observed(seen: Counts) -> str | None:
     if seen.rows < MIN_ROWS:
         return None
     if seen.pairs == 0 and seen.without_second == 0:
-        return "the rows that reach the model have one segment only"
+        return "the rows that reach the model have only one segment"
     if seen.twice > MIN_SHARE * seen.pairs:
-        return f"in {seen.twice} of {seen.pairs} rows one of them comes twice"
+        return f"in {seen.twice} of {seen.pairs} rows the same sentence comes twice"
     if seen.without_second > seen.pairs:
-        return f"in {seen.without_second} of {seen.rows} rows the second is cut off wholly"
+        return f"in {seen.without_second} of {seen.rows} rows the second sentence is cut off completely"
     return None
 
 
@@ -124,4 +124,4 @@ def _in_the_evaluation(trained: Counts, seen: Counts) -> str | None:
         return None
     if seen.pairs or seen.without_second:
         return None
-    return "the model is trained on pairs; in the evaluation its rows have one segment only"
+    return "the model is trained on pairs, but the evaluation rows have only one segment"

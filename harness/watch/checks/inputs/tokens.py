@@ -33,7 +33,7 @@ class WrongAttentionMask(Check):
     how long the other rows of its batch are, in training and again, with other batches, in use.
 
     ## What to do
-    Pass on the attention_mask that the tokenizer and the collator made.
+    Pass the attention_mask of the tokenizer or collator to the model.
 
     ## When it is right
     Models that take no mask, decoders without one, batches without padding, and a padding token that ends the text
@@ -64,7 +64,7 @@ class WrongAttentionMask(Check):
         if mask is None:
             decoder = any(word in type(model).__name__ for word in DECODERS)
             missing = padding.any() and "attention_mask" in positional(model) and not decoder
-            return "there is padding, and the model gets no attention mask" if missing else None
+            return "there is padding, but the model gets no attention mask" if missing else None
         if mask.shape != fact.ids.shape:
             return None
         shown = padding & (mask != 0)
@@ -72,19 +72,19 @@ class WrongAttentionMask(Check):
             shown &= ~_beside_text(padding)
         hidden, text = int((~padding & (mask == 0)).sum()), int((~padding).sum())
         if shown.any():
-            return f"{int(shown.sum())} tokens of padding are attended to"
-        return f"{hidden} of {text} tokens of the text are masked" if hidden > MASKED * text else None
+            return f"the attention mask is not 0 for {int(shown.sum())} padding tokens"
+        return f"the attention mask is 0 for {hidden} of {text} tokens of the text" if hidden > MASKED * text else None
 
 
 class WrongMaskedLabels(Check):
-    """The labels of a masked language model name the mask itself, or the words that are not masked.
+    """The labels of a masked language model are the mask token itself, or include words that are not masked.
 
     ## Why is this a bug?
     A masked language model learns to predict the words behind the masks. Labels that are copied after the masking teach
     it to predict the mask, and labels at all places teach it to copy: the loss falls fast, and nothing is learned.
 
     ## What to do
-    Copy the ids before they are masked, and set the labels of all other places to -100.
+    Copy the ids before you mask them, and set the labels of all other positions to -100.
 
     ## When it is right
     Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them.
@@ -107,23 +107,23 @@ class WrongMaskedLabels(Check):
             return HELD
         hidden = counted & (ids == mask)
         if hidden.any() and bool((labels[hidden] == mask).all()):
-            observed = "the labels at the masked places are the mask itself"
+            observed = "the labels at the masked positions are the mask token itself"
         elif int(counted.sum()) > 0.5 * labels.numel() and bool((labels == ids)[counted & (ids != mask)].all()):
             observed = f"{int(counted.sum())} of {labels.numel()} tokens are labelled; most of them are not masked"
         else:
             return HELD
-        return Found(expected="the word behind each mask, and -100 elsewhere", observed=observed)
+        return Found(expected="the original token as the label of each mask, and -100 elsewhere", observed=observed)
 
 
 class WrongSegmentIds(Check):
-    """The segment ids of pairs do not mark the second sentence, in a model that has segment embeddings.
+    """The segment ids (token_type_ids) of sentence pairs do not mark the second sentence.
 
     ## Why is this a bug?
     BERT learned that the second sentence of a pair has different segment embeddings. Without `token_type_ids` the model
     takes both for one sentence and never uses the embeddings that it was pretrained with for the second.
 
     ## What to do
-    Tokenize the sentences as a pair, tokenizer(first, second), and pass on its token_type_ids.
+    Tokenize the sentences as a pair, tokenizer(first, second), and pass the token_type_ids to the model.
 
     ## When it is right
     Models without segment embeddings (DistilBERT, RoBERTa), rows of one sentence, texts into which the script itself
@@ -150,7 +150,7 @@ class WrongSegmentIds(Check):
 
 
 class PositionsCountPadding(Check):
-    """Rows are padded on the left, and the positions of their tokens count the padding.
+    """Rows are padded on the left, and their position ids count the padding.
 
     ## Why is this a bug?
     A model with absolute positions assumes that the first token of a row is at position 0 unless it is told otherwise.
@@ -159,7 +159,7 @@ class PositionsCountPadding(Check):
     was not trained for.
 
     ## What to do
-    Pad on the right in training, or give position_ids: `(attention_mask.cumsum(-1) - 1).clamp(min=0)`.
+    Pad on the right in training, or pass position_ids: `(attention_mask.cumsum(-1) - 1).clamp(min=0)`.
 
     ## When it is right
     Models with relative positions (RoPE, ALiBi) give the same output either way and are not reported: the check tries
@@ -176,9 +176,9 @@ class PositionsCountPadding(Check):
         if not fact.differs:
             return HELD
         return Found(
-            expected="position ids that begin at 0 with the first token of a text, as generate() makes them",
-            observed=f"{fact.padded} of {fact.rows} rows are padded on the left without position_ids, and "
-            "with position_ids that begin at the text the model gives other logits",
+            expected="position ids that start at 0 with the first token of a text, as in generate()",
+            observed=f"{fact.padded} of {fact.rows} rows are padded on the left without position_ids; with "
+            "position_ids that start at the text, the model gives different logits",
         )
 
 
@@ -204,11 +204,11 @@ def _beside_text(padding: torch.Tensor) -> torch.Tensor:
 
 def _wrong(segments: Segments, types: torch.Tensor | None) -> str | None:
     if types is None:
-        return "the model has segment embeddings, the rows are pairs, and it gets no token_type_ids"
+        return "the model has segment embeddings and the rows are pairs, but it gets no token_type_ids"
     if any(_marks_second(types[row].tolist(), first, second) for row, first, second in segments.pairs):
         return None  # in the others a text contains the separator
     values = sorted(set(types[[row for row, _, _ in segments.pairs]].flatten().tolist()))
-    return f"token_type_ids of pairs are {values}, and do not change behind the first separator"
+    return f"the token_type_ids of pairs are {values}, and do not change after the first separator"
 
 
 def _marks_second(types: list[int], first: int, second: int) -> bool:

@@ -8,7 +8,7 @@ from harness.watch.facts.graphs import ForwardsDifferentiated
 
 
 class DifferentiatedAgain(Check):
-    """A backward pass goes once more through the forwards of earlier batches.
+    """A backward pass goes through the forward passes of earlier batches again.
 
     ## Why is this a bug?
     A loss that adds up over batches and is differentiated for each of them, with `retain_graph=True`, gives the first
@@ -16,7 +16,7 @@ class DifferentiatedAgain(Check):
     all batches stay in memory.
 
     ## What to do
-    Call `backward()` on each batch's loss alone, without `retain_graph`; gradients add up anyway.
+    Call `backward()` on each batch's loss alone, without `retain_graph`: gradients add up anyway.
 
     ## When it is right
     Losses of several forwards of one batch, and window losses that are kept and differentiated once, are not reported.
@@ -29,20 +29,21 @@ class DifferentiatedAgain(Check):
         if not fact.again or not fact.at.sampled:
             return HELD
         return Found(
-            expected="the loss of the batch at hand, differentiated once",
-            observed=f"{fact.again} forward passes of batches before are differentiated again",
+            expected="backward() on the loss of the current batch alone",
+            observed=f"backward() again goes through {fact.again} forward pass{'es' * (fact.again > 1)} of earlier "
+            "batches",
         )
 
 
 class OfEarlierForward(Check):
-    """The loss that is differentiated comes from the forward pass of an earlier batch.
+    """`backward()` is called on a loss from the forward pass of an earlier batch.
 
     ## Why is this a bug?
     A loss that is kept from the previous batch moves the parameters by the gradients of an earlier model. The loss of
     the current batch moves nothing: it is computed in vain.
 
     ## What to do
-    Call `backward()` on the loss of the forward that was just made.
+    Call `backward()` on the loss of the current batch.
 
     ## When it is right
     Window losses that are kept and differentiated together with the current one are not reported.
@@ -59,6 +60,6 @@ class OfEarlierForward(Check):
         if not numbers or numbers & event.reached or max(event.reached) >= min(numbers):
             return HELD
         return Found(
-            expected="the loss of the batch at hand",
-            observed="the loss that is differentiated comes from an earlier batch's forward pass",
+            expected="backward() on the loss of the current batch",
+            observed="the loss comes from an earlier batch's forward pass",
         )

@@ -35,8 +35,8 @@ class HalfPrecision(Check):
     staircase.
 
     ## What to do
-    Give the loss the logits as float32: `cross_entropy(logits.float(), labels)`, as the models of transformers do; or
-    compute model and loss within `torch.autocast`, which does so by itself.
+    Convert the logits to float32 for the loss, as the models of transformers do:
+    `cross_entropy(logits.float(), labels)`. Or run model and loss under `torch.autocast`, which does this itself.
 
     ## When it is right
     A kernel of your own that sums in float32. A loss within autocast, or over a few classes, is not reported.
@@ -59,12 +59,12 @@ class HalfPrecision(Check):
         dtype = str(call.input.dtype).removeprefix("torch.")
         return Found(
             expected="float32 logits for a loss over many classes",
-            observed=f"{call.function} over {call.input.shape[1]} classes is computed in {dtype}, not in autocast",
+            observed=f"{call.function} over {call.input.shape[1]} classes is computed in {dtype}, without autocast",
         )
 
 
 class NotRawLogits(Check):
-    """The loss is computed from something else than the raw logits or log-probabilities that its function expects.
+    """The loss function is given something other than the raw logits or log-probabilities that it expects.
 
     ## Why is this a bug?
     `cross_entropy` applies the softmax itself, and `binary_cross_entropy_with_logits` the sigmoid. Given probabilities,
@@ -73,7 +73,7 @@ class NotRawLogits(Check):
     something else.
 
     ## What to do
-    Take the softmax or sigmoid out.
+    Remove the softmax or sigmoid before the loss.
 
     Give the loss function what the last linear layer returns. Apply the softmax only where probabilities are shown.
 

@@ -11,14 +11,14 @@ PARTIAL_IN_A_ROW = 2
 
 
 class OfAnotherBatch(Check):
-    """The loss compares the logits of one batch with labels of another, or with its own in another order.
+    """The loss compares the logits of a batch with the labels of another batch, or with its own in the wrong order.
 
     ## Why is this a bug?
     Logits that are compared with the labels of other rows teach the model only chance: with two classes the loss still
     falls to that of the class frequencies.
 
     ## What to do
-    Pass the labels on as they come with the batch.
+    Give the loss function the labels that came with the batch, in the same order.
 
     ## When it is right
     Class weights and labels that are not among those of the latest batches (mixed or made on the fly) are not reported,
@@ -31,13 +31,13 @@ class OfAnotherBatch(Check):
         if fact.others_in_a_row < OTHERS_IN_A_ROW:
             return HELD
         return Found(
-            expected="the loss of the logits and labels of one batch",
+            expected="logits and labels of the same batch, in the same order",
             observed=f"the loss function is given {fact.others}",
         )
 
 
 class OfSomeRows(Check):
-    """The loss leaves out rows of the batch: it is given the first of them, or the last, and no others.
+    """The loss is computed from only the first or the last rows of the batch.
 
     ## Why is this a bug?
     A loss over the first row, or over a slice that was meant for another batch size, learns from only part of the data;
@@ -56,6 +56,6 @@ class OfSomeRows(Check):
         if fact.partial_in_a_row < PARTIAL_IN_A_ROW:
             return HELD
         return Found(
-            expected=f"the loss of all {fact.rows} rows of a batch",
-            observed=f"that of {fact.given} of them",
+            expected=f"a loss of all {fact.rows} rows of the batch",
+            observed=f"the loss function is given only {fact.given} of the {fact.rows} rows",
         )

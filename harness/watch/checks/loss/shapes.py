@@ -11,7 +11,7 @@ from harness.watch.facts.loss_inputs import DifferenceInPairs
 
 
 class AxesMixed(Check):
-    """Logits are brought into the shape that cross_entropy expects by a view, which mixes places and classes.
+    """`view` or `reshape` gives the logits the shape that cross_entropy expects, but mixes up positions and classes.
 
     ## Why is this a bug?
     For a label at each place, `cross_entropy` takes logits of shape (rows, classes, places). `view` and `reshape` keep
@@ -19,8 +19,8 @@ class AxesMixed(Check):
     class's logit at another. Each label is compared with logits of several places, and the loss still falls a little.
 
     ## What to do
-    Move the axis: logits.transpose(1, 2), or logits.movedim(-1, 1) with more than one axis of places. Or flatten both:
-    cross_entropy(logits.flatten(0, -2), labels.flatten()).
+    Move the class axis: logits.transpose(1, 2), or logits.movedim(-1, 1) if there are several position axes. Or flatten
+    both: cross_entropy(logits.flatten(0, -2), labels.flatten()).
 
     ## When it is right
     A layer that gives all numbers of a row at once has no axes to mix: its output may be viewed in any shape and is not
@@ -47,13 +47,14 @@ class AxesMixed(Check):
         if min(classes, math.prod(places)) <= 1 or not all(shape[-1:] == (classes,) for shape in earlier):
             return HELD
         return Found(
-            expected=f"logits of shape {tuple(call.input.shape)} whose axes were moved, as by movedim(-1, 1)",
-            observed=f"those of shape {tuple(before)} are viewed so: places and classes are mixed",
+            expected=f"logits whose class axis is moved, as by movedim(-1, 1), to get {tuple(call.input.shape)}",
+            observed=f"logits of shape {tuple(before)} are viewed as {tuple(call.input.shape)}, which mixes up "
+            "positions and classes",
         )
 
 
 class FlattenedApart(Check):
-    """Logits and labels are flattened in different orders: one has the rows first, the other the places.
+    """Logits and labels are flattened in different orders: one batch-first, the other sequence-first.
 
     ## Why is this a bug?
     `reshape(-1)` reads the numbers in the order in which they lie in memory. Logits of shape (places, rows, classes),
@@ -62,7 +63,7 @@ class FlattenedApart(Check):
     how frequent each label is.
 
     ## What to do
-    Bring both into one order before they are flattened: logits.transpose(0, 1).reshape(-1, classes).
+    Put both in the same order before you flatten them: logits.transpose(0, 1).reshape(-1, classes).
 
     ## When it is right
     Never. If there are as many rows as places, the shapes do not show the order, and nothing is reported.
@@ -86,13 +87,13 @@ class FlattenedApart(Check):
         if labels != (second, first) or first == second or min(labels) <= 1:
             return HELD
         return Found(
-            expected=f"logits and labels in one order, such as {tuple(labels)} places with logits each",
-            observed=f"logits {tuple(shapes[0])} and labels {tuple(labels)}, flattened as they are",
+            expected=f"logits and labels in the same order before they are flattened, such as {tuple(labels)}",
+            observed=f"logits {tuple(shapes[0])} and labels {tuple(labels)} are flattened as they are",
         )
 
 
 class Broadcast(Check):
-    """Predictions and targets have different shapes, so that the loss compares each prediction with every target.
+    """Predictions and targets have different shapes, so the loss compares each prediction with every target.
 
     ## Why is this a bug?
     Predictions of shape (16, 1) and targets of shape (16,) are broadcast to (16, 16): all rows share the mean of all
@@ -100,7 +101,7 @@ class Broadcast(Check):
     the difference by hand, nothing warns.
 
     ## What to do
-    Give both the same shape (squeeze(-1) or unsqueeze(-1)).
+    Give both the same shape, with squeeze(-1) or unsqueeze(-1).
 
     ## When it is right
     One target for all rows is not reported. Neither are shapes that were made for pairs, such as (16, 1) and (1, 16),
@@ -131,8 +132,8 @@ class Broadcast(Check):
 
     def _in_pairs(self, given: torch.Size, target: torch.Size, operation: str) -> Found:
         return Found(
-            expected=f"a target of the prediction's shape, {tuple(given)}",
-            observed=f"one of shape {tuple(target)}, which {operation} broadcasts: each row is compared with every "
+            expected=f"targets of the same shape as the predictions, {tuple(given)}",
+            observed=f"targets of shape {tuple(target)}, which {operation} broadcasts: each row is compared with every "
             "target",
         )
 

@@ -18,14 +18,14 @@ MIN_ROWS = 32
 
 
 class TargetsNotProbabilities(Check):
-    """Targets of a binary cross-entropy are classes other than 0 and 1, so that the loss has no lower bound.
+    """Binary cross-entropy is given targets other than 0 and 1, so the loss has no lower bound.
 
     ## Why is this a bug?
     The loss expects the probability of the second class. With a target of 2, or of -1, it falls without end as the
     logits grow: it becomes negative, and every row is pushed to the same side.
 
     ## What to do
-    Give it 0 and 1: labels - 1 for classes 1 and 2, (labels + 1) / 2 for -1 and 1.
+    Convert the targets to 0 and 1: labels - 1 for classes 1 and 2, (labels + 1) / 2 for -1 and 1.
 
     For more than two classes, use `cross_entropy`.
 
@@ -56,7 +56,7 @@ class TargetsNotProbabilities(Check):
 
 
 class TargetsNotSigns(Check):
-    """The targets of a loss that takes 1 and -1 are 0 and 1, so that those of 0 are not what they should be.
+    """A loss that expects targets of 1 and -1 is given 0 and 1.
 
     ## Why is this a bug?
     `margin_ranking_loss` multiplies the difference of two scores by the target: with 0 the pair adds the margin and has
@@ -64,7 +64,7 @@ class TargetsNotSigns(Check):
     `hinge_embedding_loss` adds both of its branches for any other target.
 
     ## What to do
-    Give it `2 * labels - 1`.
+    Pass `2 * labels - 1` as the targets.
 
     ## When it is right
     Targets that include a -1 are not reported, nor are targets that are all 1.
@@ -86,12 +86,12 @@ class TargetsNotSigns(Check):
             return HELD
         return Found(
             expected="targets of 1 and -1",
-            observed=f"{call.function} is given 0 in {zeros} of {target.numel()} targets, and never -1",
+            observed=f"{zeros} of the {target.numel()} targets given to {call.function} are 0, and none is -1",
         )
 
 
 class ClassIgnored(Check):
-    """The class that the loss ignores is one of those that the model is to tell apart, and no padding.
+    """`ignore_index` is the number of a real class, so the loss never teaches that class.
 
     ## Why is this a bug?
     `ignore_index` leaves every target with that number out of the loss. If the padding of the labels has the number of
@@ -99,7 +99,7 @@ class ClassIgnored(Check):
     predicts it.
 
     ## What to do
-    Pad labels with -100, which is no class, and leave `ignore_index` as it is.
+    Pad labels with -100, which is not a class, and leave `ignore_index` at its default.
 
     ## When it is right
     Targets that are ignored only at the ends of rows are padding and not reported. Neither are ignored targets that are
@@ -116,21 +116,22 @@ class ClassIgnored(Check):
         if fact.times != MIN_UPDATES:
             return HELD if fact.ignored else NOTHING_TO_JUDGE
         return Found(
-            expected=f"an ignored number that is none of the {fact.classes} classes, or padding at the ends of rows",
-            observed=f"ignore_index={fact.index}: {fact.ignored} of {fact.targets} targets are left out of the loss, "
-            f"{fact.between} of them between others of their row",
+            expected=f"an ignore_index that is none of the {fact.classes} classes, or only marks padding at the ends "
+            "of rows",
+            observed=f"ignore_index={fact.index} leaves {fact.ignored} of {fact.targets} targets out of the loss, "
+            f"{fact.between} of them in the middle of a row",
         )
 
 
 class TargetsTruncated(Check):
-    """The targets of a regression are integers and all the same, so that there is nothing to learn.
+    """The targets of a regression are integers and all the same, so there is nothing to learn.
 
     ## Why is this a bug?
     A cast to an integer cuts off everything after the decimal point: targets between 0 and 1 all become 0. The loss
     falls quickly, because the model only has to predict that number for everything.
 
     ## What to do
-    Keep the targets as floats: .float() in the place of .long(), and no int() or integer column on the way.
+    Keep the targets as floats: use .float() instead of .long(), and no int() or integer column on the way.
 
     ## When it is right
     Targets that are floats are not reported, however similar they are. Neither are targets that differ in a single row,
@@ -142,6 +143,6 @@ class TargetsTruncated(Check):
             return HELD
         return Found(
             expected="targets that differ from row to row",
-            observed=f"{fact.function} is given {fact.value:g} for each of {fact.rows} rows, and their batches hold it "
-            "as an integer",
+            observed=f"{fact.function} is given the target {fact.value:g} for each of {fact.rows} rows, and the "
+            "batches hold it as an integer",
         )

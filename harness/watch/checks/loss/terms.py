@@ -12,14 +12,14 @@ MIN_PASSES = 2
 
 
 class LeftOut(Check):
-    """A loss is computed and never differentiated, and it is the only one that reaches some of the parameters.
+    """A loss is computed but never used in a backward pass, so the parameters that only it reaches are not trained.
 
     ## Why is this a bug?
     Each of several losses trains what it reaches only if it is part of what `backward()` is called on. A head whose
     loss is computed, logged and left out of the sum stays as it was initialised.
 
     ## What to do
-    Add the loss to the one that is differentiated.
+    Add this loss to the one that you call `backward()` on.
 
     ## When it is right
     A loss that is computed only for monitoring, whose parameters another loss trains, is not reported. Neither are
@@ -33,9 +33,9 @@ class LeftOut(Check):
         if fact.untrained is None:
             return HELD
         return Found(
-            expected="each loss that alone reaches a parameter among those that are differentiated",
-            observed=f"{fact.function} here reaches {fact.untrained}, and no backward pass does: "
-            "they never get a gradient",
+            expected="a backward pass that includes this loss",
+            observed=f"this {fact.function} reaches {fact.untrained}, but no backward pass does, so they never get a "
+            "gradient",
         )
 
 
@@ -47,7 +47,8 @@ class TermAlwaysZero(Check):
     penalty on the distance of weights from themselves: each is 0, with a gradient of 0, and holds nothing back.
 
     ## What to do
-    Look at the two sides of the term: a copy is made by `copy.deepcopy`, and a second pass has an output of its own.
+    Look at the two sides of the term: make a reference with `copy.deepcopy`, and call the model again for a second
+    output.
 
     ## When it is right
     A term that is weighted by 0, and one that is 0 within a margin (a hinge, a clamp, a mask), are not reported.
@@ -61,14 +62,14 @@ class TermAlwaysZero(Check):
         if fact.zeros < ALWAYS or fact.times < MIN_TIMES:
             return HELD
         return Found(
-            expected="a term that is other than 0 in some update",
-            observed=f"one that is added here is exactly 0 in each of {fact.zeros} updates that were looked at, of "
-            f"{fact.times}: both of its sides are the same, and it has no effect",
+            expected="a term that is not always 0",
+            observed=f"the term added here is exactly 0 in all {fact.zeros} updates looked at, out of {fact.times}: "
+            "both of its sides are the same, so it has no effect",
         )
 
 
 class TermOfUntrainedParameters(Check):
-    """A term of the loss reaches only parameters that no optimizer holds: it trains nothing.
+    """A term of the loss reaches only parameters that no optimizer holds, so it trains nothing.
 
     ## Why is this a bug?
     A penalty on the weights of a copy, of the model before it was wrapped, or of a model that was made again has
@@ -92,14 +93,14 @@ class TermOfUntrainedParameters(Check):
         if fact.untrained is None or fact.times != MIN_PASSES:
             return HELD
         return Found(
-            expected="a term that reaches a parameter of an optimizer",
-            observed=f"the term that is added here reaches {fact.untrained}, and no optimizer holds "
+            expected="a term that reaches a parameter in an optimizer",
+            observed=f"the term added here reaches only {fact.untrained}, and no optimizer holds "
             f"{'it' if fact.tensors == 1 else 'any of them'}",
         )
 
 
 class TermWithoutGradient(Check):
-    """A term of the loss is a constant for the backward pass: it changes what is printed and trains nothing.
+    """A term of the loss has no gradient: it changes the number that is logged and trains nothing.
 
     ## Why is this a bug?
     The derivative of a sum is the sum of the derivatives, and that of a tensor without a graph is 0. A penalty or an
@@ -108,8 +109,8 @@ class TermWithoutGradient(Check):
     without it.
 
     ## What to do
-    Compute the term from tensors that have a graph: no `no_grad()`, `detach()`, `.data`, `.item()` or numpy on its way;
-    give `autograd.grad` `create_graph=True` for a penalty on gradients.
+    Compute the term without `no_grad()`, `detach()`, `.data`, `.item()` or numpy on the way; for a penalty on
+    gradients, call `autograd.grad` with `create_graph=True`.
 
     ## When it is right
     A number that is the same in every batch, such as a normalising constant, is not reported. Neither is a constant
@@ -128,20 +129,20 @@ class TermWithoutGradient(Check):
             return HELD
         listed = ", ".join(f"{value:.3g}" for value in sorted(fact.constants))
         return Found(
-            expected="a gradient for each term of the loss that is computed from the batch or the weights",
-            observed=f"one that is added here has none: {listed} in {MIN_VALUES} batches",
+            expected="a gradient for each term that is computed from the batch or the weights",
+            observed=f"the term added here has no gradient; it was {listed} in {MIN_VALUES} batches",
         )
 
 
 class WeightRoundedToZero(Check):
-    """The weight of a term is rounded down to 0 in the whole training, so that the term never counts.
+    """The weight of a loss term is rounded down to 0 during the whole training, so the term never counts.
 
     ## Why is this a bug?
     `epoch // warmup` is 0 until the warmup is over, while `epoch / warmup` rises; `int(step / total)` is 0 until the
     very end. The term with this weight is computed and logged in every batch, but trains nothing.
 
     ## What to do
-    Divide with `/`, and bound the result with `min(1.0, ...)`.
+    Divide with `/`, and limit the result with `min(1.0, ...)`.
 
     ## When it is right
     A weight that is set to 0, by an argument or as a constant, is not reported. Neither is one that depends on a
@@ -154,6 +155,6 @@ class WeightRoundedToZero(Check):
         if fact.rounded is None:
             return HELD
         return Found(
-            expected="a weight that is above 0 at some time of the training",
-            observed=f"the weight is 0 in all {fact.zeros} products: `{fact.rounded}` rounds it down",
+            expected="a weight that rises above 0 during the training",
+            observed=f"the weight was 0 all {fact.zeros} times it was used: `{fact.rounded}` rounds it down",
         )

@@ -19,7 +19,7 @@ MIN_UPDATES = 4
 
 
 class Constant(Check):
-    """The loss is the same whatever the model says of the rows, so that nothing can be learned from it.
+    """The loss does not depend on the predictions or on the labels, so nothing can be learned from it.
 
     ## Why is this a bug?
     A loss that does not depend on the logits or the labels has gradients of zero, or gradients that say nothing about
@@ -27,7 +27,7 @@ class Constant(Check):
     gives all classes the same target.
 
     ## What to do
-    Look at the loss function, its options and the number of labels.
+    Check the loss function, its options and the number of labels.
 
     A head for `cross_entropy` needs one logit for each class: `num_labels=2` for two classes. With one logit, use
     `binary_cross_entropy_with_logits`.
@@ -47,7 +47,7 @@ class Constant(Check):
     def judge(self, fact: LossOverBatches) -> Verdict:
         if fact.varied or fact.of_one_class or fact.label_smoothing >= MAX_LABEL_SMOOTHING:
             return HELD  # or it has been said why it must be constant
-        return self._depends_on_nothing(f"it has been exactly {fact.value:.6g} for {MIN_EQUAL_LOSSES} batches")
+        return self._depends_on_nothing(f"the loss was exactly {fact.value:.6g} for {MIN_EQUAL_LOSSES} batches")
 
     def judge_call(self, call: LossCall) -> Verdict:
         if call.function != "cross_entropy" or not call.at.sampled:
@@ -56,7 +56,7 @@ class Constant(Check):
         if smoothing >= MAX_LABEL_SMOOTHING:
             return self._depends_on_nothing(f"label_smoothing={smoothing} gives all classes the same target")
         if call.input.dim() == 2 and call.input.shape[1] == 1:
-            return self._depends_on_nothing("the cross-entropy has one class only, so it is 0 whatever the model says")
+            return self._depends_on_nothing("the cross-entropy has only one class, so it is always 0")
         return NOTHING_TO_JUDGE
 
     def judge_trainer(self, event: TrainerMade) -> Verdict:
@@ -70,15 +70,15 @@ class Constant(Check):
 
 
 class NotFinite(Check):
-    """The loss that is differentiated is NaN or infinite.
+    """`backward()` is called on a loss that is NaN or infinite.
 
     ## Why is this a bug?
     Its gradients are NaN too, and one optimizer step writes NaN into every parameter that they reach. From then on the
     model predicts nothing, while the loop goes on without an error.
 
     ## What to do
-    Look at the labels (all ignored?), the learning rate, divisions by 0 and logarithms of 0;
-    torch.autograd.set_detect_anomaly(True) names the operation.
+    Check the labels (are all ignored?), the learning rate, divisions by 0 and logarithms of 0;
+    torch.autograd.set_detect_anomaly(True) shows which operation produces the NaN.
 
     ## When it is right
     A loss that a GradScaler has scaled is not reported: the scaler skips such an update and lowers its factor. Neither
@@ -104,7 +104,7 @@ class NotFinite(Check):
 
 
 class RatioAlwaysOne(Check):
-    """The ratio of new to old probabilities is 1 in every update: the old policy is the current one.
+    """The ratio of new to old probabilities is 1 in every update, because both come from the current policy.
 
     ## Why is this a bug?
     PPO goes over the same rows several times, and clips the ratio of the policy's probabilities now to those from when
@@ -112,7 +112,7 @@ class RatioAlwaysOne(Check):
     or from a fresh copy of it, the ratio is 1 and clipping never acts: nothing holds the policy back.
 
     ## What to do
-    Store the log-probabilities when the rows are collected, and use these in all updates on them.
+    Store the old log-probabilities when the rows are collected, and use them in all updates on these rows.
 
     ## When it is right
     Algorithms that make one update per rollout have this ratio by design (`exp(logp - logp.detach())`) and are not
@@ -128,7 +128,7 @@ class RatioAlwaysOne(Check):
         if fact.ones != MIN_UPDATES:
             return HELD
         return Found(
-            expected="ratios other than 1 from the second update on the same rows on",
-            observed=f"exactly 1 for all {fact.rows} rows in each of {MIN_UPDATES} updates on rows that were "
-            "trained on before: the old policy's probabilities are the current one's, and nothing is ever clipped",
+            expected="a ratio that moves away from 1 after the first update on the same rows",
+            observed=f"the ratio is exactly 1 for all {fact.rows} rows in {MIN_UPDATES} repeated updates on the same "
+            "rows: the old probabilities come from the current policy, so nothing is ever clipped",
         )

@@ -5,7 +5,7 @@ from harness.watch.facts.class_weights import APART, Weighted, listed, near
 
 
 class WeightsForFrequentClasses(Check):
-    """The class weights of the loss are larger for the frequent classes: shares instead of their inverses.
+    """The class weights of the loss are larger for frequent classes: class shares are used instead of their inverses.
 
     ## Why is this a bug?
     Class weights are there to make up for how rare a class is. The shares or counts themselves do the opposite:
@@ -13,7 +13,7 @@ class WeightsForFrequentClasses(Check):
     negatives do the same.
 
     ## What to do
-    Give the loss the inverses: `counts.sum() / (classes * counts)`; as `pos_weight` negatives divided by positives.
+    Invert the weights: `counts.sum() / (classes * counts)`; for `pos_weight`, divide negatives by positives.
 
     ## When it is right
     Weights that are not a power of the classes' shares are not reported: they were chosen for a reason. The shares are
@@ -34,21 +34,21 @@ class WeightsForFrequentClasses(Check):
             if not near(fact.weights, 1 / right) or not apart:
                 return HELD
             return Found(
-                expected=f"pos_weight of {listed(right)}: negatives by positives",
-                observed=f"{listed(fact.weights)}, the inverse",
+                expected=f"pos_weight of {listed(right)}: negatives divided by positives",
+                observed=f"pos_weight of {listed(fact.weights)}, which is the inverse",
             )
         for right, rising in fact.unfitting():
             if near(fact.scaled, rising):
                 return Found(
                     expected=f"weights that fall as the classes' shares rise, such as {listed(right)} for shares of "
                     f"{listed(fact.shares)}",
-                    observed=f"{listed(fact.scaled)}: they rise with the shares",
+                    observed=f"weights of {listed(fact.scaled)}, which rise with the shares",
                 )
         return HELD
 
 
 class WeightsOfOtherClasses(Check):
-    """The class weights of the loss are in the order of other classes.
+    """The class weights of the loss are in the wrong order.
 
     ## Why is this a bug?
     `weight` is indexed by the number of the class. Weights in the order of `Counter.most_common()`, of the class names
@@ -75,6 +75,6 @@ class WeightsOfOtherClasses(Check):
                 return Found(
                     expected=f"weights that fall as the classes' shares rise, such as {listed(right)} for shares of "
                     f"{listed(fact.shares)}",
-                    observed=f"{listed(fact.scaled)}: the same weights in the order of other classes",
+                    observed=f"weights of {listed(fact.scaled)}: the right values in the wrong order",
                 )
         return HELD

@@ -5,7 +5,7 @@ from harness.watch.facts.graphs import ALIVE, LatestGraphs
 
 
 class GraphsKept(Check):
-    """Losses are kept with their graphs from update to update, so that memory grows until it is exhausted.
+    """Losses are kept together with their graphs, so memory grows with each update until it runs out.
 
     ## Why is this a bug?
     No result changes while the memory lasts. A loss tensor holds the graph that it was computed with. `total += loss`,
@@ -29,6 +29,6 @@ class GraphsKept(Check):
         if not fact.all_alive:
             return HELD
         return Found(
-            expected="a loss that is let go after its backward pass",
-            observed=f"the losses of the last {ALIVE} backward passes are all alive, with their graphs",
+            expected="losses that are freed after their backward pass",
+            observed=f"the losses of the last {ALIVE} backward passes are all still in memory, with their graphs",
         )

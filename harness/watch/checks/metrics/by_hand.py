@@ -29,14 +29,14 @@ PROBABILITY = 0.5
 
 
 class Broadcast(Check):
-    """Predictions and labels have different shapes, so that a metric compares each prediction with every label.
+    """Predictions and labels have different shapes, so a metric compares each prediction with every label.
 
     ## Why is this a bug?
     Predictions of shape (50, 1) and labels of shape (50,) are broadcast to (50, 50). The mean over them is about what
     guessing with the classes' frequencies would give, however good the model is; nothing warns.
 
     ## What to do
-    Give both the same shape before they are compared: predictions.squeeze(-1), or argmax without keepdim.
+    Give both the same shape before you compare them: predictions.squeeze(-1), or argmax without keepdim.
 
     ## When it is right
     All-pairs comparisons that have nothing to do with a model's latest predictions, such as labels with labels, are not
@@ -55,23 +55,23 @@ class Broadcast(Check):
     def judge_pairs(self, fact: PredictionsInPairs) -> Verdict:
         said = f"predictions of shape {tuple(fact.predictions)}"
         return Found(
-            expected=f"predictions of the labels' shape, {tuple(fact.labels)}",
-            observed=f"{said}, from which - broadcasts: each label is subtracted from every prediction"
+            expected=f"predictions of the same shape as the labels, {tuple(fact.labels)}",
+            observed=f"{said}, which - broadcasts: every label is subtracted from each prediction"
             if fact.sign == "-"
-            else f"{said}, which {fact.sign} broadcasts: each is compared with every label",
+            else f"{said}, which {fact.sign} broadcasts: each prediction is compared with every label",
         )
 
 
 class LabelsOnAnotherScale(Check):
-    """What the model says is compared with labels of another scale than those that it was trained on.
+    """Predictions are compared with labels on a different scale from the training labels.
 
     ## Why is this a bug?
     A model that was trained on standardised labels, or on their logarithms, answers in those units. Its error against
     labels in the original units answers another question, and is so large or small that it means nothing.
 
     ## What to do
-    Undo the scaling of what the model says: `prediction * std + mean`, with the numbers that the training labels were
-    scaled with; or scale the labels of the evaluation alike.
+    Undo the scaling of the predictions, `prediction * std + mean`, with the same numbers that scaled the training
+    labels; or scale the evaluation labels in the same way.
 
     ## When it is right
     Predictions that were converted back, by a product, a sum or an exponential, are not reported: only the model's own
@@ -93,15 +93,15 @@ class LabelsOnAnotherScale(Check):
         if not outside or not low / FACTOR <= scale_of(fact.said) <= FACTOR * high:
             return HELD  # what it says is of another scale than training, too
         return Found(
-            expected=f"labels of the scale of training, where their root mean square was {between(low, high)}",
-            observed=f"the model's own output is compared with labels whose root mean square is {scale:.3g}: "
-            "scaling that was done for the training is not undone",
+            expected=f"labels on the training scale, where their root mean square was {between(low, high)}",
+            observed=f"the model's raw output is compared with labels whose root mean square is {scale:.3g}: "
+            "the scaling of the training labels is not undone",
             update=fact.at.updates_made,
         )
 
 
 class RankedByClasses(Check):
-    """A metric of a ranking is given predicted classes, and no scores.
+    """A ranking metric is given predicted classes instead of scores.
 
     ## Why is this a bug?
     ROC AUC and average precision ask how well scores order the rows. Predicted classes only sort them into two groups:
@@ -109,8 +109,7 @@ class RankedByClasses(Check):
     and says nothing about other thresholds.
 
     ## What to do
-    Give the metric probabilities or logits of the positive class, before they are rounded, compared or put through
-    argmax.
+    Give the metric the probabilities or logits of the positive class, without rounding, threshold or argmax.
 
     ## When it is right
     For a classifier without scores, such as a rule, there is no other number. Fewer than 16 rows are not judged.
@@ -129,15 +128,15 @@ class RankedByClasses(Check):
         if (len(values) != 2 and not values <= {0, 1}) or len(set(references)) != 2:
             return HELD
         return Found(
-            expected="a score for each row",
-            observed=f"{fact.metric} is given {len(scores)} rows with no other value than "
+            expected="a score for each row, such as a probability",
+            observed=f"{fact.metric} is given {len(scores)} rows whose only values are "
             + " and ".join(f"{value:g}" for value in sorted(values)),
             update=fact.at.updates_made,
         )
 
 
 class ThresholdOfProbabilities(Check):
-    """Logits are compared with 0.5, which is a threshold of probabilities.
+    """Logits are compared with 0.5, which is a threshold for probabilities.
 
     ## Why is this a bug?
     A model that is trained with `binary_cross_entropy_with_logits` outputs logits, from minus to plus infinity, and a
@@ -145,7 +144,7 @@ class ThresholdOfProbabilities(Check):
     probability of 0.62: positives are missed, and accuracy, recall and F1 are those of another decision.
 
     ## What to do
-    Compare probabilities, torch.sigmoid(logits) > 0.5, or the logits with 0.
+    Compare probabilities with 0.5, torch.sigmoid(logits) > 0.5, or compare the logits with 0.
 
     ## When it is right
     When a threshold of 0.5 was chosen for logits, on validation data. Other thresholds are not reported.
@@ -161,8 +160,8 @@ class ThresholdOfProbabilities(Check):
         if fact.threshold != PROBABILITY:
             return HELD
         return Found(
-            expected="a threshold of logits, such as 0",
-            observed="the logits themselves are compared with 0.5",
+            expected="a threshold for logits, such as 0",
+            observed="the raw logits are compared with 0.5",
             update=fact.at.updates_made,
         )
 

@@ -9,7 +9,7 @@ from harness.watch.facts.metric_calls import Computed, OtherRowsScored
 
 
 class MicroF1IsAccuracy(Check):
-    """F1 is averaged so that it is the accuracy under another name.
+    """F1 is micro-averaged, which makes it the same number as accuracy.
 
     ## Why is this a bug?
     With one label for each row, every wrong prediction is one false positive and one false negative: precision, recall,
@@ -17,7 +17,7 @@ class MicroF1IsAccuracy(Check):
     in it.
 
     ## What to do
-    Choose the average that the benchmark reports; right if you know that it is the accuracy.
+    Choose the average that the benchmark reports. Ignore this if you know that it equals accuracy.
 
     ## When it is right
     Some benchmarks ask for micro-averaged F1 by name; report it once, and ignore this warning. If rows have several
@@ -37,7 +37,7 @@ class MicroF1IsAccuracy(Check):
             return NOTHING_TO_JUDGE
         if fact.options.get("average") != "micro":
             return HELD
-        return Found(expected="average='binary' or 'macro'", observed="average='micro' makes F1 the accuracy")
+        return Found(expected="average='binary' or 'macro'", observed="average='micro' makes F1 equal to accuracy")
 
 
 class Misaligned(Check):
@@ -63,18 +63,18 @@ class Misaligned(Check):
         observed = _misaligned(fact)
         if observed is None:
             return HELD
-        return Found(expected="the prediction and the reference of one row at the same place", observed=observed)
+        return Found(expected="predictions and references of the same rows in the same order", observed=observed)
 
 
 class WrongPredictions(Check):
-    """A metric is given other classes than those that the model finds likeliest.
+    """The predictions given to a metric are not the classes with the model's highest logits.
 
     ## Why is this a bug?
     What is measured is not the model. An argmax over the wrong dimension, the least likely class, the labels in place
     of the predictions, or predictions that another model made: a number comes out, and it says nothing.
 
     ## What to do
-    Take the argmax over the classes, of the logits of the same forward pass.
+    Take the argmax over the class dimension of the logits, from the same forward pass.
 
     ## When it is right
     Predictions that some threshold between two classes explains, or some number added to the logits of each class, are
@@ -95,19 +95,19 @@ class WrongPredictions(Check):
         wrong = sum(one != other for one, other in zip(predictions, best, strict=True))
         return Found(
             expected="logits.argmax(dim=-1) of each row",
-            observed=f"{wrong} of {fact.rows} predictions are another class, and no threshold explains them",
+            observed=f"{wrong} of {fact.rows} predictions are a different class, and no threshold explains them",
         )
 
 
 class RowsMissingOrRepeated(Check):
-    """A metric is computed from fewer or from more rows than its evaluation has.
+    """A metric is computed from fewer or more rows than the evaluation has.
 
     ## Why is this a bug?
     The reported number is that of the last batch, of several epochs at once, or of an evaluation in which the rows that
     fill up the last batch of several processes count twice.
 
     ## What to do
-    Give the metric every batch, once; with several processes through gather_for_metrics.
+    Give the metric every batch exactly once; with several processes, use gather_for_metrics.
 
     ## When it is right
     A metric of each batch, or of one part of the rows after the other, is not reported. Neither is one of a part that
@@ -127,20 +127,20 @@ class RowsMissingOrRepeated(Check):
     def judge_rows(self, fact: OtherRowsScored) -> Verdict:
         expected = f"{fact.rows} rows, as many as the evaluation has"
         if fact.gathered:
-            hint = "Gather with accelerator.gather_for_metrics, which drops the rows that fill up the last batch."
-            return Found(expected=expected, observed=f"{fact.given}", hint=hint)
-        return Found(expected=expected, observed=f"{fact.given}, {'more' if fact.given > fact.rows else 'fewer'}")
+            hint = "Gather with accelerator.gather_for_metrics, which drops the rows that pad the last batch."
+            return Found(expected=expected, observed=f"{fact.given} rows", hint=hint)
+        return Found(expected=expected, observed=f"{'' if fact.given > fact.rows else 'only '}{fact.given} rows")
 
 
 def _misaligned(computed: Computed) -> str | None:
     """What is in whose place; None where all is in its own."""
     predictions, references, labels, best = computed.predictions, computed.references, computed.labels, computed.best
     if references == best and predictions == labels and best != labels:
-        return "predictions and references are given in each other's place"
+        return "predictions and references are swapped"
     if references != labels and Counter(references) == Counter(labels) and predictions == best:
-        return "the references are in another order than the predictions"
+        return "the references are in a different order from the predictions"
     if references == labels and computed.in_another_order:
-        return "the predictions are in another order than the references"
+        return "the predictions are in a different order from the references"
     return None
 
 

@@ -5,8 +5,7 @@ from harness.watch.facts.batch_means import BatchMeans
 
 
 class MeanOfMeans(Check):
-    """An evaluation's loss or perplexity is the mean of its batches' means, though their numbers of target tokens
-    differ.
+    """An evaluation's loss or perplexity is the mean of batch means, though batches differ in their number of targets.
 
     ## Why is this a bug?
     The loss that a model gives for a batch is the mean over its targets. If texts have different lengths, so do the
@@ -15,7 +14,7 @@ class MeanOfMeans(Check):
     others.
 
     ## What to do
-    Add up each batch's loss times its number of targets (labels that are not -100), and divide by the number of all
+    Add up each batch's loss times its number of targets (labels that are not -100), and divide by the total number of
     targets; take the exponential of that for the perplexity.
 
     ## When it is right
@@ -35,6 +34,6 @@ class MeanOfMeans(Check):
             return HELD
         return Found(
             expected=f"the mean over all {sum(fact.targets)} targets of the evaluation, {fact.weighted:.4g}",
-            observed=f"the mean of the means of {len(fact.means)} batches, {fact.plain:.4g}; they have "
+            observed=f"the mean of {len(fact.means)} batch means, {fact.plain:.4g}, from batches with "
             f"{min(fact.targets)} to {max(fact.targets)} targets each",
         )

@@ -24,7 +24,7 @@ def _unless(fact: NumberReported, seen: bool = True) -> Verdict:
 
 def _expected(fact: NumberReported) -> str:
     right = "" if math.isnan(fact.right) else f", {fact.right:.4g}"
-    return f"{fact.name} of the evaluation{right}, each row counted once"
+    return f"{fact.name} over the whole evaluation{right}, each row counted once"
 
 
 def _observed(fact: NumberReported) -> str:
@@ -32,14 +32,14 @@ def _observed(fact: NumberReported) -> str:
 
 
 def _times(rounds: int) -> str:
-    return f", in {rounds} reports of it" if rounds > 1 else ""
+    return f", in {rounds} reports" if rounds > 1 else ""
 
 
 class OfOtherRows(Check):
-    """A number that is reported is not that of the rows that were evaluated.
+    """A reported number is not computed from exactly the rows that were evaluated.
 
-    It comes from the last batch alone, from one of several processes, from the evaluation before, from all evaluations
-    since the beginning, or it is divided by something else than the number of rows.
+    It comes from the last batch alone, from one of several processes, from the previous evaluation, from all
+    evaluations so far, or it is divided by something other than the number of rows.
 
     ## Why is this a bug?
     The model is chosen, and the result published, by a number that says something else: counters that are never set to
@@ -47,8 +47,8 @@ class OfOtherRows(Check):
     and the last batch alone is a few rows.
 
     ## What to do
-    Set the counters to 0 before each evaluation, add up hits or losses times rows for each batch, and divide by the
-    number of rows that were counted.
+    Reset the counters before each evaluation, add up hits (or losses times rows) over the batches, and divide by the
+    number of rows counted.
 
     ## When it is right
     The numbers that a script prints or logs are compared with what it evaluated. A number is reported here only if its
@@ -72,13 +72,13 @@ class OfOtherRows(Check):
         return Found(
             expected=f"{fact.name} of the rows of all {fact.ranks} ranks, {fact.right:.4g}",
             observed=f"{fact.number:g}, which is {fact.mistake}{_times(fact.rounds)}",
-            hint="Add up hits, or losses times rows, and the number of rows over all ranks (all_reduce, "
+            hint="Add up hits (or losses times rows) and the number of rows over all ranks (all_reduce, "
             "gather_for_metrics, sync_dist=True), and divide once.",
         )
 
 
 class OtherThanNamed(Check):
-    """A number that is reported is another metric than its name says.
+    """A reported number is a different metric from the one that its name says.
 
     ## Why is this a bug?
     Precision and recall change places where predictions and labels do; a mean square that is called RMSE is in other
@@ -87,8 +87,8 @@ class OtherThanNamed(Check):
     numbers of others.
 
     ## What to do
-    Look at the order of the arguments (scikit-learn takes labels first, Evaluate by name), and at the square root.
-    Compare what the model says with the labels by hand for one batch: its shape, its axis, which label is meant.
+    Check the order of the arguments (scikit-learn takes labels first, Evaluate takes names) and the square root. For
+    one batch, compare predictions and labels by hand: their shapes, the axis of argmax, and which class is meant.
 
     ## When it is right
     Where the name means something else. A number is reported here only if no formula for its name gives it, and the
@@ -107,14 +107,14 @@ class OtherThanNamed(Check):
 
 
 class MeanOfBatches(Check):
-    """A number that is reported is the mean of its batches' values, though they count differently.
+    """A reported number is the mean of batch values, though the batches should not count equally.
 
     ## Why is this a bug?
     A batch of three rows counts as much as one of 32. The number changes with the batch size and the order of the rows,
     and of F1, precision, recall, roots and perplexity the mean over batches is no value of the whole at all.
 
     ## What to do
-    Add up hits, or losses times rows, and divide once at the end; give a metric all predictions at once.
+    Add up hits (or losses times rows) and divide once at the end; give a metric all predictions at once.
 
     ## When it is right
     If all batches have the same size, nothing is off. A number is reported here only if it is off by more than its

@@ -7,7 +7,7 @@ from harness.watch.facts.modes import PassEvaluated
 
 
 class EvaluationInTrainMode(Check):
-    """A model is evaluated while it is in train mode, so that dropout changes its predictions at random.
+    """A model is evaluated in train mode, so dropout or batch normalisation changes its predictions.
 
     ## Why is this a bug?
     The score is that of a model with some of its activations missing: too low, and different each time. Batch
@@ -35,7 +35,8 @@ class EvaluationInTrainMode(Check):
     def judge(self, fact: EvaluatedInTrainMode | EvaluatedByHand) -> Verdict:
         return Found(
             expected="model.eval() before the evaluation",
-            observed=f"the model is in train mode, and {fact.active} of its dropout or normalisation modules work",
+            observed=f"the model is in train mode, with {fact.active} active dropout or normalisation "
+            f"module{'s' * (fact.active != 1)}",
         )
 
     def judge_pass(self, fact: PassEvaluated) -> Verdict:
@@ -43,7 +44,7 @@ class EvaluationInTrainMode(Check):
 
 
 class EvaluationWithGraph(Check):
-    """An evaluation builds a graph for a backward pass that never comes.
+    """An evaluation builds a graph although no backward pass follows.
 
     ## Why is this a bug?
     No result changes; it costs memory and time. The graph keeps every layer's activations: an evaluation takes several
@@ -51,7 +52,7 @@ class EvaluationWithGraph(Check):
     in memory until it ends.
 
     ## What to do
-    Put the evaluation's forward under torch.no_grad(): it needs much less memory.
+    Run the evaluation under torch.no_grad(): it needs much less memory.
 
     `volatile=True` has had no effect since torch 0.4.
 
@@ -70,7 +71,7 @@ class EvaluationWithGraph(Check):
     def judge(self, fact: EvaluatedWithGraph | EvaluatedByHandInGraph) -> Verdict:
         return Found(
             expected="torch.no_grad() or torch.inference_mode() around the evaluation",
-            observed="the outputs carry a graph for a backward pass that never comes",
+            observed="the model's outputs have a graph, which no backward pass uses",
         )
 
     def judge_pass(self, fact: PassEvaluated) -> Verdict:

@@ -14,7 +14,7 @@ MIN_UPDATES = 4
 
 
 class FrozenNormDrifts(Check):
-    """Batch normalisations whose weights are frozen are in train mode: their running statistics go on changing.
+    """Frozen batch normalisation layers are in train mode, so their running statistics still change.
 
     ## Why is this a bug?
     `requires_grad_(False)` keeps weights as they are, but not the running mean and variance, which are not parameters:
@@ -40,14 +40,14 @@ class FrozenNormDrifts(Check):
         if fact.updates != MIN_DRIFTS:
             return HELD
         return Found(
-            expected="frozen batch normalisations in eval mode",
-            observed=f"{fact.drifting} of {fact.frozen} frozen ones are in train mode, and take each batch into "
-            "their running statistics",
+            expected="frozen batch normalisation layers in eval mode",
+            observed=f"{fact.drifting} of {fact.frozen} frozen batch normalisation "
+            f"layer{' is' if fact.frozen == 1 else 's are'} in train mode: each batch changes the running statistics",
         )
 
 
 class TeacherInTrainMode(Check):
-    """A teacher that is not trained is in train mode: its dropout or batch normalisation makes its answers noisy.
+    """An untrained teacher is in train mode, so dropout or batch normalisation makes its outputs noisy.
 
     ## Why is this a bug?
     A teacher's output is the target of its student. In train mode, dropout drops different parts of it each time, and
@@ -55,7 +55,7 @@ class TeacherInTrainMode(Check):
     teacher that is a part of the same module.
 
     ## What to do
-    Call `teacher.eval()` after every call of `train()` that reaches it; override `train()` where it is a submodule.
+    Call `teacher.eval()` after every `train()` that reaches it; if the teacher is a submodule, override `train()`.
 
     ## When it is right
     A teacher with the student's own architecture, such as the average in mean teacher or BYOL, may be in train mode on
@@ -69,17 +69,17 @@ class TeacherInTrainMode(Check):
     def judge(self, fact: TeacherAnswered) -> Verdict:
         if fact.updates != MIN_UPDATES or not (fact.norms or fact.dropouts):
             return HELD
-        what = [f"batch normalisation in {fact.norms} places"] * bool(fact.norms)
-        what += [f"dropout in {fact.dropouts} places"] * bool(fact.dropouts)
+        what = [f"{fact.norms} batch normalisation layer{'s' * (fact.norms != 1)}"] * bool(fact.norms)
+        what += [f"{fact.dropouts} dropout layer{'s' * (fact.dropouts != 1)}"] * bool(fact.dropouts)
         return Found(
-            expected="a teacher in eval mode",
-            observed=f"{fact.teacher}, which no optimizer holds and whose answers have no graph, is "
-            f"in train mode: {' and '.join(what)}",
+            expected="the teacher in eval mode",
+            observed=f"{fact.teacher}, which no optimizer holds and whose outputs have no graph, is "
+            f"in train mode, with {' and '.join(what)}",
         )
 
 
 class TrainingInEvalMode(Check):
-    """A model is trained while it is in eval mode, so that dropout is off and batch statistics stand still.
+    """A model is trained in eval mode, so dropout is off and batch statistics are not updated.
 
     ## Why is this a bug?
     Without dropout a fine-tuned model overfits sooner, and batch normalisation keeps the statistics that it had.
@@ -87,7 +87,7 @@ class TrainingInEvalMode(Check):
     until `model.train()` is called again. `from_pretrained` returns a model in eval mode, too.
 
     ## What to do
-    Call model.train() at the beginning of each epoch.
+    Call model.train() at the start of each epoch.
 
     If the updates are made over the validation DataLoader, take `backward()` and `step()` out of its loop: the model is
     trained on the rows that it should be measured on.
@@ -107,12 +107,13 @@ class TrainingInEvalMode(Check):
     formerly = ("mode::training-in-train-mode",)
 
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:
-        observed = f"{fact.model} is in eval mode: none of its {fact.sensitive} dropout or normalisation modules works"
+        modules = f"{fact.sensitive} dropout or normalisation module{'s' * (fact.sensitive != 1)}"
+        observed = f"{fact.model} is in eval mode, and so {'is' if fact.sensitive == 1 else 'are'} its {modules}"
         hint = None
         if fact.validates:
-            observed += "; the DataLoader is not one over which it is trained in train mode: updates in the validation?"
+            observed += "; in train mode it is never trained over this DataLoader: are these updates in the validation?"
             hint = (
-                "Take backward() and step() out of the validation's loop; if it is a training loop, call model.train()."
+                "Move backward() and step() out of the validation loop; if it is a training loop, call model.train()."
             )
         return Found("model.train() before the updates, and again after each evaluation", observed, hint=hint)
 

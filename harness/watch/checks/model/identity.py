@@ -12,14 +12,14 @@ ENOUGH = 5
 
 
 class EvaluatedUntrained(Check):
-    """The model that is evaluated after the training does not have the weights that were trained.
+    """The model evaluated after training does not have the trained weights.
 
     ## Why is this a bug?
     An evaluation of the checkpoint that the training began with, or of a new model into which nothing was loaded, says
     nothing about the training; the reported numbers are those of another model.
 
     ## What to do
-    Evaluate the model that was trained, or load into the one that is evaluated what was saved after the training.
+    Evaluate the model that was trained, or load the weights saved after training into the model that you evaluate.
 
     ## When it is right
     A comparison with the checkpoint before the training, or with an untrained model alongside the trained one, is not
@@ -32,24 +32,24 @@ class EvaluatedUntrained(Check):
 
     def judge(self, fact: CheckpointEvaluated) -> Verdict:
         return Found(
-            expected="the model that was trained, in the evaluation after the training",
-            observed="it has the weights of the checkpoint that the training began with",
+            expected="the trained weights in the evaluation after training",
+            observed="the evaluated model has the weights of the checkpoint that the training started from",
             update=fact.at.updates_made,
-            hint="Load what was saved after the training.",
+            hint="Load the weights that were saved after training.",
         )
 
     def judge_calls(self, fact: CalledAfterTraining) -> Verdict:
         if fact.untrained is None:
             return HELD
         return Found(
-            expected="the model that was trained, in the evaluation after the training",
-            observed=f"another of the same kind is called, which was never trained: {fact.untrained}",
+            expected="the trained weights in the evaluation after training",
+            observed=f"another model of the same class is called, which was never trained: {fact.untrained}",
             update=fact.at.updates_made,
         )
 
 
 class HooksSkipped(Check):
-    """A module that has hooks is called by its forward method, which leaves them out.
+    """`forward()` of a module with hooks is called directly, so the hooks do not run.
 
     ## Why is this a bug?
     `model(inputs)` calls the hooks and `forward`; `model.forward(inputs)` calls `forward` alone. What a hook does then
@@ -57,7 +57,7 @@ class HooksSkipped(Check):
     `spectral_norm` computes in a hook stays as it was, activations are not collected.
 
     ## What to do
-    Call the module, model(inputs), rather than model.forward(inputs).
+    Call model(inputs) instead of model.forward(inputs).
 
     ## When it is right
     When hooks only observe, such as those that measure or log, and are not wanted in these calls. A module without
@@ -78,14 +78,14 @@ class HooksSkipped(Check):
         if not hooks:
             return HELD
         return Found(
-            expected=f"a call of {type(model).__name__}, which calls its hooks",
-            observed=f"a call of its forward method, which leaves out {hooks} of them",
+            expected=f"a call of the {type(model).__name__} itself, which runs its hooks",
+            observed=f"a call of its forward method, which skips {hooks} hook{'s' * (hooks != 1)}",
             update=call.at.updates_made,
         )
 
 
 class LayersShared(Check):
-    """Several layers of a stack are one and the same module, so that they have the same weights.
+    """Several layers of a stack are the same module, so they share their weights.
 
     ## Why is this a bug?
     `nn.ModuleList([layer] * 4)` and `for _ in range(4): layers.append(layer)` put one module into the list four times.
@@ -94,7 +94,7 @@ class LayersShared(Check):
     each of its names.
 
     ## What to do
-    Make a module for each place: `nn.ModuleList([Layer(width) for _ in range(4)])`, or copies of one that is there:
+    Make a new module for each layer, `nn.ModuleList([Layer(width) for _ in range(4)])`, or copy one:
     `nn.ModuleList([copy.deepcopy(layer) for _ in range(4)])`.
 
     ## When it is right
@@ -116,14 +116,14 @@ class LayersShared(Check):
         if not fact.places:
             return HELD
         return Found(
-            expected="a module of its own for each layer",
-            observed=f"{names(fact.places)} of {fact.stack} are one "
-            f"{fact.layer}, and each call of it works on what came of the one before",
+            expected="a separate module for each layer",
+            observed=f"layers {names(fact.places)} of {fact.stack} are the same "
+            f"{fact.layer}, and each of its calls gets the output of the previous one",
         )
 
 
 class ReferenceIsAnother(Check):
-    """The reference of a preference trainer is not what the policy begins as.
+    """The reference model of a preference trainer has different weights from the policy before training.
 
     ## Why is this a bug?
     DPO, KTO and their like measure how far the policy has moved from its reference. A reference with other weights (the
@@ -133,8 +133,8 @@ class ReferenceIsAnother(Check):
     from.
 
     ## What to do
-    Give the trainer a copy of what is trained: `ref_model=copy.deepcopy(model)`, or save the fine-tuned model and load
-    the policy from there.
+    Give the trainer a copy of the model that it trains, `ref_model=copy.deepcopy(model)`, or save the fine-tuned model
+    and load the policy from there.
 
     ## When it is right
     When another model is the reference on purpose. A model with an adapter is compared with itself without the adapter,
@@ -153,13 +153,14 @@ class ReferenceIsAnother(Check):
             return HELD
         return Found(
             expected="a reference model with the weights that the policy starts from",
-            observed=f"before the first update {len(fact.others)} of {fact.tensors} tensors of the policy differ from "
-            f"the reference's, {fact.others[0]} among them",
+            observed=f"before the first update, {len(fact.others)} of the {fact.tensors} tensors "
+            f"{'differs' if len(fact.others) == 1 else 'differ'} between policy and reference, such as "
+            f"{fact.others[0]}",
         )
 
 
 class ReferenceIsThePolicy(Check):
-    """The reference that a preference loss compares with is the model that is trained.
+    """The reference model of a preference loss is the model that is being trained.
 
     ## Why is this a bug?
     DPO and its like compare how much more likely the policy finds the chosen answer than the reference does, and
@@ -168,7 +169,7 @@ class ReferenceIsThePolicy(Check):
     nothing to hold it back.
 
     ## What to do
-    Copy the model before it is trained: `reference = copy.deepcopy(policy).eval().requires_grad_(False)`.
+    Copy the model before training: `reference = copy.deepcopy(policy).eval().requires_grad_(False)`.
 
     ## When it is right
     A two-class loss that is ln 2 in the first updates, or that moves at all, is not reported. Nothing is reported
@@ -186,7 +187,7 @@ class ReferenceIsThePolicy(Check):
         if fact.in_a_row < ENOUGH or not fact.at.updates_made:
             return HELD
         return Found(
-            expected="a reference with weights of its own, from which the policy moves away",
-            observed=f"the loss has been ln 2 = {fact.loss:.4f} in {ENOUGH} backward passes in a row, and the "
-            "reference's forward passes go through the weights that are trained: it is the policy itself",
+            expected="a reference model with its own weights",
+            observed=f"the loss was ln 2 = {fact.loss:.4f} in {ENOUGH} backward passes in a row, and the reference's "
+            "forward passes go through the weights in training: the reference is the policy itself",
         )

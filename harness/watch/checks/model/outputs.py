@@ -6,7 +6,7 @@ from harness.watch.facts.replays import COLUMNS, OTHER_PADDING, SAME_ROWS, SINGL
 
 
 class DocumentsSeeEachOther(Check):
-    """Packed documents see each other: what the model says of one depends on the one before it in the row.
+    """Packed documents see each other: the logits of one depend on the document before it in the row.
 
     ## Why is this a bug?
     Position ids that restart within a row say that another document begins there. They keep documents apart only if the
@@ -15,8 +15,8 @@ class DocumentsSeeEachOther(Check):
     attends to all those before it. The model then learns from texts that have nothing to do with each other.
 
     ## What to do
-    Leave attention_mask out of packed rows, or give a block-diagonal mask of four dimensions; use an attention that
-    takes borders (`attn_implementation="flash_attention_2"`, or `"sdpa"` from transformers 4.53 on).
+    Don't pass attention_mask for packed rows, or pass a block-diagonal 4D mask; use an attention implementation that
+    respects document boundaries (`attn_implementation="flash_attention_2"`, or `"sdpa"` from transformers 4.53 on).
 
     ## When it is right
     When documents are joined on purpose, as in pretraining on a stream of text. Position ids that count through the
@@ -34,21 +34,21 @@ class DocumentsSeeEachOther(Check):
             return HELD
         mask = "an" if fact.masked else "no"
         return Found(
-            expected="logits of a packed document that depend on no other document of its row",
-            observed=f"position ids begin anew at place {fact.place} of a row; with other tokens before that place the "
-            f"logits behind it change: the documents attend to each other ({mask} attention mask is given)",
+            expected="logits of a packed document that don't depend on other documents in its row",
+            observed=f"position ids restart at position {fact.place} of a row, but changing the tokens before it "
+            f"changes the logits after it: the documents attend to each other ({mask} attention mask is given)",
         )
 
 
 class NondeterministicEval(Check):
-    """In eval mode a model gives other logits for the same rows when it is called again.
+    """In eval mode, a model gives different logits for the same rows when it is called again.
 
     ## Why is this a bug?
     Dropout that is called as a function does not know about eval mode, and stays on. Scores are too low, and
     comparisons of runs and of reloaded models mean nothing.
 
     ## What to do
-    Give functional.dropout training=self.training.
+    Call functional.dropout with training=self.training.
 
     `scaled_dot_product_attention` knows no mode at all: give it `dropout_p=self.p if self.training else 0.0`. A dropout
     module that is made in `forward`, or kept in a list, is always in train mode: make it an attribute.
@@ -68,9 +68,8 @@ class NondeterministicEval(Check):
 
     def judge(self, fact: DropoutInEvalMode) -> Verdict:
         return Found(
-            expected="the same logits from the same rows",
-            observed=f"the second time they are {fact.apart:.2g} apart, though the model is in eval mode: a "
-            "dropout is on",
+            expected="the same logits for the same rows",
+            observed=f"the logits of a second call differ by {fact.apart:.2g}, because dropout is active in eval mode",
         )
 
     def judge_replay(self, fact: Replayed) -> Verdict:
@@ -86,7 +85,7 @@ class OutputDependsOnBatch(Check):
 
     ## What to do
     Look for a softmax, mean or normalisation over the batch (dim=0), for reshapes that mix rows, and for recurrent
-    layers or `nn.MultiheadAttention` that were made without `batch_first=True` and take the rows for tokens.
+    layers or `nn.MultiheadAttention` without `batch_first=True`, which treat rows as tokens.
 
     ## When it is right
     Batch normalisation is not reported: in eval mode, in which the check calls the model, it uses its own statistics.
@@ -104,8 +103,8 @@ class OutputDependsOnBatch(Check):
         if fact.replay.alone is None:
             return HELD if SINGLE_ROWS in fact.compared else NOTHING_TO_JUDGE
         return Found(
-            expected="the same logits for a row alone and among others",
-            observed=f"among other rows they are {fact.replay.alone:.2g} apart",
+            expected="the same logits for a row alone and in a batch",
+            observed=f"a row's logits in a batch differ by {fact.replay.alone:.2g} from those of the row alone",
         )
 
 
@@ -117,7 +116,7 @@ class OutputDependsOnPadding(Check):
     last token's state, then depends on that other row.
 
     ## What to do
-    Use the attention mask wherever tokens are put together: attention, means, sums, maxima.
+    Use the attention mask wherever tokens are combined: attention, means, sums, maxima.
 
     To pool by the last token, take the last one that the mask keeps. Pad on the right for models with absolute
     positions.
@@ -138,13 +137,14 @@ class OutputDependsOnPadding(Check):
         if replay.bare is not None:
             return Found(
                 expected="the same logits with and without padding",
-                observed=f"without its {replay.removed} tokens of padding a row's are {replay.bare:.2g} apart",
+                observed=f"without its {replay.removed} padding token{'s' * (replay.removed != 1)}, a row's logits "
+                f"differ by {replay.bare:.2g}",
                 hint="Pad on the right for models with absolute positions, and use the attention mask wherever tokens "
-                "are put together.",
+                "are combined.",
             )
         if replay.longer is not None:
             return Found(
                 expected="the same logits however far a row is padded",
-                observed=f"with {COLUMNS} more masked tokens of padding they are {replay.longer:.2g} apart",
+                observed=f"with {COLUMNS} more masked padding tokens, a row's logits differ by {replay.longer:.2g}",
             )
         return HELD if OTHER_PADDING in fact.compared else NOTHING_TO_JUDGE

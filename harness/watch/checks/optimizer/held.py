@@ -7,15 +7,15 @@ from harness.watch.facts.parameters import ModelHeld, TensorsHeld, names
 
 
 class HoldsAnotherModel(Check):
-    """The optimizer holds tensors of a model that is never called, and not of the one that is trained.
+    """The optimizer holds the parameters of a model that is never called, not those of the model in use.
 
     ## Why is this a bug?
     An optimizer keeps the tensors that it was given. If the model is loaded again, copied or given a new head
     afterwards, the forward pass uses other tensors: they get gradients, and no step ever changes them.
 
     ## What to do
-    Make the optimizer after the model is final (after from_pretrained, resizing, a new head, or moving to another
-    class), from that model's parameters().
+    Make the optimizer from model.parameters() after the model is final (after from_pretrained, resizing, a new head, or
+    conversion to another class).
 
     ## When it is right
     An optimizer over several models, or over parts that are not called (an autoencoder's decoder when only the encoder
@@ -30,8 +30,8 @@ class HoldsAnotherModel(Check):
         if not fact.of_another_model:
             return HELD
         return Found(
-            expected="an optimizer that holds the parameters of the model that is trained",
-            observed=f"{fact.foreign} of its {fact.tensors} tensors belong to no model that was called, "
+            expected="an optimizer with the parameters of the model in use",
+            observed=f"{fact.foreign} of the optimizer's {fact.tensors} tensors belong to no model that was called, "
             "and never get a gradient",
             where=fact.made,
             update=1,
@@ -39,14 +39,14 @@ class HoldsAnotherModel(Check):
 
 
 class HoldsOnlyFrozen(Check):
-    """All parameters that the optimizer holds are frozen: its steps change nothing.
+    """All parameters in the optimizer are frozen, so its steps change nothing.
 
     ## Why is this a bug?
     Nothing that the optimizer holds gets a gradient, and what is not frozen has no optimizer. Usually the wrong half
     of the model was frozen, or the wrong half was given to the optimizer; the model stays what it was.
 
     ## What to do
-    Give the optimizer the parameters that are trained, after freezing the others.
+    Give the optimizer the parameters that you want to train, after freezing the others.
 
     ## When it is right
     An optimizer of a part that is frozen is reported only if no optimizer has anything to change in the whole training:
@@ -63,21 +63,21 @@ class HoldsOnlyFrozen(Check):
         if not fact.only_frozen:
             return HELD
         return Found(
-            expected="an optimizer with parameters that are trained",
-            observed="all that it holds are frozen (requires_grad is False)",
+            expected="trainable parameters in the optimizer",
+            observed="all parameters in the optimizer are frozen (requires_grad is False)",
             update=fact.update,
         )
 
 
 class Maximizes(Check):
-    """The optimizer makes the loss larger: it was made with `maximize=True`.
+    """The optimizer increases the loss, because it was made with `maximize=True`.
 
     ## Why is this a bug?
     With `maximize=True` an optimizer climbs the gradient, for objectives that should grow. With a loss, each update
     makes the model worse at its task, quickly and without an error.
 
     ## What to do
-    Leave out maximize=True: it is for objectives that are to grow.
+    Remove maximize=True: it is for objectives that should grow.
 
     ## When it is right
     The option is for objectives that are not a loss function's value, such as a reward or a likelihood, and for the
@@ -96,22 +96,22 @@ class Maximizes(Check):
         if fact.climbs != "by the optimizer":
             return HELD
         return Found(
-            expected="maximize=False, because a loss is differentiated",
-            observed="the optimizer climbs: maximize=True",
+            expected="maximize=False, because backward() is called on a loss",
+            observed="maximize=True, so the optimizer climbs the loss",
             update=fact.update,
         )
 
 
 class MissingParameters(Check):
-    """Parameters get gradients, and no optimizer holds them.
+    """Parameters get gradients, but no optimizer holds them.
 
     ## Why is this a bug?
     They are meant to be trained, but stay as they were initialised. A head that the optimizer does not know stays
     random to the end: what comes before it has to learn around it.
 
     ## What to do
-    Give the optimizer model.parameters(), or freeze what is not to be trained with requires_grad_(False). What is
-    unfrozen later comes to it with optimizer.add_param_group.
+    Give the optimizer model.parameters(), or freeze what you don't want to train with requires_grad_(False). Add
+    parameters that you unfreeze later with optimizer.add_param_group.
 
     ## When it is right
     Training the head alone while the backbone gets gradients that nobody uses is a note, not a finding. It is also a
@@ -129,6 +129,6 @@ class MissingParameters(Check):
             return HELD
         return Found(
             expected="every trainable parameter of the model in an optimizer",
-            observed=f"{names(fact.forgotten)} of {fact.model} get gradients and are in none",
+            observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but no optimizer holds them",
             update=1,
         )

@@ -19,7 +19,7 @@ ENOUGH = 8
 
 
 class MadeAgain(Check):
-    """The optimizer is made again in the middle of the training: its moments are lost.
+    """The optimizer is created again during training, so its moments are lost.
 
     ## Why is this a bug?
     Adam's moments and SGD's momentum are averages over many updates. An optimizer that is made inside the loop starts
@@ -27,7 +27,7 @@ class MadeAgain(Check):
     are. A scheduler keeps driving the old optimizer.
 
     ## What to do
-    Make the optimizer once, before the loop.
+    Create the optimizer once, before the loop.
 
     ## When it is right
     Another optimizer that is made on another line, over other tensors, for another dataset (the next task of several),
@@ -50,8 +50,7 @@ class MadeAgain(Check):
     def judge(self, fact: OptimizerMadeAgain) -> Verdict:
         return Found(
             expected="one optimizer for the whole training",
-            observed=f"another {fact.optimizer} is made over the same parameters, at the same line: "
-            "the moments are lost",
+            observed=f"this line creates another {fact.optimizer} for the same parameters, so the moments are lost",
         )
 
     def judge_step(self, step: StepBegins) -> Verdict:
@@ -59,14 +58,14 @@ class MadeAgain(Check):
 
 
 class NeverMade(Check):
-    """Gradients are computed again and again, and nothing changes the parameters: there is no optimizer.
+    """Gradients are computed, but there is no optimizer and nothing changes the parameters.
 
     ## Why is this a bug?
     Gradients change nothing by themselves. An update that is written by hand as `p = p - lr * p.grad` only gives
     another tensor the name `p`, and the model keeps the parameters that it had.
 
     ## What to do
-    Make an optimizer of `model.parameters()`, and call its `step()` after each backward pass.
+    Create an optimizer with `model.parameters()`, and call its `step()` after each backward pass.
 
     Write an update by hand into the parameter itself, under `no_grad()`: `p -= lr * p.grad`.
 
@@ -84,20 +83,21 @@ class NeverMade(Check):
             return HELD
         return Found(
             expected="parameters that change between two backward passes of the same rows",
-            observed=f"after {fact.passes} backward passes they are what they were, and no optimizer was made",
+            observed=f"no optimizer was created, and after {fact.passes} backward passes the parameters are unchanged",
             update=1,
         )
 
 
 class NeverSteps(Check):
-    """An optimizer is made, gradients are computed for it, and its `step()` is never called.
+    """Gradients are computed for an optimizer, but its `step()` is never called.
 
     ## Why is this a bug?
     Gradients change nothing by themselves: the loss stays that of the first weights to the end. If a script has an
     optimizer for each of several networks, the one whose step is missing stays as it was made.
 
     ## What to do
-    Call `optimizer.step()` after the backward pass; where micro-batches are added up, for each full window.
+    Call `optimizer.step()` after the backward pass, or after the last micro-batch of an update if you accumulate
+    gradients.
 
     ## When it is right
     Scripts that only look at gradients a few times are not reported, nor are updates that are written by hand. If other
@@ -113,28 +113,28 @@ class NeverSteps(Check):
             return HELD
         return Found(
             expected="a call of optimizer.step() for each update",
-            observed=f"{fact.passes} backward passes and not one optimizer step",
+            observed=f"{fact.passes} backward passes, but no optimizer step",
             update=1,
         )
 
     def judge_unused(self, fact: OptimizerUnused) -> Verdict:
         return Found(
             expected="a call of step() for every optimizer whose gradients are cleared in the loop",
-            observed=f"its step() is never called, and nothing else changes {fact.shown}",
+            observed=f"step() of this optimizer is never called, and nothing else changes {fact.shown}",
             update=1,
-            hint="Call its step() after the backward pass of its loss.",
+            hint="Call step() on this optimizer after the backward pass of its loss.",
         )
 
 
 class NotAsAsked(Check):
-    """TrainingArguments ask for a learning rate or a weight decay that the optimizer does not have.
+    """The optimizer's learning rate or weight decay differs from the one in TrainingArguments.
 
     ## Why is this a bug?
     Trainer makes an optimizer from its arguments unless it is given one. An optimizer in `optimizers=(…)` keeps its own
     numbers, and those in the arguments are ignored without a word, though they are logged and kept with the run.
 
     ## What to do
-    Give the numbers to the optimizer, or leave `optimizers` out.
+    Pass the values to the optimizer itself, or don't pass `optimizers` to Trainer.
 
     ## When it is right
     An optimizer of your own is not reported if the arguments repeat a default; ignore the warning if you use the
@@ -156,15 +156,15 @@ class NotAsAsked(Check):
             if not any(math.isclose(value, asked, rel_tol=1e-6) for value in has):
                 told = ", ".join(dict.fromkeys(f"{value:g}" for value in has)) or "none"
                 return Found(
-                    expected=f"the {name} of {asked:g} that the arguments ask for",
-                    observed=f"the optimizer that Trainer was given has {told}, and {name}={asked:g} is ignored",
+                    expected=f"{name}={asked:g}, as in TrainingArguments",
+                    observed=f"the optimizer passed to Trainer has {told}, and {name}={asked:g} is ignored",
                     where=setting.where,
                 )
         return HELD
 
 
 class NotPrepared(Check):
-    """The optimizer was not prepared by the Accelerator that accumulates gradients, and steps at each micro-batch.
+    """The optimizer was not prepared by the Accelerator, so it steps at every micro-batch despite accumulation.
 
     ## Why is this a bug?
     `accelerator.prepare` returns an optimizer whose `step()` and `zero_grad()` do nothing until a window is full. The
@@ -190,13 +190,13 @@ class NotPrepared(Check):
             return HELD
         return Found(
             expected=f"one update for {fact.micro_batches} backward passes",
-            observed=f"{fact.steps} updates in {fact.passes} backward passes, by an optimizer that "
-            "accelerator.prepare was not given, or in the place of the one that it returned",
+            observed=f"{fact.steps} updates in {fact.passes} backward passes, by an optimizer that is not the one "
+            "returned by accelerator.prepare",
         )
 
 
 class StateEmptied(Check):
-    """The optimizer's state is emptied in the middle of the training: its moments are lost.
+    """The optimizer's state is emptied during training, so its moments are lost.
 
     ## Why is this a bug?
     Adam's moments and SGD's momentum are averages over many updates. With `optimizer.state.clear()`, or a new dict in
@@ -204,7 +204,7 @@ class StateEmptied(Check):
     the learning rate allows, whatever the gradients are.
 
     ## What to do
-    Leave `optimizer.state` as it is; `optimizer.load_state_dict` restores one that was saved.
+    Don't clear or replace `optimizer.state`; use `optimizer.load_state_dict` to restore a saved state.
 
     ## When it is right
     A state that is loaded, and moments that are scaled or set by hand while the count goes on, are not reported.
@@ -222,6 +222,6 @@ class StateEmptied(Check):
         if not fact.emptied:
             return HELD
         return Found(
-            expected=f"moments of {fact.before:.0f} updates",
-            observed="the optimizer's state was emptied in the middle of the training",
+            expected=f"moments from {fact.before:.0f} updates",
+            observed="the optimizer's state was emptied during training",
         )

@@ -11,7 +11,7 @@ TARGETS_SHOWN = 8
 
 
 class AdapterFrozen(Check):
-    """The adapter that the optimizer holds is frozen in all passes of the training.
+    """The adapter in the optimizer is frozen during the whole training.
 
     ## Why is this a bug?
     `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer accepts frozen tensors
@@ -19,7 +19,7 @@ class AdapterFrozen(Check):
     as a new head, is trained.
 
     ## What to do
-    Load it with `PeftModel.from_pretrained(..., is_trainable=True)`.
+    Load the adapter with `PeftModel.from_pretrained(..., is_trainable=True)`.
 
     ## When it is right
     A frozen adapter that the optimizer does not hold is not reported: it is there to be used. Neither is one that gets
@@ -39,13 +39,13 @@ class AdapterFrozen(Check):
         if not fact.frozen:
             return HELD
         return Found(
-            expected="gradients for the adapter that the optimizer holds",
-            observed=f"the adapter {names(fact.frozen)} is frozen in all passes: it stays as it was loaded",
+            expected="gradients for the adapter in the optimizer",
+            observed=f"the adapter {names(fact.frozen)} is frozen in all training passes, so it stays as it was loaded",
         )
 
 
 class AdapterMissesWeights(Check):
-    """An adapter by names is in some of the layers that have them, and others with the same names have none.
+    """An adapter covers only some of the weights with the names of its targets.
 
     ## Why is this a bug?
     Models with experts hold the weights of all experts of a layer in one parameter with three dimensions, which is no
@@ -54,9 +54,8 @@ class AdapterMissesWeights(Check):
     dense layers of the same names stay as they are. It is silent about either.
 
     ## What to do
-    Name the fused weights in `target_parameters` and the modules in `target_modules`, each with the name of the module
-    around it (`"mlp.experts.down_proj"`, `"shared_expert.down_proj"`), and print the names of all parameters that have
-    gradients.
+    Name fused weights in `target_parameters` and modules in `target_modules`, each with the name of the module around
+    it (`"mlp.experts.down_proj"`, `"shared_expert.down_proj"`), and print the names of all parameters with gradients.
 
     ## When it is right
     Adapting only some of them on purpose. Names with a dot, patterns, `layers_to_transform` and `exclude_modules` say
@@ -74,14 +73,14 @@ class AdapterMissesWeights(Check):
         if not fact.missed:
             return HELD
         return Found(
-            expected="adapters in all layers that have the names of its targets",
-            observed=f"{len(fact.adapted)} have one ({', '.join(fact.adapted[:MODULES_SHOWN])}), and "
+            expected="an adapter for every weight with a target's name",
+            observed=f"{len(fact.adapted)} have an adapter ({', '.join(fact.adapted[:MODULES_SHOWN])}), and "
             f"{len(fact.missed)} have none: {', '.join(fact.missed[:MODULES_SHOWN])}",
         )
 
 
 class AdapterSkipsLayers(Check):
-    """A pattern of an adapter's target modules matches some of a model's blocks and leaves out others like them.
+    """The pattern in an adapter's `target_modules` matches some blocks of the model and skips others like them.
 
     ## Why is this a bug?
     PEFT adapts what a pattern matches and is silent about the rest. `layers\\.[0-9]\\.` looks as if it matched every
@@ -89,8 +88,8 @@ class AdapterSkipsLayers(Check):
     less than it could.
 
     ## What to do
-    Name the modules without the numbers of their blocks (`target_modules=["q_proj", "v_proj"]`), or repair the pattern.
-    Where only some blocks are meant, say so with `layers_to_transform`.
+    Name the modules without block numbers (`target_modules=["q_proj", "v_proj"]`), or fix the pattern. If you only want
+    some blocks, use `layers_to_transform`.
 
     ## When it is right
     Adapting a few blocks on purpose. The last ones alone, and those that `layers_to_transform` or `exclude_modules`
@@ -108,14 +107,14 @@ class AdapterSkipsLayers(Check):
             return HELD
         return Found(
             expected="adapters in all blocks that are alike",
-            observed=f"the pattern of target_modules leaves out {len(fact.skipped)} modules that are like the "
-            f"{fact.adapted} adapted ones but for the numbers in their names: "
-            f"{', '.join(fact.skipped[:MODULES_SHOWN])}",
+            observed=f"the pattern in target_modules skips {len(fact.skipped)} "
+            f"module{'s' * (len(fact.skipped) != 1)} named like the {fact.adapted} adapted ones except for the "
+            f"numbers: {', '.join(fact.skipped[:MODULES_SHOWN])}",
         )
 
 
 class AdapterTargetsAbsent(Check):
-    """Names of an adapter's target modules, or of those to train whole, match no module: those layers stay as they are.
+    """Names in an adapter's `target_modules` or `modules_to_save` match no module, so nothing is trained there.
 
     ## Why is this a bug?
     PEFT adapts what it finds and is silent about the rest, as long as one name matches. A list made for another
@@ -124,7 +123,7 @@ class AdapterTargetsAbsent(Check):
     does not have (`classifier` when the head is called `score`) leaves a new head random.
 
     ## What to do
-    Print `model.named_modules()` and name the layers that are there, or use `target_modules="all-linear"`.
+    Print `model.named_modules()` and use the names that exist, or set `target_modules="all-linear"`.
 
     ## When it is right
     One list for several architectures, on purpose. Patterns (a string) and `all-linear` are not looked at.
@@ -140,15 +139,15 @@ class AdapterTargetsAbsent(Check):
             return HELD
         absent, matched = len(fact.absent), len(fact.matched)
         return Found(
-            expected=f"modules for each of the names in {fact.option}",
-            observed=f"{absent} of {absent + matched} {fact.option} of the adapter {fact.adapter!r} match no "
-            f"module: {', '.join(fact.absent[:TARGETS_SHOWN])}; "
+            expected=f"a module for each name in {fact.option}",
+            observed=f"{absent} of {absent + matched} names in {fact.option} of the adapter {fact.adapter!r} "
+            f"{'matches' if absent == 1 else 'match'} no module: {', '.join(fact.absent[:TARGETS_SHOWN])}; "
             f"matched: {', '.join(fact.matched[:TARGETS_SHOWN]) or 'none'}",
         )
 
 
 class AdapterUntrained(Check):
-    """An adapter that was added is never trained: no pass of the training goes through it.
+    """An added adapter is never trained, because it is never the active one.
 
     ## Why is this a bug?
     `add_adapter` does not make the new adapter the active one. The passes still go through the active adapter, which is
@@ -156,7 +155,7 @@ class AdapterUntrained(Check):
     without it. It is saved and loaded like any other.
 
     ## What to do
-    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and make the optimizer after that.
+    Call `model.set_adapter(NAME)` after `model.add_adapter(NAME, config)`, and create the optimizer after that.
 
     ## When it is right
     An adapter whose output is not zero, because it was trained before, is not reported. Neither is one that is called
@@ -172,8 +171,8 @@ class AdapterUntrained(Check):
     def judge(self, fact: AdaptersActive) -> Verdict:
         for name, zero in fact.never.items():
             return Found(
-                expected=f"the adapter {name!r} active in passes of the training",
-                observed=f"the active one is {names(fact.active)} in all of them; {name!r} was never trained: its "
+                expected=f"{name!r} as the active adapter in training",
+                observed=f"the active adapter is always {names(fact.active)}; {name!r} was never trained: its "
                 f"{zero} is still zero",
             )
         return HELD

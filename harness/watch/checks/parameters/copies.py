@@ -14,7 +14,7 @@ CONSTANT = 1e-3
 
 
 class CopyAlsoTrained(Check):
-    """A moving average of the network gets gradients, and an optimizer steps it besides.
+    """A moving average of the network is also trained by an optimizer.
 
     ## Why is this a bug?
     A target that learns from the loss gives way to it: in self-distillation both networks can agree on a constant, and
@@ -22,7 +22,7 @@ class CopyAlsoTrained(Check):
     target is a part of the model.
 
     ## What to do
-    Give the optimizer the parameters of the network alone, and compute the target under `torch.no_grad()`, or with
+    Give the optimizer only the parameters of the network, and compute the target under `torch.no_grad()` or with
     `requires_grad_(False)`.
 
     ## When it is right
@@ -41,13 +41,13 @@ class CopyAlsoTrained(Check):
             return HELD
         return Found(
             expected="a target that only follows the network",
-            observed=f"{fact.shown} follows the network by {means[-1]:.3g} of the way, and "
-            "its optimizer changes it by gradients, too: the target is trained",
+            observed=f"{fact.shown} moves towards the network by {means[-1]:.3g} of the distance each time, but an "
+            "optimizer also trains it",
         )
 
 
 class CopyFollowsTooFast(Check):
-    """A moving average of the network takes most of its value from the latest update: its two weights are exchanged.
+    """A moving average of the network follows it too fast, because its two weights are swapped.
 
     ## Why is this a bug?
     A target network or an average should change slowly: by a thousandth to a tenth of the way in each update. With
@@ -55,7 +55,7 @@ class CopyFollowsTooFast(Check):
     and stabilises nothing.
 
     ## What to do
-    Exchange the two weights: `target.lerp_(online, tau)` with a small tau.
+    Swap the two weights: `target.lerp_(online, tau)` with a small tau.
 
     ## When it is right
     A copy that is set to the whole network, at whatever interval, is not reported, nor is an average whose weights
@@ -75,21 +75,21 @@ class CopyFollowsTooFast(Check):
         if not (constant and min(latest) > 0.5 and max(latest) < 1 - CONSTANT):
             return HELD
         return Found(
-            expected="an average that goes a small part of the way to the network in each update",
+            expected="an average that moves a small part of the way to the network in each update",
             observed=f"{fact.shown} is set to {latest[-1]:.3g} of the network and {1 - latest[-1]:.3g} of "
-            "itself: tau is on the wrong side, and it is nearly the network",
+            "itself: tau is on the wrong side, so the average is nearly the network",
         )
 
 
 class CopySharesMemory(Check):
-    """A copy of the network lies in the network's own memory, and moves with every update of it.
+    """A copy of the network shares the network's memory, so it changes with every update.
 
     ## Why is this a bug?
     `target.data = online.data` copies nothing: both parameters share one piece of memory from then on. A target network
     that should lag behind is the network itself, and training on it chases its own tail.
 
     ## What to do
-    Write into the copy's memory: `target.data.copy_(online.data)`, or `target.load_state_dict(online.state_dict())`.
+    Copy the values: `target.data.copy_(online.data)`, or `target.load_state_dict(online.state_dict())`.
 
     ## When it is right
     One parameter in two modules, such as tied weights, is not reported; only two parameters that share memory are.
@@ -104,14 +104,14 @@ class CopySharesMemory(Check):
         if not fact.shares:
             return HELD
         return Found(
-            expected="a copy with memory of its own",
-            observed=f"{fact.shown} and the network have parameters of their own that share one memory: it "
-            "never stays behind",
+            expected="a copy with its own memory",
+            observed=f"the parameters of {fact.shown} and of the network share the same memory, so the copy never lags "
+            "behind",
         )
 
 
 class CopyWithoutBuffers(Check):
-    """A copy follows the network's parameters and not its running statistics, and is used with those it began with.
+    """A copy follows the network's parameters but keeps its initial running statistics.
 
     ## Why is this a bug?
     Batch normalisation keeps its running mean and variance in buffers, which `parameters()` does not yield. A moving
@@ -119,8 +119,8 @@ class CopyWithoutBuffers(Check):
     that have nothing to do with its inputs.
 
     ## What to do
-    Copy the buffers, too: `for kept, new in zip(copy.buffers(), model.buffers()): kept.copy_(new)`; or give
-    `AveragedModel` `use_buffers=True`, or call `update_bn` before the copy is used.
+    Copy the buffers as well: `for kept, new in zip(copy.buffers(), model.buffers()): kept.copy_(new)`. Or make
+    `AveragedModel` with `use_buffers=True`, or call `update_bn` before you use the copy.
 
     ## When it is right
     A copy in train mode computes statistics of its own and is not reported. Neither is one whose statistics are
@@ -136,9 +136,9 @@ class CopyWithoutBuffers(Check):
     def judge(self, fact: CopyOver) -> Verdict:
         if fact.stale is not None:
             return Found(
-                expected="running statistics that follow the network's, as the parameters do",
-                observed=f"{fact.shown} is called in eval mode with the running mean that it began with, after "
-                f"{fact.updates} updates in which the network's moved: its buffers are not copied",
+                expected="running statistics that follow the network, like the parameters",
+                observed=f"{fact.shown} is called in eval mode with its initial running mean, although the network's "
+                f"changed over {fact.updates} updates: the buffers are not copied",
                 where=fact.stale,
             )
         return HELD if fact.has_norms and fact.follows and fact.updates >= MIN_UPDATES else NOTHING_TO_JUDGE

@@ -16,7 +16,7 @@ NEW_TENSOR = ("add", "sub", "mul", "div", "lerp", "copy", "addcmul")
 
 
 class CopyNeverFollows(Check):
-    """A copy of the network never changes, though a line of the script is to make it follow.
+    """A copy of the network never changes, although a line of the script should update it.
 
     ## Why is this a bug?
     `target = tau * online + (1 - tau) * target` in a loop over parameters binds the name to another tensor,
@@ -45,8 +45,8 @@ class CopyNeverFollows(Check):
         file = fact.where.rpartition(":")[0]
         for line, why in _lines(file, fact.loaded):
             return Found(
-                expected="a copy that follows the network, as this line is to make it",
-                observed=f"in {fact.updates} updates of the network {fact.shown} never changed: {why}",
+                expected="a copy that this line updates from the network",
+                observed=f"{fact.shown} never changed in {fact.updates} updates of the network: {why}",
                 where=f"{file}:{line}",
             )
         return NOTHING_TO_JUDGE
@@ -59,7 +59,7 @@ def _lines(file: str, loaded: Collection[str | None]) -> Iterator[tuple[int, str
         if (isinstance(node, ast.Expr) and _is_call(node.value, "update") and _of_state(node.value)) or (
             isinstance(node, ast.Assign) and any(_is_item_of_state(target) for target in node.targets)
         ):
-            yield node.lineno, "state_dict() gives a new dictionary, and nobody loads it"
+            yield node.lineno, "state_dict() returns a new dictionary, which is never loaded"
         elif isinstance(node, ast.For) and _is_over_parameters(node):
             yield from _that_keep_nothing(node)
     yield from _never_run(tree, {line.rpartition(":")[2] for line in loaded if line is not None})
@@ -78,7 +78,7 @@ def _never_run(tree: ast.AST, loaded: Collection[str]) -> Iterator[tuple[int, st
             if given and _is_call(given[0], "state_dict"):
                 spanned = {str(line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
                 if not spanned.intersection(loaded):
-                    yield node.lineno, "this line was never come to"
+                    yield node.lineno, "this line was never reached"
 
 
 def _is_call(node: ast.expr, method: str) -> bool:
@@ -109,6 +109,6 @@ def _that_keep_nothing(loop: ast.For) -> Iterator[tuple[int, str]]:
         return
     (only,) = loop.body
     if isinstance(only, ast.Assign) and all(isinstance(each, ast.Name) and each.id in named for each in only.targets):
-        yield only.lineno, "it gives a name another tensor, and leaves the parameter as it is"
+        yield only.lineno, "this line only binds the name to a new tensor and leaves the parameter unchanged"
     elif isinstance(only, ast.Expr) and any(_is_call(only.value, name) for name in NEW_TENSOR):
-        yield only.lineno, "it makes a new tensor that nothing keeps; a method that writes ends in an underscore"
+        yield only.lineno, "this line makes a new tensor and drops it; in-place methods end in an underscore"

@@ -12,7 +12,7 @@ MIN_NAME_SIMILARITY = 0.8
 
 
 class FreezesNothing(Check):
-    """An attribute that nothing reads was set in order to freeze parameters, which are trained on.
+    """An attempt to freeze parameters sets an attribute that has no effect, so they are still trained.
 
     ## Why is this a bug?
     `module.requires_grad = False` sets an attribute of the module, and `parameter.require_grad = False` sets one of the
@@ -38,7 +38,7 @@ class FreezesNothing(Check):
             return HELD
         return Found(
             expected="requires_grad_(False) on the module, or requires_grad = False on each parameter",
-            observed=f"{attribute} was set, which freezes nothing",
+            observed=f"{attribute}, which freezes nothing",
         )
 
 

@@ -8,7 +8,7 @@ SHOWN = 3
 
 
 class NewHeadFrozen(Check):
-    """A model's head is new, since the checkpoint has none or it was replaced, and it is frozen: it stays random.
+    """A newly initialised head is frozen, so it stays random.
 
     ## Why is this a bug?
     `from_pretrained` initialises what the checkpoint lacks at random and says so in a warning. A head has to be
@@ -16,7 +16,7 @@ class NewHeadFrozen(Check):
     numbers, and if only the adapter is saved, the head is not saved with it: whoever loads it gets a different head.
 
     ## What to do
-    Leave `requires_grad` of the head as it is. With PEFT, name it in `modules_to_save`, or set `task_type`, which does.
+    Don't freeze the head. With PEFT, name it in `modules_to_save`, or set `task_type`, which does that for you.
 
     ## When it is right
     A head whose weights your script sets itself, or that the loss does not use, is not reported. Random features on
@@ -33,7 +33,7 @@ class NewHeadFrozen(Check):
         if not fact.stays_random:
             return HELD
         return Found(
-            expected="a trained head, where the checkpoint has none",
-            observed=f"{', '.join(fact.tensors[:SHOWN])} are random and frozen: never trained",
+            expected="a trainable head, because its weights are new",
+            observed=f"{', '.join(fact.tensors[:SHOWN])} are random and frozen, so they are never trained",
             update=fact.at.updates_made,
         )

@@ -8,7 +8,7 @@ MIN_PLACES = 8
 
 
 class NewTokensFrozen(Check):
-    """Tokens were added, and their embeddings are never trained.
+    """The embeddings of added tokens are never trained.
 
     ## Why is this a bug?
     `resize_token_embeddings` gives new tokens random rows, or the mean of the others. Adapters freeze the embeddings
@@ -16,8 +16,8 @@ class NewTokensFrozen(Check):
     and cannot learn to predict them.
 
     ## What to do
-    `LoraConfig(modules_to_save=["embed_tokens", "lm_head"])`, or `trainable_token_indices=[…]` for the new rows alone;
-    in a loop of your own, give the embeddings to the optimizer.
+    Use `LoraConfig(modules_to_save=["embed_tokens", "lm_head"])`, or `trainable_token_indices=[…]` for the new tokens
+    alone; in your own loop, give the embeddings to the optimizer.
 
     ## When it is right
     New rows that were trained before, or that only fill up the vocabulary: only tokens that occur in inputs or labels
@@ -34,6 +34,6 @@ class NewTokensFrozen(Check):
             return HELD
         return Found(
             expected="trainable embeddings for the new tokens",
-            observed=f"the rows of the new tokens (from {fact.before} on) are frozen in the embeddings and "
-            f"never trained; {fact.taught / max(1, fact.places):.0%} of the targets are new tokens",
+            observed=f"the embeddings of the new tokens (from id {fact.before} on) are frozen and never trained; "
+            f"{fact.taught / max(1, fact.places):.0%} of the targets are new tokens",
         )

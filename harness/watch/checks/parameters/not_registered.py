@@ -5,14 +5,14 @@ from harness.watch.facts.parameters import LooseTensors
 
 
 class NotRegistered(Check):
-    """Parameters get gradients, and are neither in a module nor in an optimizer.
+    """Parameters get gradients but are neither in a module nor in an optimizer.
 
     ## Why is this a bug?
     Modules in a plain list or dict, and tensors that are not attributes of a module, are not among `parameters()`: the
     optimizer does not get them, `state_dict()` does not save them, and they stay as they were initialised.
 
     ## What to do
-    Keep modules in `nn.ModuleList` or `nn.ModuleDict`, and parameters as attributes of a module.
+    Put modules into `nn.ModuleList` or `nn.ModuleDict`, and parameters into attributes of a module.
 
     ## When it is right
     Tensors that the script updates by hand are not reported, nor are tensors that a model's input is computed from.
@@ -28,9 +28,10 @@ class NotRegistered(Check):
         if not fact.shapes:
             return HELD
         first, several = fact.shapes[0], len(fact.shapes) > 1
-        many = f"{len(fact.shapes)} parameters, the first of shape {first}, get gradients and are"
+        many = f"{len(fact.shapes)} parameters, the first of shape {first}, get gradients but are"
         return Found(
-            expected="every parameter registered in a module, and in the optimizer",
-            observed=f"{many if several else f'a parameter of shape {first} gets gradients and is'} in neither",
+            expected="every parameter registered in a module and in an optimizer",
+            observed=f"{many if several else f'a parameter of shape {first} gets gradients but is'} in no module and "
+            "no optimizer",
             update=1,
         )

@@ -5,14 +5,14 @@ from harness.watch.facts.tensor_updates import TensorsUpdated
 
 
 class Unchanged(Check):
-    """Parameters with a gradient and a learning rate are the same after the optimizer's step.
+    """The optimizer's step does not change parameters that have a gradient and a learning rate.
 
     ## Why is this a bug?
     If something that does nothing replaces `optimizer.step()`, or something sets the parameters back within the step,
     the model stays as it was.
 
     ## What to do
-    Look at what replaces or wraps optimizer.step(), and at what sets the parameters back.
+    Check whether something replaces or wraps optimizer.step(), or sets the parameters back.
 
     ## When it is right
     A learning rate so small that a float32 number does not change by it, as in the first step of a warmup, is not
@@ -30,6 +30,6 @@ class Unchanged(Check):
         if still is None:
             return HELD
         return Found(
-            expected=f"a change, with a gradient and a learning rate of {still.lr:.3g}",
-            observed=f"{still.name} is the same after the step",
+            expected=f"a changed parameter, because it has a gradient and a learning rate of {still.lr:.3g}",
+            observed=f"{still.name} is the same after optimizer.step() as before",
         )

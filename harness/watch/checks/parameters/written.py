@@ -9,7 +9,7 @@ some roundings of float32."""
 
 
 class FrozenChanged(Check):
-    """Parameters that are frozen change.
+    """Frozen parameters change during training.
 
     ## Why is this a bug?
     Everyone expects frozen parameters to stay as they were loaded. But an optimizer still updates a parameter that has
@@ -17,7 +17,7 @@ class FrozenChanged(Check):
     to all of them.
 
     ## What to do
-    Clear its gradient (p.grad = None) when you freeze a parameter, or take it out of the optimizer.
+    Clear a parameter's gradient (p.grad = None) when you freeze it, or remove it from the optimizer.
 
     Code that writes to parameters by hand should leave out those whose `requires_grad` is False.
 
@@ -34,16 +34,16 @@ class FrozenChanged(Check):
             return HELD
         expected = "frozen parameters that stay as they are"
         if fact.by == "the optimizer":
-            return Found(expected, f"the optimizer changed {fact.changed}, frozen while a gradient was left")
+            return Found(expected, f"the optimizer changed {fact.changed}, which had a gradient left when frozen")
         return Found(
             expected,
             observed=f"the script scales or clips frozen parameters between two updates: {fact.changed}",
-            hint="Leave frozen parameters out of what is written by hand.",
+            hint="Skip frozen parameters in code that writes to parameters.",
         )
 
 
 class ModifiedOutsideOptimizer(Check):
-    """Parameters are changed between two updates by something else than the optimizer.
+    """Something other than the optimizer changes parameters between two updates.
 
     ## Why is this a bug?
     The optimizer's moments and the schedule know nothing of such changes. Weight decay by hand comes on top of the
@@ -51,8 +51,8 @@ class ModifiedOutsideOptimizer(Check):
     the training down; memory that is shared with another model is trained by both.
 
     ## What to do
-    Look at what writes to the parameters: a decay by hand, averaged weights that are not taken back, shared memory.
-    Right for a constraint on the weights, such as normalising them.
+    Find the code that writes to the parameters: manual weight decay, averaged weights that are not swapped back, shared
+    memory. Ignore this for a constraint on the weights, such as normalising them.
 
     ## When it is right
     Ignore this warning for a constraint on the weights that is intended, such as normalising them. Weights that are
@@ -67,21 +67,21 @@ class ModifiedOutsideOptimizer(Check):
         if not fact.apart > RELATIVE * fact.largest + ABSOLUTE or fact.clamped:  # NaN is another check's
             return HELD
         return Found(
-            expected="parameters as the update before left them",
-            observed=f"{fact.name} was changed by up to {fact.apart:.2g} since",
+            expected="parameters as the previous update left them",
+            observed=f"{fact.name} has changed by up to {fact.apart:.2g} since the previous update",
         )
 
 
 class Reset(Check):
-    """Parameters are set back to what they were before the first update.
+    """Parameters are reset to their values from before the first update.
 
     ## Why is this a bug?
     Each reset undoes what the updates learned. The loss still moves a little between two resets, and the run ends with
     a model that has seen one update, or none.
 
     ## What to do
-    Look at what writes to the parameters between updates: reloading a checkpoint, an average that is copied back, an
-    initialisation that runs again.
+    Find the code that writes to the parameters between updates: a checkpoint that is reloaded, an average that is
+    copied back, an initialisation that runs again.
 
     ## When it is right
     Loading a state with load_state_dict is not reported: that is how a script goes back to the start before another
@@ -97,7 +97,7 @@ class Reset(Check):
         if not fact.set_back:
             return HELD
         return Found(
-            expected="parameters as the updates before left them",
-            observed=f"{fact.name} is what it was before the first update",
+            expected="parameters as the previous updates left them",
+            observed=f"{fact.name} has the same values as before the first update",
             update=fact.update,
         )

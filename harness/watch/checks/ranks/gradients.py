@@ -15,7 +15,7 @@ MIN_UNEVEN = 1.25
 
 
 class GradientScaled(Check):
-    """The gradient that several processes make together is a multiple of what one process would have had.
+    """With several processes, the gradient is a multiple or a fraction of what one process would compute.
 
     ## Why is this a bug?
     DistributedDataParallel, Accelerate and Trainer average the gradients of the ranks. Whoever also divides the loss by
@@ -24,9 +24,9 @@ class GradientScaled(Check):
     only in clipping, in weight decay and in the norms that are logged.
 
     ## What to do
-    Average once: with DistributedDataParallel leave the loss as it is; by hand use `ReduceOp.AVG`, or divide by the
-    number of processes after the sum. A loss that is divided by the number of tokens of all ranks has to be multiplied
-    by the number of processes.
+    Average only once. With DistributedDataParallel, don't divide the loss; by hand, use `ReduceOp.AVG`, or sum and
+    divide by the number of processes. If you divide the loss by the number of tokens of all ranks, multiply it by the
+    number of processes.
 
     ## When it is right
     A loss that is added up over the rows and divided by the number of all rows (or tokens) of all ranks is not
@@ -54,20 +54,20 @@ class GradientScaled(Check):
         if not fraction_is_known and not multiple_is_known:
             return NOTHING_TO_JUDGE
         part = "a half" if fact.ranks == 2 else f"1/{fact.ranks}"
-        how = f"{part} of it" if is_fraction else f"{fact.ranks} times it"
+        how = f"{part} of that gradient" if is_fraction else f"{fact.ranks} times that gradient"
         return Found(
             expected="the gradient of the mean loss over the rows of all ranks",
             observed=f"{how}, in {fact.updates} updates of {fact.ranks} processes",
             where=(fact.divided if is_fraction and not by_reduction else None) or fact.where,
             hint="Set average_tokens_across_devices=False: Trainer multiplies the loss by the number of processes, for "
-            "models that divide it by the number of tokens of all, and this one takes the mean."
+            "models that divide by the number of tokens on all ranks, but this model takes the mean."
             if fact.by_trainer and not by_reduction
             else None,
         )
 
 
 class ClippedBeforeAveraging(Check):
-    """Each process clips its own gradients, before they are averaged.
+    """Each process clips its own gradients before they are averaged.
 
     ## Why is this a bug?
     The limit is meant for the gradient of the whole batch. A rank's own gradient is noisier and has a larger norm, so
@@ -90,14 +90,14 @@ class ClippedBeforeAveraging(Check):
         if fact.clipped_own is None:
             return HELD if fact.clipped and fact.reduced is not None else NOTHING_TO_JUDGE
         return Found(
-            expected="gradients that are averaged over the ranks when they are clipped",
-            observed="each rank's own",
+            expected="clipping after the gradients are averaged over the ranks",
+            observed="each rank clips its own gradients, before averaging",
             where=fact.clipped_own,
         )
 
 
 class TokensWeighUnlike(Check):
-    """A token, or a row, of one process or backward pass weighs more in an update than one of another.
+    """Tokens or rows of one process or backward pass count more in an update than those of another.
 
     ## Why is this a bug?
     Each rank takes the mean over its own tokens, and the ranks' gradients are averaged: a rank with few taught tokens
@@ -105,8 +105,8 @@ class TokensWeighUnlike(Check):
     with another number of them. So it does where one of several micro-batches is not divided by their number.
 
     ## What to do
-    Add up the losses of the tokens, divide by the number of tokens of all ranks, and multiply by the number of
-    processes, because the gradients are averaged. Trainer does so (`average_tokens_across_devices`).
+    Sum the losses of the tokens, divide by the number of tokens on all ranks, and multiply by the number of processes,
+    because the gradients are averaged. Trainer does this with `average_tokens_across_devices`.
 
     ## When it is right
     Whoever wants each rank, or each sequence, to count alike can ignore it. It is reported only if the weights of
@@ -127,6 +127,7 @@ class TokensWeighUnlike(Check):
             return HELD
         return Found(
             expected="the gradient of the mean loss over all tokens of all ranks",
-            observed=f"one that is off by {fact.off:.0%}: a token of one backward pass weighs up to {fact.uneven:.1f} "
-            f"times as much as one of another, in {fact.updates} updates of {fact.ranks} processes",
+            observed=f"the gradient is off by {fact.off:.0%}: a token of one backward pass counts up to "
+            f"{fact.uneven:.1f} times as much as a token of another, in {fact.updates} updates of {fact.ranks} "
+            "processes",
         )

@@ -9,7 +9,7 @@ their rows by mistake share all of them."""
 
 
 class FewerThanAsked(Check):
-    """One process trains, where several were asked for.
+    """Only one process trains, although you asked for several.
 
     ## Why is this a bug?
     `accelerate launch --cpu --num_processes 2` starts one process without a word. The script runs as it would by
@@ -27,11 +27,11 @@ class FewerThanAsked(Check):
     formerly = ("ranks::as-many-as-asked",)
 
     def judge(self, fact: ProcessesAsked) -> Verdict:
-        return Found("several processes", "one", hint=fact.advice) if fact.advice else HELD
+        return Found("several processes", "only one process", hint=fact.advice) if fact.advice else HELD
 
 
 class RowsDividedTwice(Check):
-    """The training rows are divided among the processes twice, so that most of them are never trained on.
+    """The training rows are split among the processes twice, so many of them are never trained on.
 
     ## Why is this a bug?
     `accelerator.prepare` and `DistributedSampler` give each rank its part of the dataset that they are given. If that
@@ -39,7 +39,7 @@ class RowsDividedTwice(Check):
     half of the rows come up, with eight an eighth.
 
     ## What to do
-    Divide the rows once: give accelerator.prepare, or the DistributedSampler, the whole dataset on each rank.
+    Split the rows only once: give accelerator.prepare or the DistributedSampler the whole dataset on each rank.
 
     ## When it is right
     Ranks with datasets of their own, each of which is used in full, are not reported, nor are datasets whose rows
@@ -53,14 +53,14 @@ class RowsDividedTwice(Check):
         if not fact.differ:
             return HELD
         return Found(
-            expected="one dataset on all ranks, of which each is given its part",
-            observed=f"each rank has a dataset of its own ({fact.rows} rows on rank 0), and is given one of "
-            f"{fact.parts} parts of it",
+            expected="the same dataset on all ranks, split once",
+            observed=f"each rank has its own dataset ({fact.rows} rows on rank 0) and gets only one of {fact.parts} "
+            "parts of it",
         )
 
 
 class RowsShared(Check):
-    """Processes that train one model train on the same rows.
+    """Several processes train one model on the same rows.
 
     ## Why is this a bug?
     The ranks' gradients are averaged. If all of them come from the same rows, the average is what one process would
@@ -68,7 +68,7 @@ class RowsShared(Check):
     intended one.
 
     ## What to do
-    Prepare the training's DataLoader with the Accelerator, or give it a DistributedSampler.
+    Pass the training DataLoader to accelerator.prepare, or give it a DistributedSampler.
 
     ## When it is right
     A few rows that come up on two ranks, because the data holds them twice or the last batches are filled up, are not
@@ -85,8 +85,8 @@ class RowsShared(Check):
         if fact.common <= MAX_SHARE_OF_COMMON_ROWS * min(fact.rows, fact.others):
             return HELD
         return Found(
-            expected="another part of the rows for each rank",
-            observed=f"{fact.common} of {fact.rows} rows of rank 0 are rank {fact.rank}'s too",
+            expected="different rows for each rank",
+            observed=f"{fact.common} of the {fact.rows} rows of rank 0 are also rows of rank {fact.rank}",
             update=1,
         )
 
@@ -99,8 +99,8 @@ class WeightsDiffer(Check):
     the other processes have worked for nothing. The printed losses look as they always do.
 
     ## What to do
-    Call the model that prepare() or DistributedDataParallel returned, not the one inside; start from the same seed or
-    checkpoint; clip and step on all ranks alike.
+    Call the model that prepare() or DistributedDataParallel returned, not the one inside it; start all ranks from the
+    same seed or checkpoint; clip and step in the same way on all ranks.
 
     ## When it is right
     Processes that were started together and never join a process group, such as the trials of a search, are not
@@ -120,6 +120,6 @@ class WeightsDiffer(Check):
             return NOTHING_TO_JUDGE
         return Found(
             expected="the same weights on every rank",
-            observed=f"they differ between the {fact.ranks} ranks",
+            observed=f"the weights differ between the {fact.ranks} ranks",
             update=fact.update,
         )

@@ -32,7 +32,7 @@ MAX_SHARE_OF_WEIGHTS = 0.2
 
 
 class EpochCutShort(Check):
-    """Each epoch is left before it has gone through all training rows.
+    """The loop leaves each epoch before it has gone through all training rows.
 
     ## Why is this a bug?
     A `break` or `itertools.islice` from a quick trial is easily left in the loop. What the script calls an epoch is
@@ -43,7 +43,7 @@ class EpochCutShort(Check):
     rows.
 
     ## What to do
-    Take out the break, unless epochs are meant to be parts of the data.
+    Remove the break, unless an epoch is meant to be only a part of the data.
 
     Write `for batch in loader`: `next(iter(loader))` begins a new pass each time.
 
@@ -62,16 +62,16 @@ class EpochCutShort(Check):
         epoch, anew = fact.left_early, fact.begun_anew
         if fact.at.complete and epoch is not None and not isinstance(row_sampler(epoch.loader), SequentialSampler):
             return Found(
-                expected=f"{epoch.planned} batches an epoch",
-                observed=f"each epoch is left after {epoch.batches}",
+                expected=f"{epoch.planned} batches in each epoch",
+                observed=f"the loop leaves each epoch after {epoch.batches} batch{'es' * (epoch.batches != 1)}",
                 where=epoch.where,
                 update=fact.at.updates_made,
             )
         if fact.at.complete and anew is not None and not anew.same:
             return Found(
-                expected="passes over all batches",
-                observed=f"{anew.count} passes were begun and left after one batch",
-                hint="Write for batch in loader, unless each update is meant to draw a batch from all rows.",
+                expected="loops over all batches of the DataLoader",
+                observed=f"the script started {anew.count} passes and left each after one batch",
+                hint="Write `for batch in loader`, unless each update is meant to draw a batch from all rows.",
                 where=anew.where,
                 update=2,
             )
@@ -80,14 +80,14 @@ class EpochCutShort(Check):
 
 
 class FirstBatchAgain(Check):
-    """The loop begins a new pass for each batch, and gets the same first batch each time.
+    """The loop starts a new pass for each batch, so it gets the same first batch each time.
 
     ## Why is this a bug?
     `next(iter(loader))` makes a new iterator. If the loader does not shuffle, that gives the first batch in each
     update: the model learns a few rows by heart and never sees the others.
 
     ## What to do
-    Write `for batch in loader`; `next(iter(loader))` begins a new pass each time.
+    Write `for batch in loader`: `next(iter(loader))` starts a new pass each time.
 
     ## When it is right
     One batch that is learned by heart on purpose is taken from the loader once, before the loop, and is not reported.
@@ -104,22 +104,22 @@ class FirstBatchAgain(Check):
         if anew is None or not anew.same:
             return HELD
         return Found(
-            expected="passes over all batches",
-            observed=f"{anew.count} passes were begun and left after one batch, the same each time",
+            expected="loops over all batches of the DataLoader",
+            observed=f"the script started {anew.count} passes and left each after one batch, the same one each time",
             where=anew.where,
             update=2,
         )
 
 
 class GivenByEachWorker(Check):
-    """Every worker of the DataLoader gives all rows of an `IterableDataset`.
+    """Every DataLoader worker yields all rows of an `IterableDataset`.
 
     ## Why is this a bug?
     Each worker has its own copy of the dataset and iterates over all of it: with four workers an epoch goes through
     each row four times. The steps of an epoch, the schedule and whatever is counted in epochs are off by that factor.
 
     ## What to do
-    Split an `IterableDataset` over its workers: `torch.utils.data.get_worker_info()` says which of them it is in.
+    Split the `IterableDataset` over its workers: `torch.utils.data.get_worker_info()` says which worker runs it.
 
     ## When it is right
     Never. Rows that are in the data several times, and single rows that come twice, are not reported.
@@ -142,15 +142,15 @@ class GivenByEachWorker(Check):
         if not of.exhausted or any(count % workers for count in beginning.rows.values()):
             return HELD
         return Found(
-            expected="each row from one of the workers",
-            observed=f"{beginning.rows.total()} rows of an epoch are {len(beginning.rows)} different ones, each "
+            expected="each row from only one of the workers",
+            observed=f"an epoch of {beginning.rows.total()} rows has only {len(beginning.rows)} different ones, each "
             f"given by all {workers} workers",
             update=fact.at.updates_made,
         )
 
 
 class RepeatedOrSkipped(Check):
-    """A dataset gives some of its rows at several places, and others nowhere.
+    """A dataset returns some rows for several indices, and others for none.
 
     ## Why is this a bug?
     If `__getitem__` divides its index, or takes a remainder of it, many indices give the same row. The model never
@@ -158,7 +158,7 @@ class RepeatedOrSkipped(Check):
     fewer rows than the dataset has.
 
     ## What to do
-    Look at the dataset's `__getitem__` and at the indices that select from it.
+    Check the dataset's `__getitem__` and the indices that select from it.
 
     ## When it is right
     Datasets that hold few different rows, that draw their rows themselves or that go through all of theirs several
@@ -176,8 +176,8 @@ class RepeatedOrSkipped(Check):
         if not _gives_few_of_many(fact.of.dataset, beginning):
             return NOTHING_TO_JUDGE  # the end of the run says whether others did
         return Found(
-            expected="another row at each place of the dataset",
-            observed=f"{beginning.rows.total()} rows of an epoch are {len(beginning.rows)} different ones",
+            expected="a different row for each index of the dataset",
+            observed=f"an epoch of {beginning.rows.total()} rows has only {len(beginning.rows)} different ones",
             update=fact.at.updates_made,
         )
 
@@ -188,14 +188,14 @@ class RepeatedOrSkipped(Check):
 
 
 class RestNeverReached(Check):
-    """Each epoch is left after the same first batches, so that no epoch reaches the rows behind them.
+    """The loop leaves each epoch after the same first batches, so it never reaches the rows after them.
 
     ## Why is this a bug?
     A `break` or `itertools.islice` from a quick trial is easily left in the loop. If the loader does not shuffle, the
     model never trains on the rows behind it; if the data are sorted, whole classes are missing.
 
     ## What to do
-    Take out the break, unless epochs are meant to be parts of the data.
+    Remove the break, unless an epoch is meant to be only a part of the data.
 
     ## When it is right
     `rows::epoch-cut-short` warns about shuffled epochs, in which all rows come up in the end. A single pass that is
@@ -212,22 +212,23 @@ class RestNeverReached(Check):
         if epoch is None or fact.drawn_anew or not isinstance(row_sampler(epoch.loader), SequentialSampler):
             return HELD
         return Found(
-            expected=f"{epoch.planned} batches an epoch",
-            observed=f"each epoch is left after {epoch.batches}, so the rows behind them are never trained on",
+            expected=f"{epoch.planned} batches in each epoch",
+            observed=f"the loop leaves each epoch after {epoch.batches} batch{'es' * (epoch.batches != 1)}, so the "
+            "rows after that are never trained on",
             where=epoch.where,
             update=fact.at.updates_made,
         )
 
 
 class SkippedInEachEpoch(Check):
-    """The first batches are skipped in each epoch, and not only in the one that is resumed.
+    """The first batches are skipped in every epoch instead of only in the resumed one.
 
     ## Why is this a bug?
     `skip_first_batches` returns a loader that always leaves them out. If it takes the place of the loader for the whole
     training, each epoch is short by that many batches; without shuffling, the same rows are always missing.
 
     ## What to do
-    Use what `skip_first_batches` returns for the epoch that is resumed only, and the loader itself from then on.
+    Use the loader from `skip_first_batches` only for the resumed epoch, and the original loader from then on.
 
     ## When it is right
     Never. A single epoch with skipped batches is not reported.
@@ -247,15 +248,16 @@ class SkippedInEachEpoch(Check):
             return HELD
         latest = latest_of(fact.training)
         return Found(
-            expected="all batches in each epoch",
-            observed=f"the first {skipped_batches(latest.loader)} of them are skipped in each",
+            expected="all batches in each epoch after the resumed one",
+            observed=f"every epoch skips its first {skipped_batches(latest.loader)} "
+            f"batch{'es' * (skipped_batches(latest.loader) != 1)}",
             where=latest.where,
             update=fact.at.updates_made,
         )
 
 
 class WeightsOfClasses(Check):
-    """A `WeightedRandomSampler` has a weight for each class, and so draws only the first rows.
+    """A `WeightedRandomSampler` has one weight per class instead of one per row, so it draws only the first rows.
 
     ## Why is this a bug?
     The sampler takes its weights to be row weights. With one for each of two classes, it draws the first two rows of
@@ -283,7 +285,7 @@ class WeightsOfClasses(Check):
         if weights >= MAX_SHARE_OF_WEIGHTS * rows:
             return HELD
         return Found(
-            expected=f"a weight for each of {rows} rows",
+            expected=f"one weight for each of {rows} rows",
             observed=f"the sampler has {weights} weights, so it draws only the first {weights} rows",
             where=fact.of.where,
             update=fact.at.updates_made,

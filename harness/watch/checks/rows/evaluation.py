@@ -4,21 +4,21 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
 
 CARRIED = (
-    "Make a new model, and its optimizer and scheduler, for each split: one that goes on to the next split is trained "
-    "on the rows that it was, or will be, evaluated on."
+    "Make a new model, optimizer and scheduler for each split: a model that goes on to the next split is trained on "
+    "rows that it was, or will be, evaluated on."
 )
 """What to do where the split is right and the model is not new."""
 
 
 class EvaluatedOnTrainingRows(Check):
-    """The evaluation is on rows that were trained on.
+    """The evaluation uses training rows.
 
     ## Why is this a bug?
     A model knows the rows that it was trained on: the result says how well it remembers, not how well it will do on new
     rows, and it keeps rising long after the model has begun to overfit.
 
     ## What to do
-    Evaluate on the validation split; split the rows once, before anything else.
+    Evaluate on the validation split, and split the rows once, before anything else.
 
     ## When it is right
     An evaluation on the training rows alongside one on other rows, to compare the two, is not reported. Neither are the
@@ -34,15 +34,15 @@ class EvaluatedOnTrainingRows(Check):
             return HELD
         what = "all" if fact.trained == fact.rows else str(fact.trained)
         return Found(
-            expected="an evaluation on rows that were not trained on",
-            observed=f"{what} of its {fact.rows} rows are training rows"
-            + (", of another split: the model goes on from one split to the next" if fact.carried else ""),
+            expected="evaluation rows that were not trained on",
+            observed=f"{what} of the {fact.rows} evaluation rows {'was' if fact.trained == 1 else 'were'} trained on"
+            + (" in another split: the script goes on with the same model" if fact.carried else ""),
             hint=CARRIED if fact.carried else None,
         )
 
 
 class EvaluationAugmented(Check):
-    """The evaluation's rows are changed at random: each time they are evaluated they are others.
+    """The evaluation rows are augmented at random, so each evaluation sees different inputs.
 
     ## Why is this a bug?
     `random_split` and `Subset` select rows of a dataset and keep its transform. An augmentation that was meant for the
@@ -51,8 +51,7 @@ class EvaluationAugmented(Check):
     random crop or flip in the transform of a test set of its own.
 
     ## What to do
-    Right where the evaluation is meant to be on augmented rows; otherwise give the validation part a dataset without
-    the augmentation.
+    Give the validation split a dataset without the augmentation. Ignore this if you want to evaluate on augmented rows.
 
     Make the dataset twice, once with the training's transform and once without, and take the same indices of each.
 
@@ -74,17 +73,17 @@ class EvaluationAugmented(Check):
         if not shares and not fact.moved:
             return NOTHING_TO_JUDGE
         how = (
-            "training and evaluation share one dataset" if shares else "they have most of their values in other places"
+            "training and evaluation share one dataset" if shares else "most of their values have moved to other places"
         )
         return Found(
             expected="the same rows in each evaluation",
-            observed=f"{fact.changed} of the {fact.rows} rows of its first batch are others the next time, of the same "
-            f"classes; {how}",
+            observed=f"{fact.changed} of the {fact.rows} rows of the first batch have changed by the next evaluation, "
+            f"but not their classes; {how}",
         )
 
 
 class EvaluationIncomplete(Check):
-    """An evaluation leaves out some of its rows, or counts some of them twice.
+    """An evaluation leaves out some of its rows or counts some of them twice.
 
     ## Why is this a bug?
     The result is for a different set of rows from the one it is compared with: the first batch, all but the last, or
@@ -108,30 +107,30 @@ class EvaluationIncomplete(Check):
     formerly = ("rows::every-evaluation-row-once",)
 
     def judge(self, fact: EvaluationOver) -> Verdict:
-        expected = "each row of the evaluation once"
+        expected = "each evaluation row once"
         if fact.dropped:
             return Found(
                 expected,
                 observed=f"drop_last leaves out {fact.dropped} of {fact.rows} rows",
-                hint="Leave drop_last out of the evaluation's DataLoader.",
+                hint="Remove drop_last from the evaluation's DataLoader.",
             )
         if fact.exhausted and 2 <= fact.forwards < fact.batches:
             return Found(
                 expected,
                 observed=f"the model was called for {fact.forwards} of {fact.batches} batches",
-                hint="Look at what lies between DataLoader and model: a prefetcher must give its last batch too.",
+                hint="Check the code between DataLoader and model: a prefetcher must also yield its last batch.",
             )
         if fact.with_replacement:
             return Found(
                 expected,
                 observed="the rows are drawn with replacement",
-                hint="Leave the sampler out of the evaluation's DataLoader.",
+                hint="Remove the sampler from the evaluation's DataLoader.",
             )
         return HELD if fact.exhausted else NOTHING_TO_JUDGE
 
     def judge_left(self, fact: EvaluationLeft) -> Verdict:
         return Found(
             expected=f"an evaluation of all {fact.planned} batches",
-            observed="it is left after the first",
-            hint="Take out the break or return inside the loop.",
+            observed="the loop stops after the first batch",
+            hint="Remove the break or return inside the loop.",
         )

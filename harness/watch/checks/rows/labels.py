@@ -20,7 +20,7 @@ MIN_LOSSES = 3
 
 
 class ChangedInPlace(Check):
-    """The dataset changes the rows that it keeps each time it gives them.
+    """The dataset modifies its stored rows each time it returns them.
 
     ## Why is this a bug?
     `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
@@ -28,7 +28,7 @@ class ChangedInPlace(Check):
     all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
 
     ## What to do
-    Make a new row in __getitem__: row = self.data[index] / 255, or take a copy() or clone() first.
+    Make a new row in __getitem__, row = self.data[index] / 255, or call copy() or clone() first.
 
     ## When it is right
     Rows that a dataset makes anew, that are changed at random on the way, or that the script writes between the epochs
@@ -44,21 +44,21 @@ class ChangedInPlace(Check):
         if fact.again < ENOUGH_AGAIN or fact.changed < fact.again:
             return HELD
         return Found(
-            expected="rows that stay as they are in the dataset",
-            observed=f"all {fact.again} rows that came again have changed where {fact.dataset} keeps them",
+            expected="stored rows that don't change",
+            observed=f"all {fact.again} rows that came a second time had changed in the data of {fact.dataset}",
         )
 
 
 class LabelsOfOtherRows(Check):
-    """Rows come with the labels of other rows.
+    """Rows are paired with the labels of other rows.
 
     ## Why is this a bug?
     The model is taught noise. With two classes about half of the labels are correct by chance, so the loss still falls
     a little, to that of guessing: it looks as if the task were hard.
 
     ## What to do
-    Look at what puts texts and labels together: shuffling one of them, an index that is off by one, the order in a
-    collate function.
+    Check the code that pairs texts with labels: only one of them may be shuffled, an index may be off by one, or the
+    collate function may change the order.
 
     ## When it is right
     Labels that are renamed (0 for 1 and 1 for 0) are not reported, nor is noise in some of the labels, as with
@@ -76,26 +76,26 @@ class LabelsOfOtherRows(Check):
         if not fact.swapped:
             return HELD
         return Found(
-            expected="the label that the dataset gives for the row",
+            expected="the label that the dataset returns for each row",
             observed=f"{fact.swapped} of {fact.rows} rows of a batch have the label of another row",
-            hint="Look at the collate function: ids and labels must be put in the same order.",
+            hint="Check the collate function: it must put ids and labels in the same order.",
         )
 
     def judge_texts(self, fact: LabelsBesideTexts) -> Verdict:
         if fact.wrong <= WRONG * fact.rows:
             return HELD
         return Found(
-            expected="the label that the dataset has for the text",
-            observed=f"{fact.wrong} of {fact.rows} rows have another row's",
+            expected="the label that the dataset has for each text",
+            observed=f"{fact.wrong} of {fact.rows} rows have the label of another row",
         )
 
     def judge_slices(self, fact: LabelsSliced) -> Verdict:
         if fact.in_a_row < MIN_LOSSES:
             return HELD
         return Found(
-            expected="the labels that lie in the places of the rows",
-            observed=f"{fact.wrong} of {fact.rows} rows have another: the rows are picked by an index, and their "
-            "labels are a slice",
+            expected="labels taken by the same indices as the rows",
+            observed=f"{fact.wrong} of {fact.rows} rows have a different label: the rows are picked by an index, but "
+            "their labels are a slice",
             hint="Index inputs and labels by the same permutation.",
         )
 
@@ -104,7 +104,7 @@ class LabelsOfOtherRows(Check):
 
 
 class LoadersApart(Check):
-    """Inputs and targets come from two DataLoaders, each of which shuffles in its own order.
+    """Inputs and targets come from two DataLoaders that shuffle independently.
 
     ## Why is this a bug?
     Two loaders that a loop goes through side by side draw two permutations. Every input is paired with the target of
@@ -113,8 +113,8 @@ class LoadersApart(Check):
     epoch on the orders diverge.
 
     ## What to do
-    Make one dataset whose rows have both, torch.utils.data.TensorDataset(inputs, targets) or StackDataset, and one
-    loader.
+    Put inputs and targets into one dataset, torch.utils.data.TensorDataset(inputs, targets) or StackDataset, and use
+    one loader.
 
     ## When it is right
     When rows need not belong together: two domains, or two sets of different sizes. A loss is reported only if its
@@ -132,5 +132,5 @@ class LoadersApart(Check):
             return HELD
         return Found(
             expected="inputs and targets of the same rows",
-            observed=f"the model is given rows {fact.inputs}, the loss targets of rows {fact.targets}",
+            observed=f"the model gets rows {fact.inputs}, but the loss gets targets of rows {fact.targets}",
         )

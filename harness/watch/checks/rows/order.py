@@ -15,14 +15,14 @@ MIN_DRAWS = 3
 
 
 class DrawnAlike(Check):
-    """The same permutation is drawn in each epoch: something seeds the generator anew before it.
+    """The same permutation is drawn in each epoch, because the generator is seeded again.
 
     ## Why is this a bug?
     With a seed before each draw, the rows always come in the same order, and if only some of them are drawn, the rest
     are never seen.
 
     ## What to do
-    Seed once, before the training, or give `torch.randperm` a generator of its own that goes on from epoch to epoch.
+    Seed once, before training, or give `torch.randperm` its own generator, which continues from epoch to epoch.
 
     ## When it is right
     The same order for another training, with an optimizer of its own, is not reported: folds and repetitions are meant
@@ -38,8 +38,8 @@ class DrawnAlike(Check):
         if fact.times != MIN_DRAWS:
             return HELD
         return Found(
-            expected="another permutation in each epoch",
-            observed=f"the same permutation of {fact.rows} rows, {fact.times} times in a row: the generator is seeded "
+            expected="a new permutation in each epoch",
+            observed=f"the same permutation of {fact.rows} rows {fact.times} times in a row: the generator is seeded "
             "again before each draw",
         )
 
@@ -53,7 +53,7 @@ class SameOrderEachEpoch(Check):
     length make it worse. The only sign is a slightly worse model.
 
     ## What to do
-    Give the training's DataLoader shuffle=True.
+    Give the training DataLoader shuffle=True.
 
     With a `DistributedSampler` or a shuffled stream of `datasets`, call `set_epoch(epoch)` at the beginning of each
     epoch; do not reseed whatever draws the order in each epoch.
@@ -76,31 +76,32 @@ class SameOrderEachEpoch(Check):
         if not fact.same_order:
             return HELD
         return Found(
-            expected="another order in each epoch",
-            observed=f"the rows come in the order of the epoch before ({type(row_sampler(fact.loader)).__name__})",
+            expected="a new order in each epoch",
+            observed="the rows come in the same order as in the previous epoch "
+            f"({type(row_sampler(fact.loader)).__name__})",
             hint=_hint(fact.loader),
             update=fact.at.updates_made,
         )
 
     def judge_batches(self, fact: BatchesAgain) -> Verdict:
         return Found(
-            expected="another order in each epoch",
-            observed=f"the {fact.batches} batches of one pass are trained on again and again, in one order",
-            hint="Go through the DataLoader itself in each epoch; itertools.cycle and lists keep the batches of "
-            "the first.",
+            expected="a new order in each epoch",
+            observed=f"the script trains on the {fact.batches} batches of one pass again and again, in the same order",
+            hint="Iterate over the DataLoader itself in each epoch: itertools.cycle and lists keep the batches of the "
+            "first epoch.",
             update=fact.update,
         )
 
 
 class ShuffledApart(Check):
-    """Inputs and labels are shuffled by two permutations, so that rows come with the labels of other rows.
+    """Inputs and labels are shuffled separately, so rows are paired with the labels of other rows.
 
     ## Why is this a bug?
     `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put what belongs together into two different orders. The model is
     taught noise: its loss falls to that of guessing and stays there.
 
     ## What to do
-    Draw one permutation, and take both by it: `order = torch.randperm(n); x, y = x[order], y[order]`.
+    Draw one permutation and use it for both: `order = torch.randperm(n); x, y = x[order], y[order]`.
 
     ## When it is right
     The check reads the script here, around the line of an update: it looks for two neighbouring statements that shuffle
@@ -117,11 +118,11 @@ class ShuffledApart(Check):
         if fact.apart is None:
             return HELD
         observed = f"{fact.apart}: rows and labels no longer belong together"
-        return Found("one permutation for inputs and labels", observed)
+        return Found("the same permutation for inputs and labels", observed)
 
 
 class StateOfOtherRows(Check):
-    """The state that a batch left behind is given to the next one, though the rows are shuffled.
+    """The hidden state of one batch is passed to the next, although the rows are shuffled.
 
     ## Why is this a bug?
     The hidden state of a recurrent model says what came before in a sequence. If a state is carried from batch to
@@ -129,8 +130,8 @@ class StateOfOtherRows(Check):
     that is another sequence, so the model gets noise, and different noise in training than in use.
 
     ## What to do
-    Begin each batch without a state: model(inputs) instead of model(inputs, state), or state = None at the top of the
-    loop.
+    Start each batch without a state: call model(inputs) instead of model(inputs, state), or set state = None at the top
+    of the loop.
 
     To carry it, give the batches in the order of the sequences: `shuffle=False`, with row k of each batch continuing
     row k of the one before.
@@ -150,18 +151,18 @@ class StateOfOtherRows(Check):
         if fact.state is None:
             return HELD
         return Found(
-            expected="batches that begin without a state, or come in their order",
-            observed=f"a state of shape {fact.state} that is what the model said of the batch before, "
-            "whose rows were others: the loader shuffles",
+            expected="batches that start without a state, or that continue the previous batch",
+            observed=f"the model gets a state of shape {fact.state}, its own output for the previous batch, but the "
+            "loader shuffles: those were other rows",
         )
 
 
 def _hint(loader: Any) -> str | None:
     sampler = row_sampler(loader)
     if isinstance(sampler, DistributedSampler):
-        return "Call sampler.set_epoch(epoch) at the beginning of each epoch."
+        return "Call sampler.set_epoch(epoch) at the start of each epoch."
     if is_shuffled_stream(loader.dataset):
-        return "Call dataset.set_epoch(epoch) at the beginning of each epoch."
+        return "Call dataset.set_epoch(epoch) at the start of each epoch."
     if isinstance(sampler, RandomSampler):
-        return "Do not seed the generator anew for each epoch."
+        return "Don't seed the generator again in each epoch."
     return None

@@ -8,14 +8,14 @@ MIN_SHARE = 0.02
 
 
 class TailNeverSeen(Check):
-    """The last rows are in no batch, in any epoch.
+    """The last training rows are never in a batch.
 
     ## Why is this a bug?
     `for i in range(len(x) // batch)` leaves out the remainder of the division. With another order in each epoch, other
     rows are left out each time; without one, it is always the same rows and, if they are sorted, all rows of a class.
 
     ## What to do
-    Go to the end: `for i in range(0, len(x), batch)`; or draw a new order before each epoch.
+    Loop to the end, `for i in range(0, len(x), batch)`, or draw a new order before each epoch.
 
     ## When it is right
     Rows that are shuffled before each epoch, and last rows that are evaluated, are not reported. Neither is a remainder
@@ -30,21 +30,21 @@ class TailNeverSeen(Check):
             return HELD
         return Found(
             expected="each row in some batch",
-            observed=f"the last {fact.left} of {fact.rows} rows were never trained on in {fact.epochs} epochs, "
-            f"whose batches are the same {fact.longest} rows each time",
+            observed=f"the last {fact.left} of {fact.rows} rows were never trained on in {fact.epochs} epochs, which "
+            f"all have the same batches, of {fact.longest} rows each",
         )
 
 
 class TestRowsInLoss(Check):
-    """Rows that are held out are in the loss: the model is trained on what it is evaluated on.
+    """Held-out rows are in the loss, so the model is trained on rows that it is evaluated on.
 
     ## Why is this a bug?
     A fold that is left out of the wrong list, or a mask of a graph's nodes that includes the test nodes, teaches the
     model the labels that it is asked for later. The score says how well it remembers them.
 
     ## What to do
-    Take the loss over the training rows alone; make one list of rows for each part, and check that they have none in
-    common.
+    Compute the loss over the training rows alone; make a separate list of rows for each split, and check that they
+    don't overlap.
 
     ## When it is right
     Training rows that are scored along with others are not reported: the check looks only at rows that the script calls
@@ -60,7 +60,7 @@ class TestRowsInLoss(Check):
         if not fact.both:
             return HELD
         return Found(
-            expected=f"training on other rows than those of {fact.name}",
-            observed=f"{fact.both} of its {fact.rows} rows are among the {fact.trained} that were in the loss: test "
-            "rows were trained on",
+            expected=f"a loss without the rows of {fact.name}",
+            observed=f"{fact.both} of the {fact.rows} rows of {fact.name} are among the {fact.trained} rows in the "
+            "loss: the model was trained on test rows",
         )

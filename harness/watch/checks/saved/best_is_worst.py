@@ -15,7 +15,7 @@ NEGATED = ("neg", "minus")
 
 
 class BestIsWorst(Check):
-    """The checkpoint that is kept as the best is the worst by its metric: the comparison goes the wrong way.
+    """The checkpoint kept as the best is the worst one, because the comparison goes the wrong way.
 
     ## Why is this a bug?
     A loss is better when it is smaller, accuracy and F1 when they are larger. With the comparison the wrong way round,
@@ -23,7 +23,7 @@ class BestIsWorst(Check):
     things to get worse. The numbers that are printed in between are correct.
 
     ## What to do
-    A loss is better when it is smaller, accuracy and F1 when they are larger.
+    Reverse the comparison: a lower loss is better, and a higher accuracy or F1.
 
     With Trainer, set `greater_is_better` for the metric, or leave it out if the metric's name implies it.
 
@@ -42,8 +42,8 @@ class BestIsWorst(Check):
         if fact.by is None:
             return HELD
         return Found(
-            expected="the state of the evaluation with the best result",
-            observed=f"the state is kept after each evaluation with {fact.by} so far",
+            expected="the state from the evaluation with the best result",
+            observed=f"the script keeps the state after each evaluation with {fact.by} so far",
             update=fact.at.updates_made,
         )
 
@@ -61,5 +61,5 @@ class BestIsWorst(Check):
         return Found(
             expected=f"greater_is_better={not greater} for {metric}",
             observed=f"greater_is_better={greater}: the worst checkpoint is kept",
-            hint="Set greater_is_better for the metric, or leave it out where the metric's name says it.",
+            hint=f"Set greater_is_better={not greater}, or remove it if the metric's name implies it.",
         )

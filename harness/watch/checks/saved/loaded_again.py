@@ -15,7 +15,7 @@ LONGEST = 40
 
 
 class LoadsOtherwise(Check):
-    """A saved model gives other predictions when it is loaded again.
+    """A saved model gives different predictions when it is loaded again.
 
     ## Why is this a bug?
     The training was correct, but what is on disk is something else: the head or new embeddings were not saved with an
@@ -23,9 +23,9 @@ class LoadsOtherwise(Check):
     matches and say little about the rest, which stays random or as it is in the base.
 
     ## What to do
-    Load the folder in a new process, as whoever uses it will, and compare the predictions. With an adapter, name what
-    is trained besides in `modules_to_save`, set `task_type`, and save with the PeftModel, or merge it first
-    (`merge_and_unload`). Save the unwrapped model.
+    Save the unwrapped model. With an adapter, name all other trained modules in `modules_to_save`, set `task_type`, and
+    save the PeftModel, or merge it first (`merge_and_unload`). Then load the folder in a new process and compare the
+    predictions.
 
     ## When it is right
     Models that their user is meant to complete: a base without its head, or parts of a pipeline. A folder that
@@ -44,33 +44,33 @@ class LoadsOtherwise(Check):
     def judge(self, fact: ModelReloaded) -> Verdict:
         if fact.misfit is not None:
             return Found(
-                expected="a model that can be loaded again",
+                expected="a saved model that can be loaded",
                 observed=f"{fact.path} cannot be loaded in a new process: {fact.misfit}",
                 update=fact.update,
-                hint="What is loaded has the shapes of its config, an adapter those of its base on disk: save a base "
-                "whose vocabulary was resized as well, and name it as the adapter's.",
+                hint="If you resized the vocabulary of the base, save the base as well and name it as the adapter's "
+                "base: an adapter is loaded with the shapes of its base on disk, a model with those of its config.",
             )
         if fact.apart <= (COARSE if fact.coarse else PRECISE):
             return HELD
-        lacks = f"; not in it, and so left as they were made: {names(fact.missing)}" if fact.missing else ""
-        more = f"; in it and not used: {names(fact.unexpected)}" if fact.unexpected else ""
+        lacks = f"; missing from the file, so left at initial values: {names(fact.missing)}" if fact.missing else ""
+        more = f"; in the file but not used: {names(fact.unexpected)}" if fact.unexpected else ""
         hint = None
         if fact.overwritten_base is not None:
             hint = (
-                f"The adapter's base, {fact.overwritten_base}, was overwritten: if that is a model into which the "
-                "adapter was merged, it is applied twice. Save the merged model to a folder of its own."
+                f"Save the merged model to its own folder: the adapter's base, {fact.overwritten_base}, was "
+                "overwritten, and if the adapter was merged into the new one, it is applied twice."
             )
         return Found(
-            expected="the logits that the model had when it was saved",
-            observed=f"loaded from {fact.path} in a new process, they are up to {fact.apart:.2g} of the largest apart"
-            f"{lacks}{more}",
+            expected="the same logits as when the model was saved",
+            observed=f"the logits of the model loaded from {fact.path} in a new process differ by up to "
+            f"{fact.apart:.2g} x the largest logit{lacks}{more}",
             update=fact.update,
             hint=hint,
         )
 
 
 class ResumedIncompletely(Check):
-    """A training is resumed with a part of its state: of model, optimizer and scheduler one begins anew.
+    """A training is resumed with only part of its state: model, optimizer or scheduler starts from scratch.
 
     ## Why is this a bug?
     An optimizer without its moments makes first updates that are far too large; a scheduler at 0 warms up and decays a
@@ -78,7 +78,7 @@ class ResumedIncompletely(Check):
     all. The resumed run does not crash: its loss has a bump, or is a little worse in the end.
 
     ## What to do
-    Save and load the state_dict() of all three.
+    Save and load the state_dict() of model, optimizer and scheduler.
 
     ## When it is right
     Loading only weights, to begin another training from them, is not reported: only a resumed optimizer or scheduler
@@ -96,11 +96,11 @@ class ResumedIncompletely(Check):
     def judge(self, fact: TrainingResumed) -> Verdict:
         if fact.apart is None:
             return HELD
-        return Found("model, optimizer and scheduler, all as they were saved", fact.apart, update=fact.update)
+        return Found("model, optimizer and scheduler all restored as saved", fact.apart, update=fact.update)
 
 
 class TokenizerOtherwise(Check):
-    """A saved tokenizer, loaded again, makes other tokens of the texts than the one that was trained with.
+    """A saved tokenizer, loaded again, tokenizes texts differently from the one used in training.
 
     ## Why is this a bug?
     A tokenizer that is saved before its new tokens are added has none of them. Neither has the base's tokenizer, if it
@@ -108,7 +108,7 @@ class TokenizerOtherwise(Check):
     has learnt, and the embeddings that were trained for the new ones are never looked up.
 
     ## What to do
-    Save the tokenizer that made the batches, when all tokens are added and its chat template is set.
+    Save the tokenizer that made the batches, after you have added all tokens and set its chat template.
 
     ## When it is right
     A tokenizer that is changed on purpose after the training, and saved before that.
@@ -122,15 +122,16 @@ class TokenizerOtherwise(Check):
     def judge(self, fact: TokenizerReloaded) -> Verdict:
         if fact.apart is not None:
             text, here, there = fact.apart
-            observed = f"{there} tokens of {text[:LONGEST]!r} where the training had {here}"
+            text = repr(text[:LONGEST])
+            observed = f"splits {text} into {there} token{'s' * (there != 1)} instead of {here} as in training"
             if here == there:
-                observed = f"other tokens of {text[:LONGEST]!r} than the training had"
+                observed = f"splits {text} into different tokens than in training"
         elif fact.talk == "the same":
             return HELD
         else:
-            observed = "another text by its chat template" if fact.talk == "another" else "it has no chat template"
+            observed = "has no chat template" if fact.talk == "none" else "writes another text with its chat template"
         return Found(
-            expected="the tokens that the model was trained with",
-            observed=f"loaded from {fact.path} in a new process: {observed}",
+            expected="the same tokens as in training",
+            observed=f"the tokenizer loaded from {fact.path} in a new process {observed}",
             update=fact.update,
         )

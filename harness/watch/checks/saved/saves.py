@@ -12,13 +12,13 @@ ADAPTED = "modules_to_save."
 
 
 class BeforeLastUpdates(Check):
-    """A model is saved after one stage of its training, trained on in another, and not saved again.
+    """A model is saved after one training stage, trained further in another, and never saved again.
 
     ## Why is this a bug?
     What the last stage taught is gone when the script ends: the file has the model as it was before that stage.
 
     ## What to do
-    Save the model when its last stage is over, to a folder of its own.
+    Save the model after its last training stage, to a separate folder.
 
     ## When it is right
     A second stage that only measures something, such as how fast the model learns another task. A state that is kept as
@@ -39,22 +39,22 @@ class BeforeLastUpdates(Check):
         if len(made) > 1 or latest not in fact.stages or trained.updates_made <= latest + 1:
             return HELD
         return Found(
-            expected="the model saved when the last stage of its training is over",
-            observed=f"{trained.name} is saved after {latest} updates, trained on until update "
-            f"{trained.updates_made + 1} with an optimizer that is made after that, and not saved again",
+            expected="the model saved after its last training stage",
+            observed=f"{trained.name} is saved after {latest} updates, then trained until update "
+            f"{trained.updates_made + 1} with a new optimizer, and never saved again",
             update=latest,
         )
 
 
 class BeforeTraining(Check):
-    """The model is saved before its first update, and not again.
+    """The model is saved only before its first update.
 
     ## Why is this a bug?
     The file holds the weights that the training began with. The training's own results look right, and nobody sees it
     until the file is loaded.
 
     ## What to do
-    Save it when the training is over.
+    Save the model after training.
 
     ## When it is right
     Saving the first weights as well as the trained ones is not reported, nor are data and statistics that are saved
@@ -68,21 +68,21 @@ class BeforeTraining(Check):
         if not fact.only_before:
             return HELD
         return Found(
-            expected="the model to be saved after its updates",
-            observed="it was saved before the first one, and not again",
+            expected="the model saved after its updates",
+            observed="the model was saved before the first update and never again",
             update=1,
         )
 
 
 class BestIsLast(Check):
-    """A state that was kept for later is saved after further updates, and went along with them: it is the last one.
+    """A state kept for later was not copied, so the weights of a later update are saved instead.
 
     ## Why is this a bug?
     `best = model.state_dict()` is not a copy: its tensors are the model's, and every update changes them. What is saved
     as the best is what the training ended with.
 
     ## What to do
-    Keep `copy.deepcopy(model.state_dict())`, or save it at once.
+    Keep `copy.deepcopy(model.state_dict())`, or save the state immediately.
 
     ## When it is right
     A state that is taken before the first update, in order to be saved as it is at the end, is not reported.
@@ -98,16 +98,17 @@ class BestIsLast(Check):
         if saved.asked is None or not saved.asked.updates_made:
             return HELD
         return Found(
-            expected="the weights as they were when the state was kept",
-            observed=f"the state that was kept after {saved.asked.updates_made} updates shares its memory with the "
-            f"model: it is saved as it is after {saved.updates_made}",
+            expected="the weights from the moment when the state was kept",
+            observed=f"the state kept after {saved.asked.updates_made} "
+            f"update{'s' * (saved.asked.updates_made != 1)} shares its memory with the model, so the weights after "
+            f"update {saved.updates_made} are saved instead",
             where=saved.asked.where,
             update=saved.updates_made,
         )
 
 
 class LastUpdateMissing(Check):
-    """The model is saved for the last time before the update that uses its last gradients.
+    """The last save of the model comes before its last update.
 
     ## Why is this a bug?
     Where gradients are accumulated, an epoch may leave a few backward passes over, which an update of their own uses. A
@@ -115,7 +116,7 @@ class LastUpdateMissing(Check):
     between `loss.backward()` and `optimizer.step()`.
 
     ## What to do
-    Save after the update of what was left over.
+    Save the model after its last optimizer.step().
 
     ## When it is right
     A file that is meant to have the weights of before. Any later save of the model silences it.
@@ -135,16 +136,16 @@ class LastUpdateMissing(Check):
         if fact.trained.steps == latest.steps:
             return HELD
         return Found(
-            expected=f"{fact.trained.name} saved when its last update was made",
-            observed=f"it is saved after update {latest.updates_made}; the next update uses gradients that were "
-            "computed by then, and is in no file",
+            expected=f"{fact.trained.name} saved after its last update",
+            observed=f"the last save is after update {latest.updates_made}; the next update, whose gradients were "
+            "already computed, is in no file",
             where=latest.where,
             update=latest.updates_made,
         )
 
 
 class NotWhatWasEvaluated(Check):
-    """The weights that are evaluated at the end are saved nowhere: what is saved are others.
+    """The weights evaluated at the end are never saved; other weights are.
 
     ## Why is this a bug?
     A moving average of the weights is often better than the weights themselves, and it is what the script evaluates. If
@@ -168,15 +169,14 @@ class NotWhatWasEvaluated(Check):
         if not fact.other:
             return HELD
         return Found(
-            expected="a save of the weights that were evaluated",
-            observed="the model that is evaluated has other weights than the one that is saved: an average of them, or "
-            "an earlier state",
+            expected="the evaluated weights in a saved file",
+            observed="the evaluated weights are not the saved ones: they are an average of them, or an earlier state",
             update=fact.update,
         )
 
 
 class NotWhatWasTrained(Check):
-    """The model that is saved is not the one that was trained.
+    """The saved model is not the one that was trained.
 
     ## Why is this a bug?
     Several objects stand for one model: what was loaded, what `prepare` returned, a wrapper, a copy. If the one that is
@@ -201,25 +201,25 @@ class NotWhatWasTrained(Check):
     def judge(self, fact: TrainedNotSaved) -> Verdict:
         if fact.saved == "a copy as it began":
             return Found(
-                expected="the weights that the updates made",
-                observed=f"{fact.model} as it was when the training began: a copy that nothing has changed since",
+                expected="the trained weights in the saved model",
+                observed=f"the saved {fact.model} is a copy from the start of the training, unchanged since then",
                 update=fact.update,
-                hint="Save the model that was trained, or a copy that is made after the training; an average of its "
-                "weights has to be updated after each step.",
+                hint="Save the model that was trained, or a copy made after training; update an average of its weights "
+                "after each step.",
             )
         if fact.saved == "as loaded":
             return Found(
-                expected="the model that the updates changed",
-                observed=f"{fact.model} as it was loaded from its checkpoint, without any update",
+                expected="the trained weights in the saved model",
+                observed=f"the saved {fact.model} is as it was loaded from its checkpoint, without any update",
                 update=fact.update,
             )
         mine, other = fact.until
         return Found(
             expected="the model that was trained last",
-            observed=f"a {fact.model} that was trained until update {mine}; another, which was "
-            f"trained until update {other}, is saved nowhere",
+            observed=f"the saved {fact.model} was trained until update {mine}; another one, trained until update "
+            f"{other}, is never saved",
             update=fact.update,
-            hint="Save the student, and not its teacher.",
+            hint="Save the student instead of its teacher.",
         )
 
     def judge_saved(self, fact: TrainedSaved) -> Verdict:
@@ -227,7 +227,7 @@ class NotWhatWasTrained(Check):
 
 
 class StateIncomplete(Check):
-    """A state that is saved after the training lacks tensors that the training changed, or has others' values in them.
+    """The state saved after training lacks trained tensors, or has wrong values in them.
 
     ## Why is this a bug?
     The running statistics of batch normalization are buffers, not parameters: a state made from `named_parameters()`,
@@ -237,8 +237,8 @@ class StateIncomplete(Check):
     `update_bn` has been called. Values that are too large for half precision become infinite.
 
     ## What to do
-    Save `model.state_dict()`, or compare the names of what you save with it. Call
-    `torch.optim.swa_utils.update_bn(loader, average)` before an average is saved, or make it with `use_buffers=True`.
+    Save `model.state_dict()`, or compare its names with those that you save. Before you save an average, call
+    `torch.optim.swa_utils.update_bn(loader, average)`, or make it with `use_buffers=True`.
 
     ## When it is right
     Saving only a part on purpose: only some modules (an encoder without its head), or everything that has gradients
@@ -262,14 +262,15 @@ class StateIncomplete(Check):
             for kind in ("has", "not_finite", "stale")
         )
         for tensors, how in (
-            (_lacking(fact.trained, has), "that the training changed are not in what is saved"),
-            (infinite, "have values that are not finite in what is saved"),
-            (stale, "have the values of before the training in what is saved"),
+            (_lacking(fact.trained, has), "lacks"),
+            (infinite, "has NaN or infinite values in"),
+            (stale, "has values from before the training in"),
         ):
             if tensors:
                 return Found(
                     expected=f"every tensor of {fact.trained.name} that the training changed",
-                    observed=f"{len(tensors)} tensors {how}: {names(sorted(tensors))}",
+                    observed=f"the saved state {how} {len(tensors)} tensor{'s' * (len(tensors) != 1)}: "
+                    f"{names(sorted(tensors))}",
                     where=latest[-1].where,
                     update=latest[-1].updates_made,
                 )
@@ -277,15 +278,15 @@ class StateIncomplete(Check):
 
 
 class WithoutAdapter(Check):
-    """The base of an adapter is saved as it was, and what was trained, the adapter, is saved nowhere.
+    """Only the untrained base model is saved; the trained adapter is saved nowhere.
 
     ## Why is this a bug?
     The updates changed the adapter alone. `unload()` removes it and returns the base, and `get_base_model()` returns
     the model behind it; a file of either holds the checkpoint that the training began with.
 
     ## What to do
-    Save the adapter (`save_pretrained` of the PeftModel), or what `merge_and_unload()` returns; `unload()` returns the
-    base without it.
+    Save the adapter with `save_pretrained` of the PeftModel, or save the result of `merge_and_unload()`; `unload()`
+    returns the base without the adapter.
 
     ## When it is right
     A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
@@ -302,7 +303,7 @@ class WithoutAdapter(Check):
             return HELD if fact.trained.base else NOTHING_TO_JUDGE
         return Found(
             expected="the trained adapters among the saved files",
-            observed=f"the base of {fact.trained.name} as it was, without its adapters, which are saved nowhere",
+            observed=f"only the unchanged base of {fact.trained.name} is saved, without its adapters",
             update=fact.saves[-1].updates_made,
         )
 

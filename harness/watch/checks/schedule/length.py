@@ -28,14 +28,14 @@ FAR = 40_000
 
 
 class MayBeTooLong(Check):
-    """The training stops before the learning rate's schedule is over, though the rate is still high.
+    """The training stops before the schedule is over, while the learning rate is still high.
 
     ## Why is this a bug?
     The last updates of a schedule use small learning rates, and much of the improvement comes from them. A training run
     that stops halfway keeps the weights of the noisy part, unless it was meant to stop there.
 
     ## What to do
-    Right where the training stops early; otherwise give the scheduler epochs * updates an epoch.
+    Make the schedule for epochs * updates per epoch steps. Ignore this if early stopping may end the training.
 
     ## When it is right
     If an evaluation ends the training early (early stopping), the schedule has to be made for the most epochs that it
@@ -61,7 +61,7 @@ class MayBeTooLong(Check):
 
 
 class WarmupNeverEnds(Check):
-    """The training is over before the warmup is: the learning rate never gets to the value that was set.
+    """The training ends before the warmup, so the learning rate never reaches its peak.
 
     ## Why is this a bug?
     The learning rate that was chosen is the peak of the schedule. If the warmup is longer than the training, the rate
@@ -69,7 +69,7 @@ class WarmupNeverEnds(Check):
     `get_linear_schedule_with_warmup(optimizer, total, warmup)`.
 
     ## What to do
-    Give the warmup in steps, as a small part of all updates.
+    Set the warmup to a small part of all updates, in steps.
 
     ## When it is right
     A run of a few steps, cyclic schedules, and a run that resumes or is interrupted are not reported. Neither is a rate
@@ -100,9 +100,9 @@ class WarmupNeverEnds(Check):
             return unseen  # as in a test of rates
         if fact.at.updates_made > seen.latest + FEWEST_STEPS:
             return HELD  # as in a stage before the training
-        gets_to = f"; it gets to {marks[-1] / peak:.0%} of its peak" if peak > marks[-1] else ""
+        gets_to = f", at {marks[-1] / peak:.0%} of its peak" if peak > marks[-1] else ""
         rises = f"after all {seen.planned_steps} steps the learning rate still rises{gets_to}"
-        expected = "a warmup that is over before the training is"
+        expected = "a warmup that ends before the training does"
         if fact.asked is None:
             return Found(expected, f"{seen.name}: {rises}", update=fact.at.updates_made)
         argument, value, where = fact.asked
@@ -111,7 +111,7 @@ class WarmupNeverEnds(Check):
             observed=f"{argument}={value} in {seen.planned_steps} updates; {rises}",
             where=where,
             update=fact.at.updates_made,
-            hint=f"Make {argument}={value} a small part of the {seen.planned_steps} updates.",
+            hint=f"Set {argument} to a small part of the {seen.planned_steps} updates.",
         )
 
     def judge_by_hand(self, fact: RatesByHand) -> Verdict:
@@ -119,16 +119,16 @@ class WarmupNeverEnds(Check):
         if fact.updates < FEWEST_STEPS or fact.falls or fact.rates[0] * RISES > fact.rates[-1] or gets_to > NEVER:
             return HELD
         return Found(
-            expected="a warmup that is over before the training is",
-            observed=f"the rate that the script sets rises in all {fact.updates} updates, and gets to {gets_to:.0%} of "
-            f"the {fact.made_with:.3g} that the optimizer was made with",
+            expected="a warmup that ends before the training does",
+            observed=f"the learning rate that the script sets rises in all {fact.updates} updates, but only reaches "
+            f"{gets_to:.0%} of the {fact.made_with:.3g} that the optimizer was made with",
             update=fact.at.updates_made,
-            hint="Look at the unit, updates or epochs, in which the rate is computed.",
+            hint="Check whether the rate is computed in updates or in epochs.",
         )
 
 
 class WrongLength(Check):
-    """The learning rate's schedule is over before the training, or the training before the schedule.
+    """The learning rate schedule ends well before the training, or the training before the schedule.
 
     ## Why is this a bug?
     A schedule that is too short leaves the learning rate at its final value, usually 0, for the remaining updates: they
@@ -136,7 +136,7 @@ class WrongLength(Check):
     is still high. Neither crashes, and the loss curve looks like one of a training that has converged.
 
     ## What to do
-    Make it for epochs * ceil(batches an epoch / accumulated batches) steps, and step it once an update.
+    Make the schedule for epochs * ceil(batches per epoch / accumulated batches) steps, and step it once per update.
 
     Count the batches of the training loader (after `accelerator.prepare`, which divides them among processes), and not
     the rows of the dataset. After resuming, continue with the epoch that has not been run yet.
@@ -161,7 +161,7 @@ class WrongLength(Check):
         if fact.is_over_early() and not self._goes_on_at_its_end(fact, end):
             if fact.makes_a_pass_more():
                 return Found(**seen.pass_more, where=where, update=ends)
-            over = f"{seen.name}: it is over after {end} of {seen.planned_steps} steps"
+            over = f"{seen.name}: the schedule is over after {end} of {seen.planned_steps} steps"
             return Found(seen.expected_length, over, where, ends)
         if self._is_too_long(fact):
             return Found(seen.expected_length, f"{seen.name}: {fact.stops_early}", where, ends)
@@ -197,7 +197,7 @@ class WrongLength(Check):
         used = next((n for n in left_after if abs(end - fact.seen.planned * planned / n) <= fact.allowed()), None)
         if used is None:
             return None
-        return f"it is made for {end} steps, of epochs of {planned} batches, and each is left after {used}"
+        return f"the schedule is made for {end} steps, with epochs of {planned} batches, but each is left after {used}"
 
 
 def _length_held(fact: ScheduleOver) -> Verdict:

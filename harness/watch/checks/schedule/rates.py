@@ -19,14 +19,14 @@ AS_GIVEN = 1e-3
 
 
 class DecaysTooFast(Check):
-    """The learning rate becomes so small that it changes nothing while most of the training is still to come.
+    """The learning rate decays so fast that it is negligible for most of the training.
 
     ## Why is this a bug?
     A factor that was meant for each epoch is applied at each step: 0.9 becomes 0.00003 within a hundred updates. The
     loss stands still, as if the model could learn no more.
 
     ## What to do
-    Step the scheduler once an epoch, or choose a slower decay.
+    Step the scheduler once per epoch, or choose a slower decay.
 
     ## When it is right
     A decay that ends with the training is not reported, nor are warm restarts.
@@ -39,7 +39,7 @@ class DecaysTooFast(Check):
         if observed is None:
             return HELD if fact.has_rates else NOTHING_TO_JUDGE
         return Found(
-            expected="a learning rate that lasts for the training",
+            expected="a learning rate that stays large enough until the end of the training",
             observed=observed,
             where=fact.seen.where,
             update=fact.at.updates_made,
@@ -51,9 +51,9 @@ class DecaysTooFast(Check):
             return HELD
         idle = sum(rate <= NEGLIGIBLE * peak for rate in fact.rates[fact.rates.index(peak) :]) / MOMENTS
         return Found(
-            expected="a learning rate that lasts for the training",
-            observed=f"for the last {idle:.0%} of the updates it is below {NEGLIGIBLE:.0e} of its peak",
-            hint="Look at the unit, updates or epochs, in which the rate is computed, and at what it is computed from.",
+            expected="a learning rate that stays large enough until the end of the training",
+            observed=f"for the last {idle:.0%} of the updates, the learning rate is below {NEGLIGIBLE:.0e} of its peak",
+            hint="Check whether the rate is computed in updates or in epochs, and what it is computed from.",
         )
 
     def _observed(self, fact: ScheduleOver) -> str | None:
@@ -69,7 +69,7 @@ class DecaysTooFast(Check):
         idle = sum(rate <= NEGLIGIBLE * peak for rate in marks)
         if peak <= 0 or idle <= IDLE:
             return None
-        return f"{seen.name}: for {idle / MOMENTS:.0%} of the updates it is below {NEGLIGIBLE:.0e} of its peak"
+        return f"{seen.name}: for {idle / MOMENTS:.0%} of the updates, the rate is below {NEGLIGIBLE:.0e} of its peak"
 
 
 class LrZero(Check):
@@ -81,7 +81,7 @@ class LrZero(Check):
     a schedule has come to its end.
 
     ## What to do
-    Look at the optimizer's lr, at the warmup, and at what the scheduler multiplies it with.
+    Check the optimizer's lr, the warmup, and the factor that the scheduler multiplies the rate by.
 
     ## When it is right
     A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch), an
@@ -95,13 +95,13 @@ class LrZero(Check):
             return HELD
         return Found(
             expected="a learning rate above 0",
-            observed=f"it is {fact.zero:.3g} for three updates in a row",
+            observed=f"the learning rate is {fact.zero:.3g} for three updates in a row",
             update=fact.update,
         )
 
 
 class PlateauWrongMode(Check):
-    """ReduceLROnPlateau waits for the wrong direction: it takes getting better for getting worse.
+    """ReduceLROnPlateau has the wrong mode, so it mistakes improvement for a plateau.
 
     ## Why is this a bug?
     `ReduceLROnPlateau` lowers the learning rate when its metric has not decreased for some epochs. That is right for a
@@ -109,7 +109,7 @@ class PlateauWrongMode(Check):
     and the learning rate falls in the middle of the training until it changes nothing.
 
     ## What to do
-    Say in which direction the number gets better: mode="max" for an accuracy, mode="min" for a loss.
+    Set the direction in which the metric improves: mode="max" for an accuracy, mode="min" for a loss.
 
     ## When it is right
     An error rate (1 - accuracy) or a negative loss is another number, and is not reported. Numbers that are neither the
@@ -125,20 +125,20 @@ class PlateauWrongMode(Check):
         what, right = ("accuracy", "max") if fact.mode == "min" else ("loss", "min")
         return Found(
             expected=f'mode="{right}" for the {what} of the evaluation',
-            observed=f'mode="{fact.mode}", and it is given the {what}: {fact.value:.4g}',
+            observed=f'mode="{fact.mode}", but the scheduler is given the {what}: {fact.value:.4g}',
             update=fact.at.updates_made,
-            hint=f'Make it with mode="{right}".',
+            hint=f'Create ReduceLROnPlateau with mode="{right}".',
         )
 
 
 class RatesForFactors(Check):
-    """The function of a `LambdaLR` returns learning rates where factors are meant.
+    """The function of a `LambdaLR` returns learning rates instead of factors.
 
     ## Why is this a bug?
     What it returns is multiplied by the optimizer's learning rate: 0.001 becomes 0.000001, and the model hardly moves.
 
     ## What to do
-    Return factors of the optimizer's learning rate, up to 1, or make the optimizer with lr=1.0.
+    Return factors up to 1, which multiply the optimizer's learning rate, or create the optimizer with lr=1.0.
 
     ## When it is right
     Functions that return rates are right with an optimizer whose learning rate is 1, and are not reported.
@@ -161,7 +161,7 @@ class RatesForFactors(Check):
         if observed is None:
             return HELD if fact.has_rates else NOTHING_TO_JUDGE
         return Found(
-            expected=f"factors that {fact.seen.name} multiplies the learning rate {fact.seen.base:.3g} with",
+            expected=f"factors by which {fact.seen.name} multiplies the learning rate {fact.seen.base:.3g}",
             observed=observed,
             update=1,
         )
@@ -177,4 +177,4 @@ class RatesForFactors(Check):
         still_rises = rates[0] < rates[-1] == max(rates)  # a trial within a warmup, whose peak is not known
         if still_rises or not math.isclose(factor, seen.base, rel_tol=AS_GIVEN):
             return None
-        return f"{seen.name} multiplies it with up to {factor:.3g}: it is at most {factor * seen.base:.3g}"
+        return f"{seen.name} multiplies the rate by at most {factor:.3g}, so it never exceeds {factor * seen.base:.3g}"

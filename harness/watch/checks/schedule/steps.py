@@ -20,7 +20,7 @@ STEPS_AN_UPDATE = 1.5
 
 
 class DrivesAnotherOptimizer(Check):
-    """The scheduler changes the learning rate of another optimizer than the one that makes the updates.
+    """The scheduler belongs to a different optimizer from the one that makes the updates.
 
     ## Why is this a bug?
     A scheduler writes into the parameter groups of the optimizer that it was made with. If the optimizer is made again
@@ -28,7 +28,7 @@ class DrivesAnotherOptimizer(Check):
     rate: no warmup, no decay.
 
     ## What to do
-    Make the scheduler with the optimizer that is stepped, after it is final.
+    Create the scheduler with the optimizer that you step, after that optimizer is final.
 
     ## When it is right
     Several optimizers with a scheduler for some of them are not reported, as long as every scheduler that is stepped
@@ -51,30 +51,30 @@ class DrivesAnotherOptimizer(Check):
     )
 
     def judge(self, fact: ScheduleOver) -> Verdict:
-        seen, expected = fact.seen, "a scheduler of the optimizer that makes the updates"
+        seen, expected = fact.seen, "a scheduler for the optimizer that makes the updates"
         if not fact.drives and seen.steps > 1 and fact.training.optimizers:
-            how = f"{seen.name} changes the learning rate of an optimizer that makes none"
+            how = f"{seen.name} changes the learning rate of an optimizer that makes no updates"
             return Found(expected, how, update=1)
         replaced = seen.idle >= FEWEST_IDLE and seen.replaced and not seen.takes_turns
         if fact.drives and replaced and not fact.is_flat():
             latest = seen.latest
-            how = f"goes on with an optimizer whose latest update was update {latest}: another one took its place"
+            how = f"still drives an optimizer whose last update was update {latest}: another optimizer replaced it"
             return Found(expected, f"{seen.name} {how}", update=latest + 1)
         if fact.is_one_of_two:
-            how = f"{seen.name} and another scheduler share one optimizer, while another has none"
+            how = f"{seen.name} and another scheduler share one optimizer, while another optimizer has none"
             return Found(expected, how, update=1)
         return HELD
 
 
 class NeverStepped(Check):
-    """A learning rate scheduler is made and never stepped.
+    """A learning rate scheduler is created but never stepped.
 
     ## Why is this a bug?
     A scheduler changes nothing by being there: the learning rate stays at its first value. With a linear decay, that is
     the highest value, to the end; with a warmup it is 0, or close to it, and the model learns nothing.
 
     ## What to do
-    Call scheduler.step() after optimizer.step(), once an update, or once an epoch where its length is in epochs.
+    Call scheduler.step() after optimizer.step(), once per update, or once per epoch if its length is in epochs.
 
     `accelerator.prepare` returns a scheduler that still has to be stepped. Trainer steps the one that it gets.
 
@@ -97,8 +97,8 @@ class NeverStepped(Check):
         if not trained or fact.is_flat() or self._may_step_later(fact):
             return HELD
         return Found(
-            expected="scheduler.step() after each update, or each epoch",
-            observed=f"{seen.name} was made and never stepped, in {seen.updates} updates",
+            expected="scheduler.step() after each update or each epoch",
+            observed=f"{seen.name} was never stepped in {seen.updates} updates",
             update=1,
         )
 
@@ -115,7 +115,7 @@ class NeverStepped(Check):
 
 
 class SteppedBeforeUpdate(Check):
-    """The scheduler is stepped before the optimizer, so that the schedule's first learning rate is never used.
+    """The scheduler is stepped before the optimizer, so the schedule's first learning rate is never used.
 
     ## Why is this a bug?
     A scheduler sets its first learning rate when it is made. If it is stepped before the first update, it moves on to
@@ -123,8 +123,7 @@ class SteppedBeforeUpdate(Check):
     usually 0.
 
     ## What to do
-    Call scheduler.step() after optimizer.step(), once for each update or each epoch, in the unit that its length is
-    given in.
+    Call scheduler.step() after optimizer.step(), once per update or once per epoch, whichever its length is given in.
 
     ## When it is right
     A scheduler that was stepped several times before the first update, as when a training is resumed by hand, is not
@@ -150,14 +149,14 @@ class SteppedBeforeUpdate(Check):
             return HELD
         return Found(
             expected="optimizer.step() before scheduler.step()",
-            observed="the scheduler was stepped before the first update, which skips its first value",
+            observed="the scheduler was stepped before the first update, so its first learning rate is skipped",
             where=fact.seen.where,
             update=1,
         )
 
 
 class SteppedInWrongUnit(Check):
-    """The learning rate's scheduler is not stepped in the unit that its length is given in.
+    """The scheduler is stepped in a different unit from its length, such as once per epoch instead of per update.
 
     ## Why is this a bug?
     A scheduler counts its steps and knows nothing of batches or epochs. If it is made for updates and stepped once an
@@ -165,7 +164,7 @@ class SteppedInWrongUnit(Check):
     every micro-batch, its learning rate is at its end when most of the training is still to come.
 
     ## What to do
-    Make it for epochs * ceil(batches an epoch / accumulated batches) steps, and step it once an update.
+    Make the schedule for epochs * ceil(batches per epoch / accumulated batches) steps, and step it once per update.
 
     Step a schedule in epochs (`CosineAnnealingLR(optimizer, T_max=epochs)`) once, at the end of each epoch. If
     gradients are accumulated, a scheduler that went through `accelerator.prepare` skips steps.
@@ -200,13 +199,13 @@ class SteppedInWrongUnit(Check):
         if seen.end is None or not seen.steps:
             return None
         if fact.is_over_early():
-            observed = f"{seen.name}: it is over after {seen.end} of {seen.planned_steps} steps"
+            observed = f"{seen.name}: the schedule is over after {seen.end} of {seen.planned_steps} steps"
             if seen.end <= training.epochs + 1 and seen.planned >= TIMES_TOO_SHORT * seen.end:
-                return f"{observed}; it is stepped at every update"
+                return f"{observed}; the script steps it at every update"
             each = seen.steps / seen.updates if seen.updates else 1.0
-            return f"{observed}; it is stepped {each:.3g} times an update" if each > STEPS_AN_UPDATE else None
+            return f"{observed}; it is stepped {each:.3g} times per update" if each > STEPS_AN_UPDATE else None
         once_an_epoch = training.planned_updates > 3 and seen.planned <= training.epochs + 1
         once_an_epoch = once_an_epoch and training.epochs + 1 < training.planned_updates
         if once_an_epoch and fact.outlasts_the_training() and not training.restored:
-            return f"{seen.name}: {fact.stops_early}; it is stepped once an epoch"
+            return f"{seen.name}: {fact.stops_early}; the script steps it once per epoch"
         return None

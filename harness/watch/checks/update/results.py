@@ -7,14 +7,14 @@ from harness.watch.facts.tensor_updates import TensorsUpdated
 
 
 class Ascends(Check):
-    """The updates make the loss larger: its negative is differentiated.
+    """The updates make the loss larger, because `backward()` is called on its negative.
 
     ## Why is this a bug?
     An optimizer steps against the gradient of what is differentiated. With the sign reversed, each update makes the
     model worse at its task, quickly and without an error.
 
     ## What to do
-    Take out the minus in front of the loss.
+    Remove the minus sign in front of the loss.
 
     ## When it is right
     A negative objective, such as minus a reward, is not reported unless it is the negative of a loss function's value
@@ -33,21 +33,21 @@ class Ascends(Check):
         if fact.climbs != "by the loss":
             return HELD
         return Found(
-            expected="the loss itself to be differentiated",
-            observed="its negative is, so each update makes the loss larger",
+            expected="backward() on the loss itself",
+            observed="backward() is called on the negative loss, so each update makes the loss larger",
             update=fact.update,
         )
 
 
 class NotAsDefined(Check):
-    """An update is not what the optimizer's formula makes of its gradients.
+    """An update does not follow the optimizer's formula.
 
     ## Why is this a bug?
     Everyone expects a class called AdamW, or a wrapped step, to do what the paper says. If the moments are not
     corrected, or the weight decay is added to the gradient, every update differs, and the loss still falls.
 
     ## What to do
-    Look at what replaces or wraps optimizer.step(), and what changes gradients or state within it.
+    Check what replaces or wraps optimizer.step(), and what changes gradients or state inside it.
 
     ## When it is right
     The check looks at torch's AdamW, Adam and SGD. A class that derives from the first two and has a step of its own
@@ -75,9 +75,10 @@ class NotAsDefined(Check):
         if len(faults) > 1 and len(known) < len(fact.tensors):
             return HELD  # a formula of its own, by which one tensor comes out as a fault would have it
         fault = f": {faults.pop()}" if len(faults) == 1 and None not in faults else ""
+        looked = "the tensor looked at was" if len(known) == 1 else f"all {len(known)} tensors looked at were"
         return Found(
-            expected=f"the update of {fact.optimizer} with the values in its parameter groups",
-            observed=f"all {len(known)} tensors that were looked at came out otherwise{fault}",
+            expected=f"the update that {fact.optimizer} computes from its parameter groups",
+            observed=f"{looked} updated differently{fault}",
         )
 
     def judge_own(self, fact: OwnAdamUsed) -> Verdict:
@@ -86,14 +87,14 @@ class NotAsDefined(Check):
         if fact.fault == CORRECTIONS["none"] and not fact.named:
             return NOTHING_TO_JUDGE  # some optimizers leave it out on purpose
         return Found(
-            expected=f"Adam's update, of moments with the decay rates {fact.betas[0]} and {fact.betas[1]}",
+            expected=f"Adam's update, with betas {fact.betas[0]} and {fact.betas[1]}",
             observed=f"the first updates are Adam's, but {fact.fault}",
             hint="Divide the first moment by 1 - beta1**step and the second by 1 - beta2**step.",
         )
 
 
 class RoundedAway(Check):
-    """Updates are lost to the rounding of the parameters' precision.
+    """Updates are rounded away, because the parameters have too little precision.
 
     ## Why is this a bug?
     A bfloat16 number has 8 significant bits: what is added to it is lost if it is smaller than about a 512th of it. At
@@ -119,7 +120,7 @@ class RoundedAway(Check):
             return HELD
         dtype = str(fact.tensors[0].dtype).removeprefix("torch.")
         return Found(
-            expected="parameters in float32, to which small changes can be added",
-            observed=f"{fact.rounded_away:.0%} of the elements are the same after an update, "
-            f"because {dtype} cannot hold the change",
+            expected="float32 parameters, which can hold small changes",
+            observed=f"{fact.rounded_away:.0%} of the elements are unchanged by an update, "
+            f"because {dtype} cannot hold such small changes",
         )

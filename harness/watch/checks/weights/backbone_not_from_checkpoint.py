@@ -16,7 +16,7 @@ four in ten. Where names or classes do not fit, nearly all are new."""
 
 
 class BackboneNotFromCheckpoint(Check):
-    """The backbone of a model is not in its checkpoint: parts of it are newly initialised.
+    """Parts of a model's backbone are newly initialised, because they do not match the checkpoint.
 
     ## Why is this a bug?
     Fine-tuning builds on the backbone's weights. If their names or shapes do not match (another class, a prefix,
@@ -24,7 +24,7 @@ class BackboneNotFromCheckpoint(Check):
     others. The loss falls either way.
 
     ## What to do
-    Compare the names in the checkpoint with the model's: a prefix, or another class or version.
+    Compare the names in the checkpoint with those of the model: look for a prefix, another class or another version.
 
     ## When it is right
     A new head, a new pooler and tied weights are not reported, nor are parts that each layer has in addition to the
@@ -52,8 +52,8 @@ class BackboneNotFromCheckpoint(Check):
             return HELD
         new = new or sorted(resized)
         return Found(
-            expected="a checkpoint that has the model's backbone",
-            observed=f"{len(new)} of its {len(backbone)} tensors are newly initialised, such as {new[0]}; "
+            expected="a checkpoint that contains the model's backbone",
+            observed=f"{len(new)} of the backbone's {len(backbone)} tensors are newly initialised, such as {new[0]}; "
             f"{len(list(_names(info.get('unexpected_keys', ()))))} tensors of the checkpoint are not used",
         )
 

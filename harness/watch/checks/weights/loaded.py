@@ -27,7 +27,7 @@ is meant for it. Half or double of it changes verdicts (docs/detection.md)."""
 
 
 class AlreadyTrained(Check):
-    """A second Trainer trains the model that another Trainer has trained already, on the same rows again.
+    """A second Trainer continues with a model that another Trainer has already trained on the same rows.
 
     ## Why is this a bug?
     A Trainer takes the model as it is. One that another Trainer has trained is trained further: what was meant as a new
@@ -36,7 +36,7 @@ class AlreadyTrained(Check):
     model are not comparable: each begins where the last one ended.
 
     ## What to do
-    Call from_pretrained again before each Trainer, or give Trainer model_init, which makes a new model each time.
+    Call from_pretrained before each Trainer, or pass model_init to Trainer, which makes a new model each time.
 
     ## When it is right
     A second stage on the same rows may be intended, with another schedule or other regularisation: ignore the finding
@@ -56,19 +56,20 @@ class AlreadyTrained(Check):
             return HELD
         return Found(
             expected="a model that no other Trainer has trained on these rows",
-            observed=f"the model of another Trainer, with the weights that its {fact.updates_before} updates left",
+            observed=f"this Trainer starts from the weights that another Trainer left after {fact.updates_before} "
+            f"update{'s' * (fact.updates_before != 1)}",
         )
 
 
 class FromScratch(Check):
-    """A model has the configuration of a checkpoint, and new weights instead of the checkpoint's.
+    """A model has the configuration of a checkpoint but random weights.
 
     ## Why is this a bug?
     `from_config` and the model's class make a model of the right size with random weights; only `from_pretrained` reads
     the weights. The training runs as usual, and its result is that of a model that has read nothing but this data set.
 
     ## What to do
-    Use from_pretrained instead of from_config; right if you train from scratch.
+    Use from_pretrained instead of from_config. Ignore this if you train from scratch.
 
     ## When it is right
     If you train from scratch with a known architecture, you can ignore this warning. A configuration that was made by
@@ -85,14 +86,14 @@ class FromScratch(Check):
         if fact.configured is None:
             return HELD
         return Found(
-            expected=f"the weights of {os.path.basename(fact.configured)}, whose configuration it has",
-            observed=f"{fact.model} was made from the configuration alone, with new weights",
+            expected=f"the weights of {os.path.basename(fact.configured)}, because the model has its configuration",
+            observed=f"{fact.model} was made from the configuration alone, with random weights",
             update=1,
         )
 
 
 class InitialisedAgain(Check):
-    """The weights that a checkpoint gave are initialised again before the first update.
+    """The weights loaded from a checkpoint are initialised again before the first update.
 
     ## Why is this a bug?
     `from_pretrained` has loaded the weights that the fine-tuning builds on. `model.init_weights()`, `model.apply(init)`
@@ -100,7 +101,7 @@ class InitialisedAgain(Check):
     falls, as it does for a model that is trained from scratch.
 
     ## What to do
-    Call `init_weights()`, `apply()` or `reset_parameters()` on the head alone, or before the checkpoint is loaded.
+    Call `init_weights()`, `apply()` or `reset_parameters()` only on the head, or before you load the checkpoint.
 
     ## When it is right
     Weights that the script loads itself with `load_state_dict`, changes after the first update, or makes from those
@@ -118,13 +119,13 @@ class InitialisedAgain(Check):
             return HELD
         return Found(
             expected="the checkpoint's weights at the first update",
-            observed=f"{fact.changed} of {fact.tensors} tensors looked at were changed after they were loaded",
+            observed=f"{fact.changed} of {fact.tensors} tensors looked at have changed since they were loaded",
             update=1,
         )
 
 
 class LeftRandom(Check):
-    """A model that was loaded for use has random weights: what was loaded lacks them, and nothing trained them.
+    """A model loaded for use has random weights, because what was loaded does not contain them.
 
     ## Why is this a bug?
     `ignore_mismatched_sizes=True` reinitialises a head whose number of labels is not the checkpoint's, and
@@ -132,7 +133,7 @@ class LeftRandom(Check):
     model then predicts with random numbers in it.
 
     ## What to do
-    Load it as it was saved: the same number of labels, the same options of its class, and `strict=True`.
+    Load the model as it was saved: with the same number of labels, the same options and `strict=True`.
 
     ## When it is right
     A model that is trained afterwards, that is loaded before any training, or whose weights the script sets itself. A
@@ -148,8 +149,8 @@ class LeftRandom(Check):
 
     def judge(self, fact: RandomWeightsUsed) -> Verdict:
         return Found(
-            expected="weights that were trained, in the model that is used",
-            observed=f"{names(fact.tensors)} of {fact.model} are in nothing that was loaded into it: they are random",
+            expected="trained weights in the model that you use",
+            observed=f"{names(fact.tensors)} of {fact.model} are not in what was loaded, so they are random",
             update=fact.at.updates_made,
         )
 
@@ -158,14 +159,14 @@ class LeftRandom(Check):
 
 
 class LoadedIntoAnother(Check):
-    """A state is loaded into another model of the same class than the one that goes on, and nobody uses that one.
+    """A state is loaded into a model that is never used, instead of the one that is trained or evaluated.
 
     ## Why is this a bug?
     A state that is loaded into a copy changes nothing in the model that is trained or evaluated: a resumed training
     starts over, and what is called the best model is the last one.
 
     ## What to do
-    Load it into the model that is trained or evaluated, not into a copy of it.
+    Load the state into the model that you train or evaluate, not into a copy of it.
 
     ## When it is right
     A second model that is used in any way, before or after, is not reported (a target network that is updated once more
@@ -178,8 +179,8 @@ class LoadedIntoAnother(Check):
 
     def judge(self, fact: LoadedUnused) -> Verdict:
         return Found(
-            expected="a state that is loaded into the model that goes on",
-            observed=f"it was loaded into another {fact.model}, which nobody used afterwards",
+            expected="the state loaded into the model that is used afterwards",
+            observed=f"the state was loaded into another {fact.model}, which was never used afterwards",
             update=fact.update,
         )
 
@@ -188,14 +189,14 @@ class LoadedIntoAnother(Check):
 
 
 class StateKeptWithoutCopy(Check):
-    """A state that is loaded shares its memory with the model: it was kept without a copy, and restores nothing.
+    """A state was kept without a copy, so loading it restores nothing.
 
     ## Why is this a bug?
     `best = model.state_dict()` is not a copy: its tensors are the model's, and every update has changed them. Loading
     it gives the model the weights that it already has, those of the last update and not of the best one.
 
     ## What to do
-    Keep copy.deepcopy(model.state_dict()), or save it to a file; where two networks are meant, make the second one with
+    Keep copy.deepcopy(model.state_dict()), or save it to a file; if you want two networks, make the second one with
     copy.deepcopy(model).
 
     ## When it is right
@@ -212,21 +213,21 @@ class StateKeptWithoutCopy(Check):
         if not fact.of_model:
             return HELD
         return Found(
-            expected="a copy of the weights as they were",
-            observed="the state shares its memory with the model: it went along with every update",
+            expected="a copy of the earlier weights",
+            observed="the state shares its memory with the model, so it changed with every update",
             update=fact.at.updates_made,
         )
 
 
 class StateNotLoaded(Check):
-    """A state is loaded with `strict=False`, and most of it has no place in the model.
+    """A state is loaded with `strict=False`, but most of its names don't match the model.
 
     ## Why is this a bug?
     `load_state_dict(..., strict=False)` drops every name that does not fit, and if none fits, the module keeps the
     weights that it had. It says so only in its return value.
 
     ## What to do
-    Compare the names (a prefix such as module. or model.), and load with strict=True.
+    Compare the names, look for a prefix such as module. or model., and load with strict=True.
 
     ## When it is right
     Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
@@ -247,9 +248,9 @@ class StateNotLoaded(Check):
         if load.strict or fitting >= MIN_SHARE * min(len(load.state), len(own)):
             return HELD
         return Found(
-            expected="a state whose names are the module's",
-            observed=f"{fitting} of its {len(load.state)} tensors have a place in {type(load.into).__name__}; "
-            "strict=False lets the others go",
+            expected="a state with the module's tensor names",
+            observed=f"{fitting} of the state's {len(load.state)} tensors match {type(load.into).__name__}; "
+            "strict=False drops the others",
         )
 
 

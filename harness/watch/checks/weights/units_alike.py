@@ -5,7 +5,7 @@ from harness.watch.facts.units import UnitsFollowed
 
 
 class UnitsAlike(Check):
-    """All units of a layer are alike: they began with the same weights, and every update changes them in the same way.
+    """All units of a layer are the same: they started with equal weights, and every update changes them equally.
 
     ## Why is this a bug?
     Units with the same weights compute the same output and get the same gradient, so they stay the same forever: a
@@ -13,8 +13,8 @@ class UnitsAlike(Check):
     numbers are what makes units differ.
 
     ## What to do
-    Initialise weights with random numbers, as torch's layers do by themselves (nn.init.kaiming_uniform_,
-    nn.init.xavier_uniform_); constants are for biases and normalisation.
+    Initialise weights with random numbers, as torch's layers do by default (nn.init.kaiming_uniform_,
+    nn.init.xavier_uniform_); use constants only for biases and normalisation.
 
     ## When it is right
     Layers that begin with equal weights and come apart, because the layers around them differ (a last layer that begins
@@ -28,6 +28,6 @@ class UnitsAlike(Check):
         if fact.layer is None:
             return HELD
         return Found(
-            expected="units that differ from one another after some updates",
-            observed=f"the {fact.units} units of {fact.layer} began alike and still are",
+            expected="units that differ from each other after some updates",
+            observed=f"the {fact.units} units of layer {fact.layer} started with equal weights and are still equal",
         )
