@@ -47,7 +47,7 @@ HANGS = 120.0
 LATE = 90.0
 """Seconds that the other ranks have to end after the first, which waits no longer than that for what they found."""
 
-LOOKS = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks at which ranks run."""
 
 WAITS = "HARNESS_WAITS"
@@ -261,7 +261,7 @@ def _late_ended() -> Iterator[list[int]]:
 
     def look() -> None:
         first_seen, ended = False, 0.0
-        while not over.wait(LOOKS):
+        while not over.wait(POLL_SECONDS):
             running = _running_ranks()
             first_seen |= 0 in running
             if not first_seen or 0 in running:

@@ -19,10 +19,10 @@ ROUNDING = {"loss": (1e-3, 5e-4), "gradient_norm": (5e-2, 2.5e-2)}
 """By kind of number, how far apart two runs may be in float32, as a share: in any update, and in the mean over them. In
 TRL's runs in float32 losses were at most 1.9e-4 apart and norms 3.2e-2 (huggingface/trl#5844)."""
 
-HALF = 16.0
+HALF_PRECISION_FACTOR = 16.0
 """How many times as far in half precision."""
 
-SAME = re.compile(
+UNSPLIT_FACTS = re.compile(
     r"schedule\..*\.(first|largest|last|largest_at|course)|update\..*\.(steps|clipped|skipped|stale|empty)"
     r"|optimizer\..*\.(tensors|elements|lr|betas|eps|weight_decay|momentum|nesterov|in_none)"
 )
@@ -121,7 +121,7 @@ def compared(first: Description, other: Description, way: Way) -> WayReport:
             found.updates = max(found.updates, min(len(values), len(others)))
             distances = _distances(values, others)
             found.largest[key] = max(distances, default=0.0)
-            if each := _apart(key, values, others, distances, HALF if _is_half(first) else 1.0):
+            if each := _apart(key, values, others, distances, HALF_PRECISION_FACTOR if _is_half(first) else 1.0):
                 found.apart.append(each)
     return found
 
@@ -129,7 +129,7 @@ def compared(first: Description, other: Description, way: Way) -> WayReport:
 def _facts(first: Description, other: Description, way: Way) -> Iterator[Apart]:
     one, two = first.facts, other.facts
     for key in one:
-        compares = SAME.fullmatch(key) or (way.processes is None and COUNTED.fullmatch(key))
+        compares = UNSPLIT_FACTS.fullmatch(key) or (way.processes is None and COUNTED.fullmatch(key))
         if compares and key in two and one[key] != two[key]:
             yield Apart(key, one[key], two[key])
 

@@ -28,7 +28,7 @@ NUMBERS, NOISE = "numbers", "noise"
 VARIES = "(varies)"
 """In the place of a fact that runs of one script do not agree in."""
 
-NEAR = 1e-3
+BEHAVIOUR_RTOL = 1e-3
 """How near two real numbers of the behaviour must be, as a share of the larger: another machine rounds otherwise."""
 
 MARGIN = 4.0
@@ -249,8 +249,10 @@ def _alike(key: str, one: Any, other: Any) -> bool:
         if isinstance(one, bool) or isinstance(other, bool) or None in (one, other) or str in (type(one), type(other)):
             return bool(one == other)
         # The mean of inputs is near 0 where they are normalised, and then rounding is all of it.
-        least = NEAR if key.endswith(".mean") else 0.0
-        return math.isclose(one, other, rel_tol=NEAR, abs_tol=least) or (math.isnan(one) and math.isnan(other))
+        least = BEHAVIOUR_RTOL if key.endswith(".mean") else 0.0
+        return math.isclose(one, other, rel_tol=BEHAVIOUR_RTOL, abs_tol=least) or (
+            math.isnan(one) and math.isnan(other)
+        )
     return bool(one == other)
 
 

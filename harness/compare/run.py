@@ -25,7 +25,7 @@ UPDATES = 50
 TASK = "harness.compare.look:record"
 """What starts a script that is compared."""
 
-SHOWN = 4
+NAMES_SHOWN = 4
 """Names that are said."""
 
 
@@ -111,7 +111,7 @@ def compare_scripts(
 
 def _names_that_differ(names: Names) -> list[str]:
     others = [f"{named} is {name}" for name, named in names.items() if name != named]
-    return [f"the same tensors have other names in B: {few(others, SHOWN)}"] if others else []
+    return [f"the same tensors have other names in B: {few(others, NAMES_SHOWN)}"] if others else []
 
 
 def _more(made: int, updates: int) -> str:

@@ -19,7 +19,7 @@ from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapter
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
 from harness.watch.facts.modes import Modes
 
-LOOKED_AT = 8
+CLOSELY_WATCHED_UPDATES = 8
 """Updates after which a tensor that has not changed is looked at seldom."""
 
 SELDOM = 50
@@ -185,12 +185,12 @@ class Models(Section):
 
     def on_step(self, event: Step) -> None:
         self._updates += 1
-        if self._updates <= LOOKED_AT or self._updates % SELDOM == 0:
+        if self._updates <= CLOSELY_WATCHED_UPDATES or self._updates % SELDOM == 0:
             self._look_for_changes()
 
     def _look_for_changes(self) -> None:
         """In the first updates at all tensors, and later at those that have not changed yet."""
-        first = self._updates <= LOOKED_AT
+        first = self._updates <= CLOSELY_WATCHED_UPDATES
         for seen in self._models.values():
             model = seen.model() if first or seen.sums or seen.frozen_sums else None
             seen.gone |= seen.model() is None

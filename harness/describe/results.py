@@ -57,7 +57,7 @@ MOST_REPORTED = 12
 MOST_ROUNDS = 1000
 """Evaluations whose scores are kept."""
 
-SAME = 1e-3
+LOGIT_RTOL = 1e-3
 """Largest difference of a logit, as a share of the largest, up to which a model answers alike."""
 
 TEMPORARY = re.compile(r"tmp[a-z0-9_]{8}.*")
@@ -301,7 +301,7 @@ class Saves(Section):
     def on_model_reloaded(self, fact: ModelReloaded) -> None:
         if (seen := self._saves.get(fact.where)) is not None:
             fits = fact.misfit is None and not fact.missing and not fact.unexpected
-            same = "gives the same answers" if fits and fact.apart < SAME else "gives other answers"
+            same = "gives the same answers" if fits and fact.apart < LOGIT_RTOL else "gives other answers"
             seen.again = fact.misfit or same
 
     def lines(self) -> Iterator[Line]:

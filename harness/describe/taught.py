@@ -23,10 +23,10 @@ from harness.watch.monitor import HELD
 MOST_CLASSES = 50
 """Values of targets that are counted one by one: more are tokens."""
 
-LOOKED_AT = 32
+COMPARED_PASSES = 32
 """Backward passes whose loss is compared with the mean over its targets."""
 
-NEAR = 1e-3
+SHARE_RTOL = 1e-3
 """How near two shares of a mean loss must be to count as the same."""
 
 LOOKED_AT_ONLY = ", in the updates that were looked at"
@@ -152,7 +152,7 @@ class Losses(Section):
         calls = [each for each in event.losses if each.value.requires_grad or each.by_hand]
         for call in calls:
             self._keep(call, event.scale, more=more)
-        if self._backwards <= LOOKED_AT and event.root.numel() == 1:
+        if self._backwards <= COMPARED_PASSES and event.root.numel() == 1:
             value = float(event.root.detach()) / event.scale
             self._values.append(value)
             self._not_finite += not math.isfinite(value)
@@ -179,7 +179,7 @@ class Losses(Section):
             seen.targets = str(call.target.dtype).removeprefix("torch.")
         seen.calls += 1
         seen.more |= more
-        if seen.calls <= LOOKED_AT and call.value.requires_grad and call.value.dim() == 0:
+        if seen.calls <= COMPARED_PASSES and call.value.requires_grad and call.value.dim() == 0:
             weigh = self.monitor.guarded(self, lambda gradient: seen.weights.append(float(gradient) / scale))
             call.value.register_hook(weigh)  # type: ignore[no-untyped-call]
         target = call.target.detach()
@@ -202,7 +202,7 @@ class Losses(Section):
             text = "what is differentiated comes from no loss function that is known"
             if self._of_models:
                 text = f"computed by {' and '.join(self._of_models)} itself, in a way that is not known"
-            if self._unknown == min(self._backwards, LOOKED_AT):
+            if self._unknown == min(self._backwards, COMPARED_PASSES):
                 yield line("loss", text, {"unknown": True}, self._where)
         if share := self._share():
             yield line("loss", share[0], {"share_of_the_mean": share[1]}, self._where)
@@ -221,7 +221,7 @@ class Losses(Section):
     def _line(self, seen: _Loss, name: str) -> Line:
         facts: dict[str, Any] = {"calls": seen.calls, "input": seen.shape, "targets": seen.targets, **seen.options}
         if seen.weights or (seen.calls and not seen.by_row):
-            same = bool(seen.weights) and max(seen.weights) - min(seen.weights) <= NEAR * abs(seen.weights[0])
+            same = bool(seen.weights) and max(seen.weights) - min(seen.weights) <= SHARE_RTOL * abs(seen.weights[0])
             facts["weight"] = float(f"{seen.weights[0]:.4g}") if same else "varies" if seen.weights else None
             facts["differentiated"] = len(seen.weights)
         facts["counted"] = seen.counted
@@ -248,12 +248,12 @@ class Losses(Section):
 
     def _share(self) -> tuple[str, float] | None:
         """What is differentiated, beside the mean over the targets, where it is the same part of it each time."""
-        if len(self._shares) < 2 or len(self._shares) < min(self._backwards, LOOKED_AT):
+        if len(self._shares) < 2 or len(self._shares) < min(self._backwards, COMPARED_PASSES):
             return None
         share = self._shares[0]
-        if any(abs(each - share) > NEAR * abs(share) for each in self._shares):
+        if any(abs(each - share) > SHARE_RTOL * abs(share) for each in self._shares):
             return None
-        if abs(share - 1) <= NEAR:
+        if abs(share - 1) <= SHARE_RTOL:
             return "what is differentiated is the mean over the targets", 1.0
         shown = f"1/{1 / share:.4g}" if 0 < share < 1 else f"{share:.4g} times"
         return f"what is differentiated is {shown} {'of ' if '/' in shown else ''}the mean over the targets", share
@@ -263,5 +263,5 @@ def _same(weights: Sequence[float]) -> float | str | None:
     """The one weight that all have, to four digits; None of none."""
     if not weights:
         return None
-    alike = max(weights) - min(weights) <= NEAR * abs(weights[0])
+    alike = max(weights) - min(weights) <= SHARE_RTOL * abs(weights[0])
     return float(f"{weights[0]:.4g}") if alike else "varies"

@@ -34,7 +34,7 @@ TIMINGS = ("runtime", "samples_per_second", "steps_per_second")
 PREPARATION = "model_preparation_time"
 """A time that Trainer tells of the first evaluation alone, from transformers 4.46 on."""
 
-FEW = 8
+EVALUATED_ROWS = 8
 """Rows that say what Trainer tells of an evaluation."""
 
 SHORT, EVERY = 4, 2
@@ -167,7 +167,7 @@ def no_metric_without_compute_metrics(run: Run) -> Iterator[Finding]:
     )
 
 
-def few_rows(rows: Dataset, count: int = FEW) -> Dataset:
+def few_rows(rows: Dataset, count: int = EVALUATED_ROWS) -> Dataset:
     return rows.select(range(min(count, len(rows))))
 
 

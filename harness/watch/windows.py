@@ -35,7 +35,7 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Options, OwnUpdate
 from harness.watch.session import Session
 
-FIRST = 16
+FIRST_WINDOW = 16
 """Updates of the first window. Twice the updates in which a check looks for what never happens."""
 
 LATER = 8
@@ -44,7 +44,7 @@ LATER = 8
 MIN_APART = 64
 """Updates between two windows, however little they cost."""
 
-COMPARED = 32
+UNWATCHED_UPDATES = 32
 """Unwatched updates after a window that its updates are compared with."""
 
 OTHERS = 64
@@ -79,7 +79,7 @@ class Cost:
     """Of the latest window: the time of opening and closing it."""
     watched: list[tuple[float, bool]] = field(default_factory=list)
     """Seconds of its updates, and whether there was something else in each."""
-    unwatched: deque[float] = field(default_factory=lambda: deque(maxlen=COMPARED))
+    unwatched: deque[float] = field(default_factory=lambda: deque(maxlen=UNWATCHED_UPDATES))
     """Seconds of the updates after it."""
 
     def settle(self) -> float:
@@ -296,9 +296,9 @@ class Windows:
 
     def _unwatched(self, took: float, now: float) -> None:
         """An update between two windows."""
-        if self._since <= COMPARED:
+        if self._since <= UNWATCHED_UPDATES:
             self.cost.unwatched.append(took)
-            if self._since == COMPARED:
+            if self._since == UNWATCHED_UPDATES:
                 self._next = self.cost.settle()
         if (self._since >= MIN_APART and now >= self._next) if self._apart is None else self._since >= self._apart:
             self._begin_window(first=False)
@@ -332,7 +332,7 @@ class Windows:
             self.cost.watched.append((took, besides))
         if self._besides.unwatchable is not None:
             self._give_up(self._besides.unwatchable)
-        elif self._since >= (FIRST if self._is_first else LATER):
+        elif self._since >= (FIRST_WINDOW if self._is_first else LATER):
             began = time.perf_counter()
             self._end_window()
             self.cost.own += time.perf_counter() - began

@@ -24,7 +24,7 @@ def test_windows(stopwatch: Stopwatch, where: str, monkeypatch: pytest.MonkeyPat
     run = prepared(RECIPES["tiny"])
     subject, unwatched = Subject(run, Document(run), TorchDevice(run.device), "built in"), Document(run)
     watching = Windows(lambda finding: None, apart=1_000_000)
-    monkeypatch.setattr(windows, "FIRST", UPDATES)
+    monkeypatch.setattr(windows, "FIRST_WINDOW", UPDATES)
     if where == "between windows":
         watching._first = ()
 

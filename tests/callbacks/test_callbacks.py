@@ -61,7 +61,7 @@ class StaysInEvalMode(Classifier):
 
 @pytest.fixture(autouse=True)
 def _short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "MIN_APART", windows.COMPARED)
+    monkeypatch.setattr(windows, "MIN_APART", windows.UNWATCHED_UPDATES)
 
 
 def trained(folder: Path, model: nn.Module, *callbacks: Any, **arguments: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from harness.watch.windows import COMPARED, FIRST, LATER, MIN_APART, judging
+from harness.watch.windows import FIRST_WINDOW, LATER, MIN_APART, UNWATCHED_UPDATES, judging
 from tests.callbacks.test_callbacks import QUIET, Classifier, Rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text(encoding="utf-8")
@@ -81,9 +81,9 @@ def test_the_page_lists_the_checks_that_look() -> None:
 
 def test_the_pages_numbers_are_those_of_the_code() -> None:
     for words in (
-        f"first {FIRST} updates",
+        f"first {FIRST_WINDOW} updates",
         f"{LATER} updates now",
-        f"the {COMPARED} unwatched",
+        f"the {UNWATCHED_UPDATES} unwatched",
         f"{MIN_APART} updates",
     ):
         assert words in PAGE

@@ -132,9 +132,7 @@ def test_the_first_update_that_differs_is_marked(tmp_path: Path) -> None:
     (mark,) = found.all("text", class_="mark-text")
     assert mark.text == "differs by more than rounding: 801"
     assert len(found.all("line", class_="fails")) == 1
-    assert (
-        "First differs from the recorded seed 42 at update 701; more than rounding from update 801 on" in found.text
-    )
+    assert "First differs from the recorded seed 42 at update 701; more than rounding from update 801 on" in found.text
 
 
 def test_metrics_have_the_interval_of_the_baseline(tmp_path: Path) -> None:

@@ -22,11 +22,11 @@ from harness.watch import watch, windows
 from harness.watch.check import Check
 from harness.watch.instrument import is_in_use
 from harness.watch.instrument.data import _Indices, _Remembering
-from harness.watch.windows import COMPARED, FIRST, LATER, Cost, Windows, judging
+from harness.watch.windows import FIRST_WINDOW, LATER, UNWATCHED_UPDATES, Cost, Windows, judging
 from tests.watch.test_watch import _looked_at
 
 UPDATES = 60
-BUG_FROM = FIRST + 2
+BUG_FROM = FIRST_WINDOW + 2
 """The update from which on a bug is there: after the first window."""
 
 
@@ -115,7 +115,7 @@ def test_a_right_loop_is_watched_in_windows_and_changes_by_no_bit() -> None:
     assert str(random_state()) == str(after)
     assert watching.findings == {}
     assert watching.updates == UPDATES, "the class that calls its base's step() makes one"
-    assert watching.windows == 1 + (UPDATES - FIRST + LATER) // (LATER + 2)
+    assert watching.windows == 1 + (UPDATES - FIRST_WINDOW + LATER) // (LATER + 2)
 
 
 def test_between_windows_nothing_is_there_but_two_hooks() -> None:
@@ -126,13 +126,13 @@ def test_between_windows_nothing_is_there_but_two_hooks() -> None:
 
     def look(loop: Loop, place: str) -> None:
         replaced = {name for name, value in _looked_at() if value is not before.get(name)}
-        at_rest = place == "batch" and loop.update == FIRST + 2
+        at_rest = place == "batch" and loop.update == FIRST_WINDOW + 2
         mine = [each for each in gc.get_objects() if type(each) in (_Indices, _Remembering)] if at_rest else []
         places.append((place, loop.update, bool(replaced), is_in_use(), len(mine), sys.meta_path == finders))
 
     watched(Loop(look), 30, apart=8)
     for place, update, replaced, in_use, left, same_finders in places:
-        open_now = update < FIRST or update >= FIRST + 8
+        open_now = update < FIRST_WINDOW or update >= FIRST_WINDOW + 8
         assert (replaced, in_use, same_finders) == (open_now, open_now, not open_now), (place, update)
         assert left == 0
     assert not _global_optimizer_pre_hooks
@@ -365,7 +365,7 @@ def test_the_share_decides_when_the_next_window_opens(share: float, several: boo
     watching = watched(Loop(), 300, apart=None, share=share)
     assert (watching.windows > 1) is several
     assert watching.cost.spent > 0
-    assert len(watching.cost.unwatched) <= COMPARED
+    assert len(watching.cost.unwatched) <= UNWATCHED_UPDATES
 
 
 def test_an_update_with_an_evaluation_in_it_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +382,7 @@ def test_an_update_with_an_evaluation_in_it_is_not_compared(monkeypatch: pytest.
         settle(cost)
 
     monkeypatch.setattr(Cost, "settle", kept)
-    watched(Loop(evaluate), FIRST + COMPARED + 2, apart=None)
+    watched(Loop(evaluate), FIRST_WINDOW + UNWATCHED_UPDATES + 2, apart=None)
     assert [update for update, mixed in enumerate(seen[0]) if mixed] == [0, 8]  # the first has the epoch's beginning
 
 

@@ -241,9 +241,7 @@ def parting(baseline: Baseline | None, record: RunRecord) -> tuple[Mark | None, 
         return None, f"its {len(pairs)} losses are those of the recorded {seed}, bit for bit"
     others = f"first differs from the recorded {seed} at update {first}"
     if not same_draws(recorded.fingerprint, record.fingerprint):
-        return Mark(
-            first, "first differing update", fails=False
-        ), f"{others}: this machine draws other dropout masks"
+        return Mark(first, "first differing update", fails=False), f"{others}: this machine draws other dropout masks"
     band = band_of(baseline) or EARLY
     taken = band.taken([there for there, _ in pairs], [here for _, here in pairs])
     outside = next((update for update, each in enumerate(taken, start=1) if each > 1), None)

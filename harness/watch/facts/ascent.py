@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, StepBegins
 from harness.watch.facts.labels import RecentLabels
-from harness.watch.facts.losses import NEAR, DifferentiatedLoss, mean_loss
+from harness.watch.facts.losses import LOSS_RATIO_RTOL, DifferentiatedLoss, mean_loss
 from harness.watch.facts.parameters import Parameters
 
 MOST_PARTS = 64
@@ -81,7 +81,7 @@ class Ascent(Recogniser):
         if len(means) != 1 or means[0] <= 0:
             return 0
         parts = means[0] / abs(value)
-        is_loss = abs(parts - round(parts)) < NEAR * parts and 1 <= round(parts) <= MOST_PARTS
+        is_loss = abs(parts - round(parts)) < LOSS_RATIO_RTOL * parts and 1 <= round(parts) <= MOST_PARTS
         return int(math.copysign(is_loss, value))
 
     def _by_hand(self, event: BackwardBegins) -> list[float]:

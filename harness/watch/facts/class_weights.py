@@ -15,7 +15,7 @@ MIN_TARGETS = 200
 MOST_TARGETS = 100_000
 """Targets that are counted: by reasoning, more change no share."""
 
-NEAR = 0.25
+CLASS_WEIGHT_RTOL = 0.25
 """How near weights must be, relatively, to those that the classes' shares give. A split's shares differ from those of
 all rows by less."""
 
@@ -106,7 +106,7 @@ class ClassWeights(Recogniser):
 
 def near(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether weights are those that shares give, class by class."""
-    return bool(((one - other).abs() <= NEAR * other).all())
+    return bool(((one - other).abs() <= CLASS_WEIGHT_RTOL * other).all())
 
 
 def listed(values: torch.Tensor) -> str:

@@ -37,7 +37,7 @@ FRAMES = 8
 MIN_UPDATES = 20
 """Updates after which statistics that never moved are no beginning any more."""
 
-EXACT = 1e-3
+STEP_RTOL = 1e-3
 """How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""
 
 
@@ -102,7 +102,7 @@ class Copied:
         if moved and self._after is not None:
             way, change = online - last, now - last
             weight = float((change * way).sum() / (way * way).sum().clamp(min=1e-30))
-            if float((change - weight * way).norm()) <= EXACT * float(change.norm()):
+            if float((change - weight * way).norm()) <= STEP_RTOL * float(change.norm()):
                 self.weights.append(weight)
         self._before = now.clone()
 

@@ -40,7 +40,7 @@ MOST_IN_VAIN = 8
 """Backward passes without any gradient for an optimizer after which none is looked for beyond what is followed: all of
 its parameters are gone through for that."""
 
-LARGE = 160_000
+MAX_COPIED_ELEMENTS = 160_000
 """Elements up to which the last parameter, a head's, is followed too: copying it costs nothing that is noticed."""
 
 MIN_COSINE = 0.999
@@ -253,7 +253,7 @@ class GradientLedger(Recogniser):
                 known.after = [_copy(p.grad) for p in known.probes]
             return None
         small = sorted(with_gradients, key=lambda p: p.numel())
-        more = [p for p in (*small[1:PROBES], *with_gradients[-2:]) if p.numel() <= LARGE]
+        more = [p for p in (*small[1:PROBES], *with_gradients[-2:]) if p.numel() <= MAX_COPIED_ELEMENTS]
         probes = list({id(p): p for p in (small[0], *more)}.values())
         if known is None or known.frozen:
             known = self._ledgers[optimizer] = Ledger([], [])

@@ -12,7 +12,7 @@ from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
 
-FACTOR = 20
+ROW_SCALE_FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
 are 255 times, those that are standardised some 120 times; a test outside the range of training is seldom 10 times."""
 
@@ -28,7 +28,7 @@ MIN_EVALUATED = 32
 NEAR_STANDARD = 0.15
 """How far a column's mean may be from 0, and its deviation from 1. More than chance makes of so many rows."""
 
-FAR = 4.0
+MAX_DEVIATIONS = 4.0
 """Deviations that a column's mean must be away, or times that its deviation must be larger or smaller, in more than
 half of the columns. Seasons and places differ by one or two. Half or double of it changes verdicts
 (docs/detection.md)."""
@@ -113,7 +113,7 @@ class _Columns:
         if bool((mean.abs() > NEAR_STANDARD).any()) or bool(((deviation - 1).abs() > NEAR_STANDARD).any()):
             return 0
         mine, spread = self.moments()
-        return int(((mine.abs() > FAR) | (spread > FAR) | (spread < 1 / FAR)).sum())
+        return int(((mine.abs() > MAX_DEVIATIONS) | (spread > MAX_DEVIATIONS) | (spread < 1 / MAX_DEVIATIONS)).sum())
 
     def shown(self) -> str:
         mean, _ = self.moments()
@@ -188,7 +188,7 @@ class InputScales(Recogniser):
     def _is_outside(self, key: Input, scales: torch.Tensor) -> bool:
         """Whether most rows are."""
         low, high = self._trained[key]
-        outside = (scales < low / FACTOR) | (scales > high * FACTOR)
+        outside = (scales < low / ROW_SCALE_FACTOR) | (scales > high * ROW_SCALE_FACTOR)
         return int(outside.sum()) * 2 > len(scales)
 
     def _was_inside(self, key: Input) -> bool:

@@ -19,7 +19,7 @@ LARGER = ("accuracy", "f1", "precision", "recall", "mcc", "r2")
 SMALLER = ("loss", "error rate", "perplexity", "mse", "rmse", "mae")
 """Those that are better when they are smaller."""
 
-ENOUGH = 4
+MIN_REPORTED_EVALUATIONS = 4
 """Evaluations that must be known of a number that is only reported. By reasoning: whether a state is kept after each of
 three later ones is one chance in eight."""
 
@@ -107,7 +107,7 @@ class KeptStates(Recogniser):
         for each in found:
             known = {made: each.values[made] for made in sorted(each.values)}
             known.pop(end, None)  # at the end the state is asked for anyway
-            if len(known) >= (ENOUGH if each.reported else 2):
+            if len(known) >= (MIN_REPORTED_EVALUATIONS if each.reported else 2):
                 yield each._replace(values=known)
 
     def _worst_of(self, series: list[ResultSeries], end: int) -> str | None:

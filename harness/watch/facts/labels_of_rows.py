@@ -16,7 +16,7 @@ from harness.watch.facts.batches import LABELS, key_of, labels_of, tensors_in
 from harness.watch.facts.datasets import plain
 from harness.watch.facts.texts import LatestEncoded, TextLabels
 
-LOOKED_AT = 16
+COMPARED_BATCHES = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
 By reasoning, what is enough to see a collate function at work."""
 
@@ -58,9 +58,9 @@ class LabelsOfRows(Recogniser):
 
     def on_batch(self, event: Batch) -> None:
         self._by_workers |= event.of.loader.num_workers > 0
-        if self._compared < LOOKED_AT and event.samples is not None:
+        if self._compared < COMPARED_BATCHES and event.samples is not None:
             self._compare_with_samples(event)
-        if event.of.number == 1 and event.of.batches <= LOOKED_AT:
+        if event.of.number == 1 and event.of.batches <= COMPARED_BATCHES:
             self._compare_with_texts(event)
 
     def on_end(self, event: End) -> None:

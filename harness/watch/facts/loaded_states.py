@@ -30,7 +30,7 @@ from harness.watch.events import (
 from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, pretrained_in, reached
 
-NEAR = 1e-2
+LOADED_WEIGHT_RTOL = 1e-2
 """How near weights must be to those that were loaded: half precision and back is nearer."""
 
 MIN_SHARE = 0.5
@@ -303,7 +303,7 @@ def _is_left(parameter: torch.Tensor, value: torch.Tensor) -> bool:
     if parameter.shape != value.shape:
         return True  # embeddings that were resized
     now, before = parameter.detach().float(), value.to(parameter.device, parameter.dtype).float()
-    return torch.allclose(now, before, rtol=NEAR, atol=NEAR**2) or are_alike(now, before)
+    return torch.allclose(now, before, rtol=LOADED_WEIGHT_RTOL, atol=LOADED_WEIGHT_RTOL**2) or are_alike(now, before)
 
 
 def _is_random(tensor: torch.Tensor) -> bool:

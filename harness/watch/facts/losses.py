@@ -9,7 +9,7 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, LossCall
 
-NEAR = 2e-3
+LOSS_RATIO_RTOL = 2e-3
 """How near a ratio of losses must be to a whole number's inverse to count as that: rounding is far below, and an added
 penalty or another weighting of rows far above."""
 

@@ -11,7 +11,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
 
-IN_A_ROW = 3
+UPDATES_IN_A_ROW = 3
 """Updates, one after the other, each with a backward pass of a line that feeds none, from which on that is no
 measurement."""
 
@@ -127,7 +127,7 @@ class LostGradients(Recogniser):
             unused = self._unused.setdefault(line, UnusedLine(update, in_a_row=0))
             unused.in_a_row = unused.in_a_row + 1 if unused.latest >= update - 1 else 1
             unused.latest = update
-            if unused.in_a_row > IN_A_ROW:
+            if unused.in_a_row > UPDATES_IN_A_ROW:
                 unused.loss = unused.loss or waiting[-1]
 
     def _dropped_by_norm(self, losses: LossesOfOptimizer) -> list[GradientsLost]:

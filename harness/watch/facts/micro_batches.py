@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsUsed, Ledger
-from harness.watch.facts.losses import NEAR
+from harness.watch.facts.losses import LOSS_RATIO_RTOL
 
 MOST_OPERATIONS = 8
 """Operations to go back from what is differentiated to the mean: Trainer and Accelerate make two, a script its own."""
@@ -224,6 +224,6 @@ def _is_undivided_mean(root: torch.Tensor, asked: int) -> bool:
         if divides and type(node).__name__.startswith("SumBackward"):
             return True
         factor *= 1 / other.item() if divides else other.item()
-        if abs(factor * asked - 1) <= NEAR:
+        if abs(factor * asked - 1) <= LOSS_RATIO_RTOL:
             return False
     return False

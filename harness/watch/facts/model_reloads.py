@@ -21,7 +21,7 @@ from harness.watch.facts.saved_states import SavedStates, StateSaved
 from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
 from harness.watch.reload import Order, Reloaded
 
-ROWS = 2
+ASKED_ROWS = 2
 """Rows that the model is asked about."""
 
 Inputs = tuple[list[torch.Tensor], dict[str, torch.Tensor]]
@@ -163,8 +163,8 @@ def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:
     named = {name: each for name, each in event.kwargs.items() if is_dense(each) and each.dim() and name not in without}
     given = [*event.args, *named.values()]
     rows = len(named["input_ids"] if "input_ids" in named else given[0]) if given else 0
-    args = [each.detach()[:ROWS].cpu().clone() for each in event.args]
-    return args, {name: each.detach()[:ROWS].cpu().clone() for name, each in named.items() if len(each) == rows}
+    args = [each.detach()[:ASKED_ROWS].cpu().clone() for each in event.args]
+    return args, {name: each.detach()[:ASKED_ROWS].cpu().clone() for name, each in named.items() if len(each) == rows}
 
 
 def _is_of_transformers(kind: type) -> bool:

@@ -17,11 +17,11 @@ from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.passes import Beginning, Passes, PassOver
 from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream
 
-ENOUGH = 12
+MIN_REPEATED_BATCHES = 12
 """Batches that must have come again for their order to be known: if there are four of them, and another order each
 time, these come in one order by chance in one of a thousand runs."""
 
-FEW = 3
+TOO_FEW_BATCHES = 3
 """Batches that are too few for their order to matter, or to be told from another. By reasoning."""
 
 MOST = 4096
@@ -92,7 +92,11 @@ class BatchesKept:
     def in_order(self) -> bool:
         """Whether they came several times, each time in the same order."""
         batches = self.of.batches
-        return batches > FEW and self.again > max(batches, ENOUGH) and self.rounds * batches <= self.again
+        return (
+            batches > TOO_FEW_BATCHES
+            and self.again > max(batches, MIN_REPEATED_BATCHES)
+            and self.rounds * batches <= self.again
+        )
 
 
 @dataclass

@@ -11,18 +11,18 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Step, StepBegins
 from harness.watch.monitor import OwnUpdate
 
-FIRST = 6
+FIRST_UPDATES = 6
 """Updates from the first one on that are compared. By reasoning, how a formula corrects its moments shows at once."""
 
 FEWEST_ELEMENTS = 4
 
-LOOKED_AT = 4096
+COMPARED_ELEMENTS = 4096
 """Elements of a tensor that are looked at."""
 
 BETAS = tuple((first, second) for first in (0.9, 0.95, 0.8, 0.5) for second in (0.999, 0.99, 0.98, 0.95, 0.9))
 """Decay rates of the two moments that are tried: those of papers and libraries."""
 
-NEAR = 0.02
+MAX_UNEXPLAINED = 0.02
 """Largest part of a change that a formula leaves unexplained, and largest difference between the learning rates that it
 needs in two updates. The correction of the first update's moments makes a factor of 3 to 30."""
 
@@ -87,7 +87,7 @@ class OwnFormulas(Recogniser):
         if self._over or followed is None or followed.before is None or not isinstance(event.optimizer, OwnUpdate):
             return
         followed.changes.append(_values(followed.parameter) - followed.before)
-        if event.number == FIRST:
+        if event.number == FIRST_UPDATES:
             self._over, self._followed = True, None
             for betas in BETAS:
                 fits = [name for name, directions in _adams(followed.gradients, betas) if _fit(followed, directions)]
@@ -98,7 +98,7 @@ class OwnFormulas(Recogniser):
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().flatten()[:LOOKED_AT].double().cpu().clone()
+    return tensor.detach().flatten()[:COMPARED_ELEMENTS].double().cpu().clone()
 
 
 def _adams(gradients: Sequence[torch.Tensor], betas: tuple[float, float]) -> Iterator[tuple[str, list[torch.Tensor]]]:
@@ -134,7 +134,7 @@ def _fit(followed: _Followed, directions: Sequence[torch.Tensor]) -> bool:
         if not along > 0 or not change.any():
             return False
         rate = torch.dot(change, direction) / along
-        if not (change - rate * direction).norm() <= NEAR * change.norm():
+        if not (change - rate * direction).norm() <= MAX_UNEXPLAINED * change.norm():
             return False
         rates.append(float(rate))
-    return max(rates) < 0 and max(rates) - min(rates) <= NEAR * abs(min(rates))
+    return max(rates) < 0 and max(rates) - min(rates) <= MAX_UNEXPLAINED * abs(min(rates))

@@ -23,19 +23,19 @@ MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
 head does."""
 
-LOOKS = 8
+GRADIENT_SAMPLES = 8
 """Updates after which the gradients of an optimizer's matrices have been looked at for being 0."""
 
 WITH_LOOSE = 2
 """Updates in which parameters are looked for that no module has registered: the graph is searched for them."""
 
-FOLLOWED = 4
+FOLLOWED_TENSORS = 4
 """Tensors of a model whose values are followed where no optimizer's step changes them: the smallest."""
 
-LARGE = 160_000
+MAX_COPIED_ELEMENTS = 160_000
 """Elements above which a tensor that is in no module is not copied."""
 
-SHOWN = 3
+NAMES_SHOWN = 3
 """Names that are shown."""
 
 
@@ -91,7 +91,7 @@ class OptimizerTensors:
         self.elements |= {id(p): p.numel() for p in parameters}
         self.looks += self.since_step == 0 and not of_single_tokens
         self.since_step += 1
-        if self.looks <= LOOKS:
+        if self.looks <= GRADIENT_SAMPLES:
             matrices = [p for p in parameters if p.dim() > 1]
             self.matrices |= {id(p) for p in matrices}
             unmoved = [p for p in matrices if id(p) not in self.nonzero]
@@ -167,7 +167,9 @@ class ModelTensors:
             for name, before in self.unheld.items()
         )
         small = [name for name in self.unheld if name in now] or sorted(now, key=lambda name: now[name].numel())
-        self.unheld = {name: now[name].detach().clone() for name in small[:FOLLOWED]} if not self.by_hand else {}
+        self.unheld = (
+            {name: now[name].detach().clone() for name in small[:FOLLOWED_TENSORS]} if not self.by_hand else {}
+        )
 
 
 @dataclass(eq=False)
@@ -380,8 +382,8 @@ class Parameters(Recogniser):
             if not self._plain:
                 self._plain, self._plain_since = [ref(leaf) for leaf in plain[:MOST]], self.monitor.update
         if loose:
-            values = [(ref(leaf), leaf.detach().clone()) for leaf in loose if leaf.numel() <= LARGE]
-            self.loose = LooseParameters([tuple(leaf.shape) for leaf in loose], event.where, values[:FOLLOWED])
+            values = [(ref(leaf), leaf.detach().clone()) for leaf in loose if leaf.numel() <= MAX_COPIED_ELEMENTS]
+            self.loose = LooseParameters([tuple(leaf.shape) for leaf in loose], event.where, values[:FOLLOWED_TENSORS])
 
     def on_backward(self, event: Backward) -> None:
         if not self.monitor.is_sampled() or event.inside_step:
@@ -471,7 +473,7 @@ class Parameters(Recogniser):
             )
         )
         dead = (held.matrices & held.reached) - held.nonzero
-        if held.looks >= LOOKS and not self._weighed and dead and not held.foreign:
+        if held.looks >= GRADIENT_SAMPLES and not self._weighed and dead and not held.foreign:
             self.tell(ZeroGradients(matrices=len(dead), shown=self.shown(dead), where=where))
 
     def _missing_in_each_block(self, held: OptimizerTensors) -> tuple[str | None, int]:
@@ -548,7 +550,7 @@ def _is_of_single_tokens(forward: Forward) -> bool:
 
 def names(known: Sequence[str]) -> str:
     """A few names, and how many more there are."""
-    return few(known, SHOWN)
+    return few(known, NAMES_SHOWN)
 
 
 def before_inputs(forwards: Sequence[Forward]) -> set[int]:

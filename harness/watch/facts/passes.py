@@ -13,7 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.batches import content_digest, rows_in, sample_digest
 
-COMPARED = 3
+FIRST_BATCHES = 3
 """Batches at the beginning of a pass that tell whether it goes in the order of another: by reasoning, two shuffled
 orders that begin with the same three batches are the same order."""
 
@@ -115,7 +115,7 @@ class Passes(Recogniser):
     def on_batch(self, event: Batch) -> None:
         beginning = self.beginnings.setdefault(event.of, Beginning(event.where))
         indices = event.indices if isinstance(event.indices, (list, tuple)) else None
-        first = len(beginning.content) < COMPARED
+        first = len(beginning.content) < FIRST_BATCHES
         if first:
             beginning.drawn.append(event.indices)
             beginning.content.append(content_digest(event.data))

@@ -13,13 +13,13 @@ from harness.watch.facts.evaluations import Evaluations, Result
 ROUNDED = 1e-4
 """Largest difference of an accuracy that was rounded before it was given. Four digits are usual."""
 
-CLOSE = 0.02
+MEAN_LOSS_RTOL = 0.02
 """Largest difference, as a share, of a loss that was averaged over batches of unequal size."""
 
 MOST_BATCHES = 4096
 """Comparisons after one update that are counted: more than an evaluation has."""
 
-ENOUGH = 2
+MIN_KNOWN_VALUES = 2
 """Different values that must be known for what they are. By reasoning: one may be another number by chance."""
 
 
@@ -71,16 +71,20 @@ class Plateaus(Recogniser):
         is_wrong = _is_accuracy if mode == "min" else _is_loss
         known = self._known.setdefault(event.scheduler, set())
         wrong = any(is_wrong(value, each) for each in now) or (mode == "min" and self._is_share_that_agrees(value))
-        if wrong and len(known) < ENOUGH:
+        if wrong and len(known) < MIN_KNOWN_VALUES:
             known.add(value)
         made = self.monitor.schedulers.get(event.scheduler) or event.where
-        self.tell(PlateauStepped(mode=mode, value=value, misjudged=wrong and len(known) == ENOUGH, where=made))
+        self.tell(
+            PlateauStepped(mode=mode, value=value, misjudged=wrong and len(known) == MIN_KNOWN_VALUES, where=made)
+        )
 
 
 def _is_accuracy(value: float, of: Result) -> bool:
     same = abs(value - of.accuracy) <= ROUNDED or abs(value - 100 * of.accuracy) <= 100 * ROUNDED
-    return same and not math.isclose(value, of.loss, rel_tol=CLOSE)
+    return same and not math.isclose(value, of.loss, rel_tol=MEAN_LOSS_RTOL)
 
 
 def _is_loss(value: float, of: Result) -> bool:
-    return math.isclose(value, of.loss, rel_tol=CLOSE) and not math.isclose(value, of.accuracy, rel_tol=2 * CLOSE)
+    return math.isclose(value, of.loss, rel_tol=MEAN_LOSS_RTOL) and not math.isclose(
+        value, of.accuracy, rel_tol=2 * MEAN_LOSS_RTOL
+    )

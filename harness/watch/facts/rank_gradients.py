@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 MOST_PROBES, MOST_VALUES = 8, 64
 """Parameters whose gradients are compared, and values of each, evenly spread. By reasoning: a factor shows in any."""
 
-SAME = 1e-3
+GRADIENT_RTOL = 1e-3
 """By how much, as a share, two gradients that are the same may differ: float32's rounding is far below, and half of
 one far above."""
 
@@ -259,7 +259,7 @@ def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, f
     weights = [abs(share) / of for share, of in zip(shares, rows, strict=True)]
     weighed = [np.array(each["values"]) * (each["rows"] / each["share"]) for each in passes]
     found: Array = np.sum(weighed, axis=0) / sum(rows)
-    of_all = abs(sum(shares) - 1) <= SAME and max(shares) - min(shares) > SAME
+    of_all = abs(sum(shares) - 1) <= GRADIENT_RTOL and max(shares) - min(shares) > GRADIENT_RTOL
     return (found if found.any() else None), max(weights) / min(weights), max(rows) / min(rows), of_all
 
 
@@ -280,13 +280,13 @@ def _off(used: Array, expected: Array) -> float:
 
 
 def _alike(one: Array, other: Array) -> bool:
-    return bool(np.linalg.norm(one - other) <= SAME * np.linalg.norm(other))
+    return bool(np.linalg.norm(one - other) <= GRADIENT_RTOL * np.linalg.norm(other))
 
 
 def _one(factors: Sequence[float | None]) -> float | None:
     """The factor of all updates, where it is one."""
     known = [each for each in factors if each is not None]
-    same = len(known) == len(factors) and max(known) - min(known) <= 2 * SAME * max(map(abs, known))
+    same = len(known) == len(factors) and max(known) - min(known) <= 2 * GRADIENT_RTOL * max(map(abs, known))
     return float(np.mean(known)) if same else None
 
 

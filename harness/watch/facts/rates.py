@@ -16,7 +16,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, StepBegins
 from harness.watch.facts.scheduler_ledger import SchedulerLedger
 
-IN_A_ROW = 3
+UPDATES_IN_A_ROW = 3
 """Smallest number of updates at a learning rate of 0 that are reported. By reasoning: a warmup
 begins with one, and a schedule that restarts touches 0 once."""
 
@@ -110,7 +110,7 @@ class Rates(Recogniser):
             return
         zeros = self._zeros.setdefault(event.optimizer, Zeros())
         zeros.count += 1
-        if zeros.count == IN_A_ROW:
+        if zeros.count == UPDATES_IN_A_ROW:
             zeros.where, zeros.update, zeros.rate = self._where(event), event.update, max(rates)
             if self._too_many is None or not self._too_many.over:
                 self._too_many = zeros

@@ -14,7 +14,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, StepBegins, TrainerMade
 from harness.watch.facts.losses import DifferentiatedLoss
 
-NEAR = 1e-5
+LN_2_ATOL = 1e-5
 """How near to ln 2: rounding of float32 and of a mean is below."""
 
 
@@ -95,7 +95,7 @@ class ReferencesBeside(Recogniser):
         if value is None or not trained or not beside:
             return
         shared = [each for each in beside if any(_share(each.model, other.model) for other in trained)]
-        self._in_a_row = self._in_a_row + 1 if shared and abs(value - math.log(2)) < NEAR else 0
+        self._in_a_row = self._in_a_row + 1 if shared and abs(value - math.log(2)) < LN_2_ATOL else 0
         self.tell(ReferenceAsked(loss=value, in_a_row=self._in_a_row, where=(shared or beside)[0].where))
 
 

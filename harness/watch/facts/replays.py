@@ -20,7 +20,7 @@ from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.facts.twins import Refused, Twin, asking, detached
 
-ROWS = 3
+REPLAYED_ROWS = 3
 """Rows that are passed through the model alone: by reasoning, a model that mixes rows shows it in each of them."""
 
 COLUMNS = 3
@@ -296,7 +296,7 @@ class _Asked:
         """Rows alone, and two together for models that need several."""
         if self.rows is None or self.rows <= 2 or any(_uses_the_batch(module) for module in self.model.modules()):
             return []
-        return [slice(row, row + 1) for row in range(ROWS)] + [slice(0, 2)]
+        return [slice(row, row + 1) for row in range(REPLAYED_ROWS)] + [slice(0, 2)]
 
     def _narrowed(self, part: slice, shape: torch.Size) -> torch.Tensor | None:
         """The logits of a few rows among the others; None where ``shape`` is not that of these rows' logits alone."""

@@ -26,7 +26,7 @@ datasets. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_ROWS = 8
 
-WRONG = 0.25
+MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label that may be noise: of two classes half are right by chance."""
 
 MOST_HASHED = 200_000
@@ -57,7 +57,7 @@ class LabelsSliced(Fact):
     wrong: int = 0
     """Rows with another label than the one that is in their place."""
     in_a_row: int = 0
-    """Losses, one after the other, of which more than WRONG of the rows have."""
+    """Losses, one after the other, of which more than MAX_NOISY_LABELS of the rows have."""
 
 
 class HeldOutRows(Fact):
@@ -155,7 +155,7 @@ class LabelsOfSlices(Recogniser):
         if places is not None:
             own = whole.detach()[torch.tensor(places, device=whole.device)].reshape(call.target.shape)
             wrong = int((own != call.target.detach()).reshape(labels.rows, -1).any(1).sum())
-            self._in_a_row = self._in_a_row + 1 if wrong > WRONG * labels.rows else 0
+            self._in_a_row = self._in_a_row + 1 if wrong > MAX_NOISY_LABELS * labels.rows else 0
             self.tell(LabelsSliced(rows=labels.rows, wrong=wrong, in_a_row=self._in_a_row, where=call.where))
 
     def _places_of(self, given: torch.Tensor, rows: int) -> list[int] | None:

@@ -18,7 +18,7 @@ LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|
 
 DRAWS = ("randperm", "permutation")
 
-NEAR = 4
+MAX_STATEMENTS_APART = 4
 """Statements between which the two belong together."""
 
 
@@ -78,7 +78,7 @@ class Shuffles(Recogniser):
                 self._any = True
                 shuffled.append((statement.lineno, name, statement))
         for (line, one, by), (other_line, other, by_other) in pairwise(shuffled):
-            near = other_line - line <= NEAR
+            near = other_line - line <= MAX_STATEMENTS_APART
             if (
                 near
                 and by is not by_other

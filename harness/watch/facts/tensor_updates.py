@@ -14,7 +14,7 @@ from harness.watch.events import Backward, Clip, Fact, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 
-LOOKED_AT = 4
+SAMPLED_TENSORS = 4
 """Tensors that are looked at in a sampled update, other ones each time: few, because each is copied."""
 
 MAX_RELATIVE_ERROR = 1e-2
@@ -91,8 +91,8 @@ class TensorUpdates(Recogniser):
         if not event.sampled:
             return
         trained = with_gradients(event.optimizer)
-        chosen = [trained[(self._turn + i) % len(trained)] for i in range(min(LOOKED_AT, len(trained)))]
-        self._turn += LOOKED_AT
+        chosen = [trained[(self._turn + i) % len(trained)] for i in range(min(SAMPLED_TENSORS, len(trained)))]
+        self._turn += SAMPLED_TENSORS
         for parameter, group in chosen:
             gradient = parameter.grad
             if group.get("lr") is not None and gradient is not None and not gradient.is_sparse:

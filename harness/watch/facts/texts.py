@@ -21,7 +21,7 @@ MOST_ENCODED = 256
 MOST_TOKENS = 20_000
 """Tokens that are looked at. By reasoning, what is enough."""
 
-LOOKED_AT = 64
+SAMPLED_ROWS = 64
 """Rows of one call that are looked at."""
 
 
@@ -170,7 +170,7 @@ class EncodedTexts(Recogniser):
         unknown = self._special("unk_token_id")
         if unknown is None or self._tokens > MOST_TOKENS:
             return
-        for encoding in islice(event.encodings or (), LOOKED_AT):
+        for encoding in islice(event.encodings or (), SAMPLED_ROWS):
             text = [token for token, added in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not added]
             self._tokens += len(text)
             self._unknown += text.count(unknown)

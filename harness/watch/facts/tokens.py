@@ -16,7 +16,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, Fact, Forward, InnerForward, TokenizerMade
 from harness.watch.locate import from_signal_handler
 
-LOOKED_AT = 64
+SAMPLED_ROWS = 64
 """Rows of one call of the tokenizer that are looked at: what is enough to see what it is given."""
 
 
@@ -84,7 +84,7 @@ class Tokens(Recogniser):
 
     def on_encode(self, event: Encode) -> None:
         calls = self.calls.setdefault(event.where, Calls())
-        for first, second in islice(texts_given(event), LOOKED_AT):
+        for first, second in islice(texts_given(event), SAMPLED_ROWS):
             calls.rows += 1
             calls.pairs += second is not None
             calls.twice += second is not None and first == second

@@ -22,7 +22,7 @@ from harness.watch.monitor import HELD
 MIN_DRIFTS = 4
 """Updates that are looked at from which on it is no accident."""
 
-FIRST = 8
+FIRST_PASSES = 8
 """Passes of a model that are all looked at: it may be the second that is trained."""
 
 
@@ -167,7 +167,7 @@ class FrozenNormModes(Recogniser):
         reached = [each for each in event.forwards if each.number in event.reached]
         for each in reached:
             self._passes[self.monitor.number_of(each.model)] += 1
-        if not event.at.sampled and all(self._passes[self.monitor.number_of(f.model)] > FIRST for f in reached):
+        if not event.at.sampled and all(self._passes[self.monitor.number_of(f.model)] > FIRST_PASSES for f in reached):
             return
         frozen = {id(m): m for each in reached for m in each.model.modules() if _is_frozen(m)}
         if not frozen:

@@ -16,7 +16,7 @@ from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
 
-PLACES = 4
+ASKED_PLACES = 4
 """Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what
 it was not shown, a part of the tokens large enough to be among these is hidden."""
 
@@ -131,7 +131,7 @@ class _Probed:
 
     def sees_everywhere(self) -> bool | None:
         """Whether each of a few places has other logits in all rows when its own token is another."""
-        places = self._places[:: max(1, len(self._places) // PLACES)][:PLACES]
+        places = self._places[:: max(1, len(self._places) // ASKED_PLACES)][:ASKED_PLACES]
         sees = [each for place in places if (each := self._sees(place, 0)) is not None]
         return all(bool(each.all()) for each in sees) if sees else None
 

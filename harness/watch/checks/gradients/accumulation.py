@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.facts.accelerators import AcceleratorAccumulates
-from harness.watch.facts.losses import NEAR
+from harness.watch.facts.losses import LOSS_RATIO_RTOL
 from harness.watch.facts.micro_batches import COUNT, FirstWindowOfPass, MicroBatchesUsed, UncountedLossUsed
 
-ENOUGH = 8
+MIN_BACKWARD_PASSES = 8
 """Backward passes that must have been seen. By reasoning: two windows of the usual four."""
 
 
@@ -43,10 +43,14 @@ class AccumulationUnscaled(Check):
         if first <= 0:
             return HELD  # a loss of another sign is another check's
         total = sum(shares) / fact.divided_by_hand
-        alike = all(abs(share - first) <= NEAR * abs(first) for share in shares)
+        alike = all(abs(share - first) <= LOSS_RATIO_RTOL * abs(first) for share in shares)
         whole = 1 / first
-        mixed = all(min(abs(share - 1), abs(share * size - 1)) <= NEAR for share in shares)
-        if (not alike and not mixed) or abs(whole - round(whole)) > NEAR * abs(whole) or abs(total - 1) <= 2 * NEAR:
+        mixed = all(min(abs(share - 1), abs(share * size - 1)) <= LOSS_RATIO_RTOL for share in shares)
+        if (
+            (not alike and not mixed)
+            or abs(whole - round(whole)) > LOSS_RATIO_RTOL * abs(whole)
+            or abs(total - 1) <= 2 * LOSS_RATIO_RTOL
+        ):
             return HELD
         divided = f"each loss is divided by {round(whole)}" if round(whole) > 1 else "no loss is divided"
         how = divided if alike else "some losses are divided, others are not"
@@ -93,7 +97,7 @@ class AccumulationNotEntered(Check):
     status = "new"
 
     def judge(self, fact: AcceleratorAccumulates) -> Verdict:
-        if fact.entered or not ENOUGH <= fact.passes <= fact.steps:
+        if fact.entered or not MIN_BACKWARD_PASSES <= fact.passes <= fact.steps:
             return HELD
         return Found(
             expected=f"one update for {fact.micro_batches} backward passes, within accelerator.accumulate",

@@ -17,7 +17,7 @@ ALIASES = {"learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay",
 MIN_NAME_SIMILARITY = 0.8
 """Similarity, as difflib measures it, from which on a key is a misspelt one."""
 
-WORD = 3
+LONGEST_SHORT_KEY = 3
 """Letters up to which a key is too short for another to be meant because one begins with the other. Half or double of
 it changes verdicts (docs/detection.md)."""
 
@@ -107,6 +107,8 @@ def _meant(key: str, value: Any, known: Collection[str]) -> str | None:
     if ALIASES.get(key) in known:
         return ALIASES[key]
     for name in known:
-        if len(name) > WORD and (key.startswith(name) or (name.startswith(key) and len(key) > WORD)):
+        if len(name) > LONGEST_SHORT_KEY and (
+            key.startswith(name) or (name.startswith(key) and len(key) > LONGEST_SHORT_KEY)
+        ):
             return name
     return next(iter(difflib.get_close_matches(key, known, n=1, cutoff=MIN_NAME_SIMILARITY)), None)

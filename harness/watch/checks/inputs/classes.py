@@ -14,7 +14,7 @@ from harness.watch.facts.classes import (
 MIN_ROWS = 32
 """Labels that are looked at before something is said of all of them."""
 
-HALF = 0.5
+REGRESSION_THRESHOLD = 0.5
 """Output from which on a regression to 0 and 1 says 1."""
 
 MIN_PREFERENCES = 16
@@ -109,7 +109,7 @@ class ClassesAsNumbers(Check):
 
     def judge_metric(self, fact: OneOutputScored) -> Verdict:
         """The likeliest of one output is always the first."""
-        if fact.largest < HALF or fact.predictions != {0.0} or fact.references != {0.0, 1.0}:
+        if fact.largest < REGRESSION_THRESHOLD or fact.predictions != {0.0} or fact.references != {0.0, 1.0}:
             return HELD
         return self._not_classes("num_labels=1 gives one output, so its argmax is 0 for every row")
 

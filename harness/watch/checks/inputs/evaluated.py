@@ -24,7 +24,7 @@ MIN_STANDARDISED = 30
 """Rows of an evaluation from which on moments of exactly 0 and 1 are no accident: those of rows that were standardised
 with others' differ from them by about 1 / sqrt(rows)."""
 
-EXACT = 2e-3
+MOMENT_ATOL = 2e-3
 """How near to 0 and 1 the moments must be, but for dividing by one row less. By reasoning: far below 1 / sqrt(rows)."""
 
 
@@ -146,7 +146,7 @@ def _are_standardised(moments: Moments) -> bool:
     mean = moments.total / moments.rows
     variance = moments.squares / moments.rows - mean.square()
     ones = [variance, variance * moments.rows / (moments.rows - 1)]
-    constant = variance < EXACT  # a column that does not vary
-    if int((~constant).sum()) < MIN_COLUMNS or bool((mean.abs() > EXACT).any()):
+    constant = variance < MOMENT_ATOL  # a column that does not vary
+    if int((~constant).sum()) < MIN_COLUMNS or bool((mean.abs() > MOMENT_ATOL).any()):
         return False
-    return any(bool(((one - 1).abs() <= EXACT)[~constant].all()) for one in ones)
+    return any(bool(((one - 1).abs() <= MOMENT_ATOL)[~constant].all()) for one in ones)

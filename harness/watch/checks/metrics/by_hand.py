@@ -17,7 +17,7 @@ from harness.watch.facts.answers import (
     scale_of,
 )
 
-FACTOR = 8
+LABEL_SCALE_FACTOR = 8
 """Times that labels must be larger, or smaller, in the evaluation than in training. Rows of a test are seldom so far
 from those of training, and units that were not undone make more."""
 
@@ -89,8 +89,8 @@ class LabelsOnAnotherScale(Check):
             return HELD
         low, high = fact.trained
         scale = scale_of(fact.labels)
-        outside = scale > FACTOR * high or scale < low / FACTOR
-        if not outside or not low / FACTOR <= scale_of(fact.said) <= FACTOR * high:
+        outside = scale > LABEL_SCALE_FACTOR * high or scale < low / LABEL_SCALE_FACTOR
+        if not outside or not low / LABEL_SCALE_FACTOR <= scale_of(fact.said) <= LABEL_SCALE_FACTOR * high:
             return HELD  # what it says is of another scale than training, too
         return Found(
             expected=f"labels on the training scale, where their root mean square was {between(low, high)}",

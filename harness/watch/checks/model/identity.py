@@ -7,7 +7,7 @@ from harness.watch.facts.references import ReferenceAsked, ReferenceGiven
 from harness.watch.facts.stacks import StacksCalled
 from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
 
-ENOUGH = 5
+MIN_BACKWARD_PASSES = 5
 """Backward passes in a row with that loss. By reasoning: a preference loss begins with it, and leaves it at once."""
 
 
@@ -184,10 +184,10 @@ class ReferenceIsThePolicy(Check):
     explains = ("loss::constant",)
 
     def judge(self, fact: ReferenceAsked) -> Verdict:
-        if fact.in_a_row < ENOUGH or not fact.at.updates_made:
+        if fact.in_a_row < MIN_BACKWARD_PASSES or not fact.at.updates_made:
             return HELD
         return Found(
             expected="a reference model with its own weights",
-            observed=f"the loss was ln 2 = {fact.loss:.4f} in {ENOUGH} backward passes in a row, and the reference's "
-            "forward passes go through the weights in training: the reference is the policy itself",
+            observed=f"the loss was ln 2 = {fact.loss:.4f} in {MIN_BACKWARD_PASSES} backward passes in a row, and the "
+            "reference's forward passes go through the weights in training: the reference is the policy itself",
         )

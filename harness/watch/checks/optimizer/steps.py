@@ -14,7 +14,7 @@ from harness.watch.facts.optimizer_steps import (
     StepsMade,
 )
 
-ENOUGH = 8
+MIN_UPDATES = 8
 """Updates that must have been seen. By reasoning: two windows of the usual four."""
 
 
@@ -186,7 +186,7 @@ class NotPrepared(Check):
     status = "new"
 
     def judge(self, fact: StepsWithAccelerator) -> Verdict:
-        if not ENOUGH <= fact.passes <= fact.steps:
+        if not MIN_UPDATES <= fact.passes <= fact.steps:
             return HELD
         return Found(
             expected=f"one update for {fact.micro_batches} backward passes",

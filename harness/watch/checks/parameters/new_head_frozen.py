@@ -3,7 +3,7 @@ from __future__ import annotations
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.facts.new_heads import NewHead
 
-SHOWN = 3
+NAMES_SHOWN = 3
 """Names that are said."""
 
 
@@ -34,6 +34,6 @@ class NewHeadFrozen(Check):
             return HELD
         return Found(
             expected="a trainable head, because its weights are new",
-            observed=f"{', '.join(fact.tensors[:SHOWN])} are random and frozen, so they are never trained",
+            observed=f"{', '.join(fact.tensors[:NAMES_SHOWN])} are random and frozen, so they are never trained",
             update=fact.at.updates_made,
         )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.rank_gradients import SAME, GradientsOfRanks
+from harness.watch.facts.rank_gradients import GRADIENT_RTOL, GradientsOfRanks
 
 MIN_UPDATES = 2
 """Updates in which it must be so. By reasoning: in one of them it may be a coincidence."""
@@ -43,10 +43,10 @@ class GradientScaled(Check):
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.updates < MIN_UPDATES or fact.nearest is None or fact.off >= MIN_OFF:
             return NOTHING_TO_JUDGE
-        near = SAME if fact.whole is not None else MIN_OFF
+        near = GRADIENT_RTOL if fact.whole is not None else MIN_OFF
         if abs(fact.nearest - 1) <= near:
             return HELD
-        by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > SAME
+        by_reduction = fact.reduced is not None and abs(fact.reduced - 1) > GRADIENT_RTOL
         is_fraction = abs(fact.nearest * fact.ranks - 1) <= near
         is_multiple = abs(fact.nearest / fact.ranks - 1) <= near
         fraction_is_known = is_fraction and (by_reduction or fact.divided or fact.of_all)

@@ -10,7 +10,7 @@ ENOUGH_AGAIN = 4
 """Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
 trains does not write all of them in the order in which they come."""
 
-WRONG = 0.25
+MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
 there. Shuffled labels of two classes are wrong for half of the rows, or a little less. Half or double of it changes
 verdicts (docs/detection.md)."""
@@ -82,7 +82,7 @@ class LabelsOfOtherRows(Check):
         )
 
     def judge_texts(self, fact: LabelsBesideTexts) -> Verdict:
-        if fact.wrong <= WRONG * fact.rows:
+        if fact.wrong <= MAX_NOISY_LABELS * fact.rows:
             return HELD
         return Found(
             expected="the label that the dataset has for each text",

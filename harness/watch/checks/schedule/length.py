@@ -23,7 +23,7 @@ RISES = 4
 NEVER = 0.5
 """Largest share of the rate that the optimizer was made with, at which a warmup was not over when the training was."""
 
-FAR = 40_000
+LONGEST_WARMUP = 40_000
 """Steps after which a warmup is over at the latest, or after 16 times the training. By reasoning: none takes more."""
 
 
@@ -211,7 +211,7 @@ def _peak(fact: ScheduleOver, planned: int) -> float | None:
     """The highest rate of a schedule that rises up to the planned step; None where it never stops."""
     before = planned
     for step in (round(planned * times) for times in LATER):
-        if step > max(FAR, 16 * planned):
+        if step > max(LONGEST_WARMUP, 16 * planned):
             break
         try:
             now = fact.rate(step)
