@@ -36,6 +36,7 @@ class OneClass(Check):
     Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
     """
 
+    since = "0.3.0"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
@@ -99,6 +100,7 @@ class ClassesAsNumbers(Check):
     - https://github.com/huggingface/transformers/issues/45611
     """
 
+    since = "0.3.0"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 

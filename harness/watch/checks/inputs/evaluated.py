@@ -92,6 +92,7 @@ class EvaluatedOnUnknownTokens(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: TokensEvaluated) -> Verdict:
         enough = fact.trained >= MIN_TRAINED and fact.evaluated >= MIN_EVALUATED
@@ -125,6 +126,7 @@ class StandardisedApart(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: MomentsEvaluated) -> Verdict:

@@ -73,6 +73,7 @@ class FlattenedApart(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "loss of flattened logits and labels"
     in_windows = "first"
 

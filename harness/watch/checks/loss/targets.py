@@ -74,6 +74,7 @@ class TargetsNotSigns(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "loss of signed targets"
     in_windows = "first"
 
@@ -111,6 +112,7 @@ class ClassIgnored(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: TargetsIgnored) -> Verdict:
         if fact.times != MIN_UPDATES:

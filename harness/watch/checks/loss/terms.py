@@ -27,6 +27,7 @@ class LeftOut(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     explains = ("gradients::cut-off",)
 
     def judge(self, fact: LossReaches) -> Verdict:
@@ -56,6 +57,7 @@ class TermAlwaysZero(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TermOverTraining) -> Verdict:
@@ -87,6 +89,7 @@ class TermOfUntrainedParameters(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     explains = ("optimizer::missing-parameters", "loss::term-always-zero")
 
     def judge(self, fact: TermReaches) -> Verdict:
@@ -122,6 +125,7 @@ class TermWithoutGradient(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TermAdded) -> Verdict:
@@ -150,6 +154,7 @@ class WeightRoundedToZero(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: WeightOfTerm) -> Verdict:
         if fact.rounded is None:

@@ -123,6 +123,7 @@ class RatioAlwaysOne(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: ProbabilityRatio) -> Verdict:
         if fact.ones != MIN_UPDATES:

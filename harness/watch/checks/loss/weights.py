@@ -24,6 +24,7 @@ class WeightsForFrequentClasses(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     formerly = ("loss::weights-of-other-classes",)
     explains = ("loss::weights-of-other-classes",)
 
@@ -66,6 +67,7 @@ class WeightsOfOtherClasses(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: Weighted) -> Verdict:
         if fact.of_positives:

@@ -83,6 +83,7 @@ class LabelsOnAnotherScale(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: LabelsCompared) -> Verdict:
         if fact.labels is None:
@@ -119,6 +120,7 @@ class RankedByClasses(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: Ranked) -> Verdict:
         scores, references = _column(fact.scores), _column(fact.references)
@@ -154,6 +156,7 @@ class ThresholdOfProbabilities(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     explains = ("metrics::other-than-named",)
 
     def judge(self, fact: LogitsThresholded) -> Verdict:

@@ -60,6 +60,7 @@ class OfOtherRows(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is not None and fact.group == "rows":
@@ -99,6 +100,7 @@ class OtherThanNamed(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is not None and fact.group in ("name", "taken"):
@@ -126,6 +128,7 @@ class MeanOfBatches(Check):
 
     severity = "warning"
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is None or fact.group != "batches":

@@ -34,6 +34,7 @@ class FrozenNormDrifts(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: FrozenNorms) -> Verdict:
@@ -64,6 +65,7 @@ class TeacherInTrainMode(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TeacherAnswered) -> Verdict:

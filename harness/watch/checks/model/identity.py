@@ -26,6 +26,7 @@ class EvaluatedUntrained(Check):
     reported.
     """
 
+    since = "0.3.0"
     needs = "model that is called after the training"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
@@ -68,6 +69,7 @@ class HooksSkipped(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "call of a model's forward method"
 
     def judge(self, call: Forward) -> Verdict:

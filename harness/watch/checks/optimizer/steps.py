@@ -75,6 +75,7 @@ class NeverMade(Check):
     and updates by hand that change something, are not reported.
     """
 
+    since = "0.3.0"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -105,6 +106,7 @@ class NeverSteps(Check):
     changes what it holds.
     """
 
+    since = "0.3.0"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -184,6 +186,7 @@ class NotPrepared(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: StepsWithAccelerator) -> Verdict:
         if not MIN_UPDATES <= fact.passes <= fact.steps:
@@ -216,6 +219,7 @@ class StateEmptied(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html
     """
 
+    since = "0.3.0"
     formerly = ("optimizer::made-again", "effect::optimizer-kept")
 
     def judge(self, fact: StateCounted) -> Verdict:

@@ -30,6 +30,7 @@ class AdapterFrozen(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "adapter that an optimizer holds"
     formerly = ("parameters::adapter-untrained",)
 
@@ -68,6 +69,7 @@ class AdapterMissesWeights(Check):
 
     severity = "warning"
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: AdaptedWeights) -> Verdict:
         if not fact.missed:
@@ -101,6 +103,7 @@ class AdapterSkipsLayers(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: AdapterPattern) -> Verdict:
         if not fact.skipped:
@@ -167,6 +170,7 @@ class AdapterUntrained(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: AdaptersActive) -> Verdict:
         for name, zero in fact.never.items():

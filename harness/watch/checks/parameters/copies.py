@@ -31,6 +31,7 @@ class CopyAlsoTrained(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     explains = ("parameters::modified-outside-optimizer",)
 
     def judge(self, fact: CopyFollowed) -> Verdict:
@@ -66,6 +67,7 @@ class CopyFollowsTooFast(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: CopyFollowed) -> Verdict:
         latest = fact.weights[-MEANS_IN_A_ROW:]
@@ -99,6 +101,7 @@ class CopySharesMemory(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: CopyFound) -> Verdict:
         if not fact.shares:
@@ -131,6 +134,7 @@ class CopyWithoutBuffers(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "moving average of a network with batch normalisation"
 
     def judge(self, fact: CopyOver) -> Verdict:

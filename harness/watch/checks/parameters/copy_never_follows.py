@@ -35,6 +35,7 @@ class CopyNeverFollows(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "network that is to follow a trained one"
 
     def judge(self, fact: CopyOver) -> Verdict:

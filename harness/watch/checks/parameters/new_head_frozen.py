@@ -27,6 +27,7 @@ class NewHeadFrozen(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     explains = ("saved::loads-otherwise",)
 
     def judge(self, fact: NewHead) -> Verdict:

@@ -39,6 +39,7 @@ class GradientScaled(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.updates < MIN_UPDATES or fact.nearest is None or fact.off >= MIN_OFF:
@@ -85,6 +86,7 @@ class ClippedBeforeAveraging(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.clipped_own is None:
@@ -118,6 +120,7 @@ class TokensWeighUnlike(Check):
 
     severity = "warning"
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         averaged = fact.reduced is not None and fact.updates >= MIN_UPDATES

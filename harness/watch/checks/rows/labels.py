@@ -126,6 +126,7 @@ class LoadersApart(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: LossOfTwoLoaders) -> Verdict:
         if fact.apart != MIN_LOSSES:

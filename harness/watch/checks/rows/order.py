@@ -33,6 +33,7 @@ class DrawnAlike(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: PermutationDrawn) -> Verdict:
         if fact.times != MIN_DRAWS:
@@ -113,6 +114,7 @@ class ShuffledApart(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: RowsShuffled) -> Verdict:
         if fact.apart is None:

@@ -23,6 +23,7 @@ class TailNeverSeen(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: SlicesTrained) -> Verdict:
@@ -54,6 +55,7 @@ class TestRowsInLoss(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     __test__ = False  # it is no class of pytest's
 
     def judge(self, fact: HeldOutRows) -> Verdict:

@@ -40,6 +40,7 @@ class LoadsOtherwise(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: ModelReloaded) -> Verdict:
         if fact.misfit is not None:
@@ -118,6 +119,7 @@ class TokenizerOtherwise(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: TokenizerReloaded) -> Verdict:
         if fact.apart is not None:

@@ -29,6 +29,7 @@ class BeforeLastUpdates(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "model that is trained in several stages and saved"
 
     def judge(self, fact: ModelSaves) -> Verdict:
@@ -61,6 +62,7 @@ class BeforeTraining(Check):
     before the training, or a state that is saved to be loaded again.
     """
 
+    since = "0.3.0"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
@@ -92,6 +94,7 @@ class BestIsLast(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: StateSaved) -> Verdict:
         saved = fact.saved
@@ -127,6 +130,7 @@ class LastUpdateMissing(Check):
 
     severity = "warning"
     status = "new"
+    since = "0.3.0"
     needs = "model that is saved after its last backward pass"
 
     def judge(self, fact: ModelSaves) -> Verdict:
@@ -164,6 +168,7 @@ class NotWhatWasEvaluated(Check):
     """
 
     status = "new"
+    since = "0.3.0"
 
     def judge(self, fact: EvaluatedSaved) -> Verdict:
         if not fact.other:
@@ -250,6 +255,7 @@ class StateIncomplete(Check):
     """
 
     status = "new"
+    since = "0.3.0"
     needs = "state saved after updates"
 
     def judge(self, fact: ModelSaves) -> Verdict:
@@ -292,6 +298,7 @@ class WithoutAdapter(Check):
     A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
     """
 
+    since = "0.3.0"
     needs = "model with adapters that is saved"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")

@@ -86,6 +86,7 @@ class NeverStepped(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
+    since = "0.3.0"
     formerly = ("schedule::stepped-in-wrong-unit", "schedule::steps-with-the-updates")
     explains = ("schedule::lr-zero",)
 
