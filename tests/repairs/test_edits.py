@@ -807,7 +807,7 @@ EDITS = [
         """
         schedule = ReduceLROnPlateau(optimizer, "max", patience=2)
         """,
-        'mode="min", and it is given the accuracy: 0.875',
+        'mode="min", but the scheduler is given the accuracy: 0.875',
     ),
     Edit(
         "schedule::stepped-before-update",

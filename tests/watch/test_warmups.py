@@ -34,7 +34,7 @@ def trained(factor: Callable[[int], float], updates: int = 12) -> Session:
 def test_a_warmup_that_never_ends(warmup: int, after: float) -> None:
     watched = trained(lambda step: step / warmup if step < warmup else after)
     finding = watched.findings[ID]
-    assert f"gets to {11 / (warmup - 1 + after):.0%} of its peak" in finding.observed
+    assert f"still rises, at {11 / (warmup - 1 + after):.0%} of its peak" in finding.observed
 
 
 def test_what_rises_without_end_is_not_judged() -> None:
