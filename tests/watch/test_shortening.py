@@ -235,7 +235,7 @@ def test_an_estimate_says_so(check: Check) -> None:
         SHORTENED["windows of all epochs, the last filled up by len()"].replace("falling(4", "falling(9")
     )
     assert [each["check"] for each in found["findings"]] == ["schedule::wrong-length"], errors
-    assert "gets about 116" in errors
+    assert "gets only about 116" in errors
 
 
 def test_a_script_that_fails_on_a_shortened_pass_is_told_of_full(check: Check) -> None:
