@@ -168,7 +168,7 @@ ACCUMULATION = Invariant(
 )
 
 
-@STAGE.check(ACCUMULATION)
+@STAGE.check(ACCUMULATION, loops=("accelerate",))
 def accumulated_micro_batches_are_one_batch(run: Run) -> Iterator[Finding]:
     """Four micro-batches of 2 under accelerator.accumulate give the clipped gradients of one batch of 8.
 
@@ -192,7 +192,7 @@ def accumulated_micro_batches_are_one_batch(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("mixed-precision")
+@STAGE.check("mixed-precision", loops=("accelerate",))
 def bf16_stays_near_float32(run: Run) -> Iterator[Finding]:
     """Under mixed_precision="bf16" the losses stay near float32's, are not the same, and the weights are float32."""
     trainings = require_replay(run, "bf16")
