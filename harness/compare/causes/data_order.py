@@ -4,7 +4,7 @@ from harness.compare.cause import Cause
 
 
 class DataOrder(Cause):
-    """The same rows come in another order.
+    """The two runs get the same rows in a different order.
 
     ## Why is this a bug?
     Runs on the same data with the same weights diverge in the first update, and end a little apart: as far as two seeds

@@ -4,7 +4,7 @@ from harness.compare.cause import Cause
 
 
 class Initialisation(Cause):
-    """The two runs begin with other weights.
+    """The two runs start with different weights.
 
     ## Why is this a bug?
     Everything that follows differs too, so nothing can be said about the rest. New heads, adapters and whole models
@@ -12,7 +12,7 @@ class Initialisation(Cause):
     more layer before them gives different weights.
 
     ## What to do
-    Set the seed before the model is made, or load both from the same weights. `harness compare` names the tensors.
+    Set the seed before you create the model, or load the same weights in both. `harness compare` names the tensors.
 
     ## When it is right
     Runs with two seeds should differ in this way. Compare their metrics with `harness baseline`, not their bits.

@@ -4,7 +4,7 @@ from harness.compare.cause import Cause
 
 
 class KernelOrPrecision(Cause):
-    """The same is computed in another way: another kernel, another data type, another order of sums.
+    """The same computation is done differently: another kernel, data type or order of sums.
 
     ## Why is this a bug?
     Usually it is not one: only rounding is at work, and it grows over the updates as it does between two machines. In
@@ -12,8 +12,12 @@ class KernelOrPrecision(Cause):
     ignores.
 
     ## What to do
-    Compare with `torch.use_deterministic_algorithms(True)`, the same attention implementation and the same dtype. What
-    is left beyond rounding is `compare::computation`.
+    Compare with `torch.use_deterministic_algorithms(True)`, the same attention implementation and the same dtype. Any
+    difference
+    beyond
+    rounding
+    is
+    `compare::computation`.
 
     ## When it is right
     When the size of the difference is within what rounding makes; the line says both.

@@ -4,14 +4,14 @@ from harness.compare.cause import Cause
 
 
 class RandomState(Cause):
-    """Dropout, noise or augmentation draws other random numbers.
+    """Dropout, noise or augmentation draws different random numbers.
 
     ## Why is this a bug?
     One more or one fewer draw before the training, in either run, shifts every number after it: a head that is
     initialised, a sample that is printed, another order of calls. The same code then computes something else.
 
     ## What to do
-    Set the seed again right before the training loop in both runs, or give what draws a generator of its own.
+    Seed again right before the training loop in both runs, or give the code that draws its own generator.
 
     ## When it is right
     Runs with two seeds should differ in this way.

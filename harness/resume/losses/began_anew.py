@@ -5,15 +5,15 @@ from harness.resume.loss import Evidence, Loss
 
 
 class BeganAnew(Loss):
-    """A script that was killed begins again with its first update, although it had written a checkpoint.
+    """The restarted script begins with its first update again, although it had written a checkpoint.
 
     ## Why is this a bug?
     All work before the kill is lost without a word: exit status 0, a log that looks correct, and twice the hours. Often
     the script writes the checkpoint but never looks for it, or looks for it under another name.
 
     ## What to do
-    Look for the checkpoint at the start and go on from it; if the script takes an argument for that, give it to
-    harness resume with --resume-args.
+    Look for a checkpoint at the start, and continue from it. If the script needs an argument for that, pass it with
+    --resume-args.
 
     ## When it is right
     When no checkpoint had been completed before the kill: then nothing is reported.

@@ -7,14 +7,14 @@ from harness.starts.journal import is_tensor
 
 
 class BestScoreLost(Loss):
-    """What decides which checkpoint is the best, or when to stop, is lost in a resume.
+    """The best score so far, or the count for early stopping, is lost when the script resumes.
 
     ## Why is this a bug?
     The first evaluation after the resume counts as the best so far and overwrites a better model, or the count for
     patience starts again and the run ends at another update.
 
     ## What to do
-    Save the best score and the count of evaluations without a better one with the weights, and load them.
+    Save the best score and the number of evaluations without improvement with the weights, and load both.
 
     ## When it is right
     When each start is meant to keep a best model of its own.

@@ -5,7 +5,7 @@ from harness.resume.loss import Evidence, Loss
 
 
 class CheckpointTorn(Loss):
-    """A kill while a checkpoint is written leaves nothing to go on from, or something that is taken for whole.
+    """A kill during a save leaves no usable checkpoint, or a broken one that the script takes for complete.
 
     ## Why is this a bug?
     Writing takes time, and jobs are killed while they write: by a time limit, or by the memory that the copy takes. The
@@ -13,8 +13,8 @@ class CheckpointTorn(Loss):
     part of it.
 
     ## What to do
-    Write to another name in the same folder and os.replace() it when it is complete; of a folder of files let the last
-    one say that it is whole, and go on from the latest that is.
+    Write to a temporary name in the same folder, and os.replace() it when it is complete. If a checkpoint is a folder,
+    write a marker file last, and resume from the latest folder that has it.
 
     ## When it is right
     When an earlier checkpoint is used instead: then nothing is reported.

@@ -5,15 +5,15 @@ from harness.resume.loss import Evidence, Loss, several
 
 
 class ComputesOtherwise(Loss):
-    """The same weights and rows give another loss, gradient or update after a resume.
+    """After a resume, the same weights and rows give a different loss, gradient or update.
 
     ## Why is this a bug?
     Something other than a tensor was lost: a model that was left in evaluation mode, parameters that are frozen or no
     longer are, clipping, a loss weight, a precision.
 
     ## What to do
-    Make model and loss the same way at every start, before the checkpoint is loaded; call model.train() at the start of
-    each epoch.
+    Build model and loss in the same way at every start, before you load the checkpoint; call model.train() at the start
+    of each epoch.
 
     ## When it is right
     Never on one machine: two uninterrupted runs of the script were the same.

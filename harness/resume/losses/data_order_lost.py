@@ -6,15 +6,15 @@ from harness.resume.loss import Evidence, Loss
 
 
 class DataOrderLost(Loss):
-    """The rows come in another order after a resume than without the kill.
+    """After a resume, the rows come in a different order than without the kill.
 
     ## Why is this a bug?
     Within an epoch, another permutation means that some rows are trained on twice and others not at all. At the
     beginning of an epoch, an order that was used before comes again, epoch after epoch if jobs are short.
 
     ## What to do
-    Draw an epoch's order from its number (a generator seeded with seed + epoch, set_epoch), or save the state that the
-    sampler's generator had at the start of the epoch, and skip the batches that were trained with.
+    Derive an epoch's order from its number (a generator seeded with seed + epoch, set_epoch), or save the state of the
+    sampler's generator at the start of the epoch; then skip the batches that are done.
 
     ## When it is right
     At the start of an epoch, if any order is as good and the run need not be reproducible.

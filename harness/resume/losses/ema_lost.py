@@ -7,14 +7,14 @@ from harness.starts.journal import is_tensor
 
 
 class EmaLost(Loss):
-    """A second copy of the weights, such as their moving average, is another after a resume.
+    """A second copy of the weights, such as their moving average, has changed after a resume.
 
     ## Why is this a bug?
     Averaged weights are what is evaluated and shipped. If they are made anew from the current weights, they have
     forgotten all updates before the kill, while the training itself goes on as it should.
 
     ## What to do
-    Save the state_dict() of the averaged model too, with its count of updates, and load it.
+    Also save the state_dict() of the averaged model, with its update count, and load it.
 
     ## When it is right
     When the average is meant to begin anew.

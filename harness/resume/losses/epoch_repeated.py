@@ -8,13 +8,13 @@ from harness.resume.rows import other_rows
 
 
 class EpochRepeated(Loss):
-    """The script makes more updates in all than without the kill: epochs are counted from the start again.
+    """The script makes more updates than without the kill, because it counts epochs from the start again.
 
     ## Why is this a bug?
     After each kill, the script trains the full number of epochs once more, with a schedule that is at its end.
 
     ## What to do
-    Save the number of the epoch, and begin the loop over epochs with it.
+    Save the epoch number, and start the epoch loop there.
 
     ## When it is right
     When a start with a checkpoint is meant to train for further epochs.

@@ -6,14 +6,14 @@ from harness.resume.rows import other_rows
 
 
 class EpochSkipped(Loss):
-    """The script makes fewer updates in all than without the kill: an epoch is left out.
+    """The script makes fewer updates than without the kill, because it skips an epoch.
 
     ## Why is this a bug?
     A counter that is raised before its epoch is over, or raised twice (when it is saved and when it is loaded), skips
     an epoch at each resume. The training ends early, with exit status 0.
 
     ## What to do
-    Save the number of the epoch that comes next where its predecessor is over, and begin with that.
+    Save the number of the next epoch when an epoch is over, and start the epoch loop there.
 
     ## When it is right
     Never within one run of a script.

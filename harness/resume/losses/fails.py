@@ -5,15 +5,15 @@ from harness.resume.loss import Evidence, Loss
 
 
 class Fails(Loss):
-    """The script cannot be started again after it was killed.
+    """The script crashes when it is restarted after a kill.
 
     ## Why is this a bug?
     What the first start left behind (a folder, a checkpoint, a lock) makes the next one raise an error: nothing is
     silent here, but the run cannot go on.
 
     ## What to do
-    Read the error; a checkpoint must load into what the script has made at that point, and folders must be allowed to
-    exist.
+    Read the error. The checkpoint must fit what the script has built by then, and folders may already exist
+    (exist_ok=True).
 
     ## When it is right
     When the script needs an argument to go on; pass it with `--resume-args`.

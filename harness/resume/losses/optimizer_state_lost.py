@@ -5,15 +5,14 @@ from harness.resume.loss import Evidence, Loss, several
 
 
 class OptimizerStateLost(Loss):
-    """The optimizer begins with another state after a resume: moments and step counts are lost.
+    """After a resume, the optimizer's state is wrong: moments and step counts are lost.
 
     ## Why is this a bug?
     Adam without its moments takes its next updates at nearly full learning rate in the sign of single gradients, and
     its bias correction starts over: the loss jumps after each resume, and the run is no longer the same.
 
     ## What to do
-    Save optimizer.state_dict() with the weights, and load it into the new optimizer after that was given its
-    parameters.
+    Save optimizer.state_dict() with the weights, and load it into the new optimizer once it has its parameters.
 
     ## When it is right
     When an optimizer is made anew on purpose, for a new phase of the training.

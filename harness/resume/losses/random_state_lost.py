@@ -6,14 +6,14 @@ from harness.resume.loss import Evidence, Loss
 
 
 class RandomStateLost(Loss):
-    """Random numbers go on from another state after a resume: dropout, augmentation or noise are drawn anew.
+    """After a resume, random numbers continue from a different state, so dropout, augmentation or noise differ.
 
     ## Why is this a bug?
     The same weights and rows give another loss. A seed that is set at each start makes the script draw again what it
     drew in its first updates; without a seed, nobody can repeat the run.
 
     ## What to do
-    Save and set the states of the generators that are drawn from: random.getstate(), numpy.random.get_state(),
+    Save and restore the state of every generator in use: random.getstate(), numpy.random.get_state(),
     torch.get_rng_state(), torch.cuda.get_rng_state_all().
 
     ## When it is right

@@ -6,15 +6,15 @@ from harness.resume.loss import Evidence, Loss
 
 
 class RowsRepeated(Loss):
-    """Rows of an epoch that was begun before the kill are trained with a second time.
+    """After a resume, the script trains again on rows of the interrupted epoch.
 
     ## Why is this a bug?
     The epoch begins again with its first batch, or goes back too far: its rows count twice, and the schedule reaches
     its end before the data do.
 
     ## What to do
-    Save how many batches of the epoch are done, and skip as many of the same order: accelerate.skip_first_batches, a
-    sampler with a state, or a slice of the epoch's permutation.
+    Save how many batches of the epoch are done, and skip that many in the same order: accelerate.skip_first_batches, a
+    stateful sampler, or a slice of the epoch's permutation.
 
     ## When it is right
     When an unfinished epoch is meant to be repeated from the checkpoint at its start: then the weights of that

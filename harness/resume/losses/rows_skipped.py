@@ -6,15 +6,14 @@ from harness.resume.loss import Evidence, Loss
 
 
 class RowsSkipped(Loss):
-    """Rows of an epoch that was begun before the kill are never trained with.
+    """After a resume, the script never trains on some rows of the interrupted epoch.
 
     ## Why is this a bug?
     The rest of the epoch is left out, or more batches are skipped than were done: after some kills, the model has not
     seen a large part of the data.
 
     ## What to do
-    Count the batches that are done where the checkpoint is written, in batches and not in updates, and skip exactly as
-    many once.
+    When you save, count the finished batches (not updates), and skip exactly that many, once.
 
     ## When it is right
     When the data are an endless stream and any part of it is as good as another.

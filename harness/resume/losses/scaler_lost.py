@@ -5,7 +5,7 @@ from harness.resume.loss import Evidence, Loss
 
 
 class ScalerLost(Loss):
-    """A GradScaler begins with another scale after a resume.
+    """After a resume, the GradScaler has a different scale.
 
     ## Why is this a bug?
     It goes back to its first scale, overflows, and skips updates until it has come down again: updates that the

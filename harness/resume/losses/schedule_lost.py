@@ -5,14 +5,14 @@ from harness.resume.loss import Evidence, Loss
 
 
 class ScheduleLost(Loss):
-    """The learning rate, or another number of the optimizer, goes on from another place of its schedule.
+    """After a resume, the learning rate (or another scheduled value) continues from the wrong place in its schedule.
 
     ## Why is this a bug?
     The warmup runs again, or the decay starts over: from the resume on, every update uses a different learning rate
     than planned, and no log says so.
 
     ## What to do
-    Save scheduler.state_dict() with the weights and load it after the optimizer's; do not rely on last_epoch alone.
+    Save scheduler.state_dict() with the weights, and load it after the optimizer's; last_epoch alone is not enough.
 
     ## When it is right
     When the rest of the run is meant to have another schedule.

@@ -5,15 +5,15 @@ from harness.resume.loss import Evidence, Loss, several
 
 
 class WeightsLost(Loss):
-    """Weights after a resume are not those that the script had when it wrote its checkpoint.
+    """After a resume, the weights differ from those at the time of the checkpoint.
 
     ## Why is this a bug?
     The checkpoint lacks tensors that training changes (a head, buffers such as BatchNorm's, a second model), holds them
     in a lower precision, or is not the one that belongs to the optimizer's state.
 
     ## What to do
-    Save and load the state_dict() of every module that is trained, buffers included, in the precision that it is
-    trained in, and all from one moment.
+    Save and load the state_dict() of every trained module, including buffers, in its training precision, and all at the
+    same update.
 
     ## When it is right
     Never within one run: a new run that starts from old weights is not a resume. Running statistics are compared where
