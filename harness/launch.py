@@ -94,8 +94,8 @@ def fewer_than_asked() -> str | None:
     alone = world_size() is None
     if launched and alone and os.environ.get("MASTER_ADDR") == "127.0.0.1" and "MASTER_PORT" in os.environ:
         return (
-            "accelerate launch was asked for several processes and started one; on CPUs start them with "
-            "ACCELERATE_USE_CPU=true torchrun --nproc-per-node N, on GPUs with accelerate launch --multi_gpu"
+            "Start the processes with ACCELERATE_USE_CPU=true torchrun --nproc-per-node N on CPUs, or with "
+            "accelerate launch --multi_gpu on GPUs: accelerate launch was asked for several and started one."
         )
     return None
 
