@@ -23,7 +23,6 @@ class ClippedInPart(Check):
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
     """
 
-    since = "0.3.0"
     needs = "clipping of gradients"
     formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
@@ -58,7 +57,6 @@ class ClippedWhileScaled(Check):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping
     """
 
-    since = "0.3.0"
     formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def judge(self, fact: GradientsClipped) -> Verdict:
@@ -87,7 +85,6 @@ class ClipsNothing(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters
     """
 
-    since = "0.3.0"
     formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def judge(self, fact: GradientsClipped) -> Verdict:
@@ -155,7 +152,6 @@ class ClippedWithUnused(Check):
     Clipping what the optimizer holds is right, and so is clipping what `model.zero_grad()` clears in each update.
     """
 
-    since = "0.3.0"
     needs = "clipping of gradients"
     formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
 

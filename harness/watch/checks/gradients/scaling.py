@@ -23,7 +23,6 @@ class NotScaled(Check):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html
     """
 
-    since = "0.3.0"
     formerly = ("gradients::wrong-scale",)
     explains = ("update::not-as-defined",)
 
@@ -55,7 +54,6 @@ class NotUnscaled(Check):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html
     """
 
-    since = "0.3.0"
     needs = "GradScaler"
     formerly = ("gradients::wrong-scale",)
     explains = ("update::not-as-defined",)

@@ -36,7 +36,6 @@ class OneClass(Check):
     Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
     """
 
-    since = "0.3.0"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
@@ -100,7 +99,6 @@ class ClassesAsNumbers(Check):
     - https://github.com/huggingface/transformers/issues/45611
     """
 
-    since = "0.3.0"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 

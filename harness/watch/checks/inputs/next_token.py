@@ -32,7 +32,6 @@ class LabelsNotShifted(Check):
     - https://huggingface.co/docs/transformers/tasks/language_modeling
     """
 
-    since = "0.3.0"
     formerly = ("inputs::next-token-visible",)
 
     def judge(self, fact: TargetShown) -> Verdict:

@@ -93,7 +93,6 @@ class WrongMaskedLabels(Check):
     - https://huggingface.co/docs/transformers/main_classes/data_collator
     """
 
-    since = "0.3.0"
     needs = "masked tokens with labels"
     formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")

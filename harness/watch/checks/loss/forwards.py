@@ -22,7 +22,6 @@ class DifferentiatedAgain(Check):
     Losses of several forwards of one batch, and window losses that are kept and differentiated once, are not reported.
     """
 
-    since = "0.3.0"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")
     explains = ("loss::of-earlier-forward",)
 
@@ -50,7 +49,6 @@ class OfEarlierForward(Check):
     Window losses that are kept and differentiated together with the current one are not reported.
     """
 
-    since = "0.3.0"
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")

@@ -50,7 +50,6 @@ class OfSomeRows(Check):
     Rows that are selected by their content are not reported, nor is a loss over some rows in addition to another one.
     """
 
-    since = "0.3.0"
     formerly = ("loss::of-another-batch", "loss::of-the-batch")
 
     def judge(self, fact: LabelsOfLoss) -> Verdict:

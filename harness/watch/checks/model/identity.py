@@ -26,7 +26,6 @@ class EvaluatedUntrained(Check):
     reported.
     """
 
-    since = "0.3.0"
     needs = "model that is called after the training"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")

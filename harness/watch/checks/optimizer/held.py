@@ -56,7 +56,6 @@ class HoldsOnlyFrozen(Check):
     - https://discuss.pytorch.org/t/84911
     """
 
-    since = "0.3.0"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -90,7 +89,6 @@ class Maximizes(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    since = "0.3.0"
     formerly = ("update::ascends", "update::descends")
     explains = ("gradients::accumulation-unscaled",)
 

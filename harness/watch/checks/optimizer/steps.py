@@ -75,7 +75,6 @@ class NeverMade(Check):
     and updates by hand that change something, are not reported.
     """
 
-    since = "0.3.0"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -106,7 +105,6 @@ class NeverSteps(Check):
     changes what it holds.
     """
 
-    since = "0.3.0"
     formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
@@ -219,7 +217,6 @@ class StateEmptied(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html
     """
 
-    since = "0.3.0"
     formerly = ("optimizer::made-again", "effect::optimizer-kept")
 
     def judge(self, fact: StateCounted) -> Verdict:

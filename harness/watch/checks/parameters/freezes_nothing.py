@@ -29,7 +29,6 @@ class FreezesNothing(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
     """
 
-    since = "0.3.0"
     formerly = ("parameters::frozen-changed", "effect::frozen-stay")
     explains = ("parameters::modified-outside-optimizer",)
 

@@ -21,7 +21,6 @@ class NotRegistered(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html
     """
 
-    since = "0.3.0"
     formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
     explains = ("schedule::lr-zero",)
 

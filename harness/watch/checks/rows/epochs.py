@@ -94,7 +94,6 @@ class FirstBatchAgain(Check):
     If the loader shuffles, each batch is drawn from all rows; `rows::epoch-cut-short` warns about that.
     """
 
-    since = "0.3.0"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
@@ -129,7 +128,6 @@ class GivenByEachWorker(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
     """
 
-    since = "0.3.0"
     needs = "epoch of an IterableDataset with several workers"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
@@ -204,7 +202,6 @@ class RestNeverReached(Check):
     left early and datasets that draw their rows themselves are not reported.
     """
 
-    since = "0.3.0"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
@@ -240,7 +237,6 @@ class SkippedInEachEpoch(Check):
     - https://github.com/huggingface/accelerate/issues/2316
     """
 
-    since = "0.3.0"
     needs = "second epoch"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
@@ -277,7 +273,6 @@ class WeightsOfClasses(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.WeightedRandomSampler
     """
 
-    since = "0.3.0"
     needs = "WeightedRandomSampler"
     formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")

@@ -62,7 +62,6 @@ class BeforeTraining(Check):
     before the training, or a state that is saved to be loaded again.
     """
 
-    since = "0.3.0"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
@@ -298,7 +297,6 @@ class WithoutAdapter(Check):
     A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
     """
 
-    since = "0.3.0"
     needs = "model with adapters that is saved"
     formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")

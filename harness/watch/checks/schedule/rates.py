@@ -32,7 +32,6 @@ class DecaysTooFast(Check):
     A decay that ends with the training is not reported, nor are warm restarts.
     """
 
-    since = "0.3.0"
     formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
 
     def judge(self, fact: ScheduleOver) -> Verdict:
@@ -148,7 +147,6 @@ class RatesForFactors(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html
     """
 
-    since = "0.3.0"
     formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
     explains = (
         "schedule::warmup-never-ends",

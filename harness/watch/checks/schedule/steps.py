@@ -86,7 +86,6 @@ class NeverStepped(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    since = "0.3.0"
     formerly = ("schedule::stepped-in-wrong-unit", "schedule::steps-with-the-updates")
     explains = ("schedule::lr-zero",)
 

@@ -112,7 +112,6 @@ class InitialisedAgain(Check):
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
 
-    since = "0.3.0"
     formerly = ("weights::backbone-not-from-checkpoint", "weights::backbone-from-checkpoint")
 
     def judge(self, fact: CheckpointTrained) -> Verdict:
@@ -175,7 +174,6 @@ class LoadedIntoAnother(Check):
     when the training is over), nor is the state that a script loads last of all.
     """
 
-    since = "0.3.0"
     needs = "state loaded into a model"
     formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
@@ -209,7 +207,6 @@ class StateKeptWithoutCopy(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    since = "0.3.0"
     formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
 
