@@ -14,6 +14,7 @@ from harness.cli import main
 from harness.recipe import RECIPES, Recipe
 from harness.stages import launch
 from harness.stages.chain import Run
+from harness.stages.measures.results import Launched
 
 UNDER_ACCELERATE = RECIPES["tiny"].with_(loop="accelerate")
 
@@ -113,9 +114,7 @@ def test_counts_are_in_the_last_line(printed: str, counted: dict[str, float] | N
 
 
 RIGHT = {
-    name: launch.Launched(
-        0, counted={"processes": starter.processes, "updates": 2, "lr": 0.0, "accuracy": 0.5, "f1": 0.6}
-    )
+    name: Launched(0, counted={"processes": starter.processes, "updates": 2, "lr": 0.0, "accuracy": 0.5, "f1": 0.6})
     for name, starter in launch.STARTERS.items()
 }
 STARTS = {
@@ -127,19 +126,15 @@ STARTS = {
     "notebook-launcher-trains-as-printed": "notebook_launcher, as printed",
 }
 WRONG = {
-    "fails": launch.Launched(1, "ValueError: no rows"),
-    "hangs": launch.Launched(None),
-    "says nothing": launch.Launched(0),
-    "does not finish": launch.Launched(
-        0, counted={"processes": 1, "updates": 1, "lr": 0.01, "accuracy": 0.5, "f1": 0.5}
-    ),
-    "counts in percent": launch.Launched(
-        0, counted={"processes": 1, "updates": 2, "lr": 0.0, "accuracy": 50, "f1": 60}
-    ),
+    "fails": Launched(1, "ValueError: no rows"),
+    "hangs": Launched(None),
+    "says nothing": Launched(0),
+    "does not finish": Launched(0, counted={"processes": 1, "updates": 1, "lr": 0.01, "accuracy": 0.5, "f1": 0.5}),
+    "counts in percent": Launched(0, counted={"processes": 1, "updates": 2, "lr": 0.0, "accuracy": 50, "f1": 60}),
 }
 
 
-def outcome(check: str, launched: dict[str, launch.Launched], configured: Path | None = Path("answers")) -> str:
+def outcome(check: str, launched: dict[str, Launched], configured: Path | None = Path("answers")) -> str:
     run = Run(UNDER_ACCELERATE, installation=True)
     run.launched, run.configured = launched, configured
     (found,) = (each(run) for each in launch.STAGE.checks if each.id == f"launch::{check}")
@@ -158,4 +153,4 @@ def test_a_check_tells_whether_the_answers_were_kept_and_used() -> None:
     check = "the-answers-are-kept-and-used"
     assert outcome(check, RIGHT) == "holds"
     assert outcome(check, RIGHT, configured=None) == "fails"
-    assert outcome(check, RIGHT | {"accelerate launch": launch.Launched(0, warned=True)}) == "fails"
+    assert outcome(check, RIGHT | {"accelerate launch": Launched(0, warned=True)}) == "fails"
