@@ -270,7 +270,7 @@ def columns() -> str:
     return type(Dataset.from_dict({"sentence1": ["a"]})["sentence1"]).__name__
 
 
-class Fact(NamedTuple):
+class VersionFact(NamedTuple):
     """Something that readers meet differently from version to version."""
 
     name: str
@@ -280,26 +280,28 @@ class Fact(NamedTuple):
 
 
 FACTS = {
-    "adamw": Fact("package of AdamW", "transformers", lambda: _own_name(adamw_classes()[-1])),
-    "load-metric": Fact("package of the metrics", "datasets", lambda: "datasets" if has_load_metric() else "evaluate"),
-    "short-name": Fact(
+    "adamw": VersionFact("package of AdamW", "transformers", lambda: _own_name(adamw_classes()[-1])),
+    "load-metric": VersionFact(
+        "package of the metrics", "datasets", lambda: "datasets" if has_load_metric() else "evaluate"
+    ),
+    "short-name": VersionFact(
         'the dataset\'s name "glue"', "taken", lambda: "refused" if refused_by_the_hub("glue") else "taken"
     ),
-    "column": Fact("type of a dataset's column", "list", columns),
-    "evaluation-keyword": Fact(
+    "column": VersionFact("type of a dataset's column", "list", columns),
+    "evaluation-keyword": VersionFact(
         "keyword for the evaluation strategy (TrainingArguments)",
         "evaluation_strategy",
         lambda: _takes_of("TrainingArguments", "evaluation_strategy", "eval_strategy"),
     ),
-    "tokenizer-keyword": Fact(
+    "tokenizer-keyword": VersionFact(
         "keyword for the tokenizer (Trainer)",
         "tokenizer",
         lambda: _takes_of("Trainer", "tokenizer", "processing_class"),
     ),
-    "trainers-optimizer": Fact("Trainer's default optimizer", "adamw_hf", trainers_optimizer),
-    "reports-to": Fact("where Trainer reports by default", "all", reports_to),
-    "attention": Fact("implementation of BERT's attention", "eager", attention),
-    "split-batches": Fact(
+    "trainers-optimizer": VersionFact("Trainer's default optimizer", "adamw_hf", trainers_optimizer),
+    "reports-to": VersionFact("where Trainer reports by default", "all", reports_to),
+    "attention": VersionFact("implementation of BERT's attention", "eager", attention),
+    "split-batches": VersionFact(
         "keyword for splitting batches (Accelerator)", "split_batches", lambda: next(iter(split_batches(True)))
     ),
 }
@@ -309,7 +311,7 @@ FACTS = {
 def facts() -> dict[str, str]:
     """What the installed versions have, for each of :data:`FACTS`; a version to come may not tell in the same way."""
 
-    def value_of(fact: Fact) -> str:
+    def value_of(fact: VersionFact) -> str:
         try:
             return fact.found()
         except Exception as error:  # noqa: BLE001 - a run is worth more than this

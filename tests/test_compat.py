@@ -63,7 +63,7 @@ def test_a_fact_that_cannot_be_found_costs_no_run(monkeypatch: pytest.MonkeyPatc
     def moved() -> str:
         raise ImportError("it is elsewhere now")
 
-    monkeypatch.setitem(compat.FACTS, "column", compat.Fact("says", "list", moved))
+    monkeypatch.setitem(compat.FACTS, "column", compat.VersionFact("says", "list", moved))
     assert compat.facts()["column"] == "unknown (ImportError)"
 
 

@@ -154,9 +154,9 @@ def _compared(sides: tuple[Command, Command], updates: int, quiet: bool) -> Comp
 
 def _bisected(command: Command, span: str, updates: int, quiet: bool) -> CompareReport:
     from harness.compare.bisect import bisect
-    from harness.compare.releases import Span
+    from harness.compare.releases import ReleaseSpan
 
-    return bisect(command, Span.parse(span), updates=updates, tell=_tell(quiet))
+    return bisect(command, ReleaseSpan.parse(span), updates=updates, tell=_tell(quiet))
 
 
 def _tell(quiet: bool) -> Callable[[str], None]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from harness.compare.differences import CompareReport
-from harness.compare.releases import CannotInstall, Environments, Span
+from harness.compare.releases import CannotInstall, Environments, ReleaseSpan
 from harness.compare.run import UPDATES, compare_scripts
 from harness.errors import CannotTry
 from harness.starts.workdir import Command, no_progress
@@ -17,7 +17,7 @@ SAME, DIFFERS = "the same", "differs"
 
 
 def bisect(
-    command: Command, span: Span, *, updates: int = UPDATES, tell: Callable[[str], None] = no_progress
+    command: Command, span: ReleaseSpan, *, updates: int = UPDATES, tell: Callable[[str], None] = no_progress
 ) -> CompareReport:
     """Compare the script with two releases that follow one another, of which the later one differs from ``span.first``.
 
@@ -89,5 +89,5 @@ def _first(report: CompareReport) -> str:
     return "in nothing" if first is None else f"update {first.update}, {first.cause}, {first.what}"
 
 
-def _shown(command: Command, span: Span, version: Version) -> str:
+def _shown(command: Command, span: ReleaseSpan, version: Version) -> str:
     return " ".join([command.script, *command.arguments, f"with {span.package} {version}"])

@@ -34,7 +34,7 @@ class CannotInstall(Exception):
 
 
 @dataclass(frozen=True)
-class Span:
+class ReleaseSpan:
     """Releases of one library, from one to another."""
 
     package: str
@@ -42,7 +42,7 @@ class Span:
     last: Version
 
     @classmethod
-    def parse(cls, text: str) -> Span:
+    def parse(cls, text: str) -> ReleaseSpan:
         """What ``PACKAGE=FIRST..LAST`` says.
 
         Raises:
@@ -70,7 +70,7 @@ class Environments:
     package: str
     tell: Callable[[str], None]
 
-    def releases(self, span: Span) -> list[Version]:
+    def releases(self, span: ReleaseSpan) -> list[Version]:
         """Those that can be had, in order, both ends included; where pip cannot tell, those that were installed before.
 
         Raises:

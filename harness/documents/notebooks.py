@@ -16,7 +16,7 @@ DECODER = json.JSONDecoder()
 SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class Cell(NamedTuple):
+class NotebookCell(NamedTuple):
     """A cell of code."""
 
     number: int
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
     """The type of the error that is stored as its output."""
 
 
-def cells_of(text: str) -> list[Cell]:
+def cells_of(text: str) -> list[NotebookCell]:
     """The cells of code.
 
     Raises:
@@ -48,7 +48,7 @@ def cells_of(text: str) -> list[Cell]:
         # The first of several lines stands behind the bracket.
         line = text.count("\n", 0, SPACE.match(text, begins + 1).end() if text[begins] == "[" else begins) + 1  # type: ignore[union-attr]
         printed = "".join(_shown(each) for each in outputs).strip("\n")
-        found.append(Cell(number, line, joined(cell["source"]), printed, raises))
+        found.append(NotebookCell(number, line, joined(cell["source"]), printed, raises))
     return found
 
 

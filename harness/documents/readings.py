@@ -17,7 +17,7 @@ from harness.documents.blocks import Block
 BUILTIN = set(dir(builtins))
 
 
-class Step(NamedTuple):
+class ReadingStep(NamedTuple):
     """A block in its turn."""
 
     block: Block
@@ -42,7 +42,7 @@ def readings_of(blocks: Sequence[Block]) -> Iterator[list[Block]]:
             yield [each for each in blocks if each.framework in (None, framework)]
 
 
-def steps_of(blocks: Sequence[Block]) -> list[Step]:
+def steps_of(blocks: Sequence[Block]) -> list[ReadingStep]:
     """What each block of a reading relies on.
 
     Blocks that mention one variable may change it for each other, so they, and all that is connected by further
@@ -52,7 +52,7 @@ def steps_of(blocks: Sequence[Block]) -> list[Step]:
     own = set[str]().union(*(each.assigns | each.imports for each in names))
     names = [each._replace(mentions=each.mentions - (BUILTIN - own)) for each in names]
     imported = set[str]().union(*(each.imports for each in names)) - set[str]().union(*(each.assigns for each in names))
-    steps: list[Step] = []
+    steps: list[ReadingStep] = []
     groups: list[tuple[set[str], set[int]]] = []
     """Variables that are connected so far, and the places of the blocks that mention them."""
     for at, block in enumerate(blocks):
@@ -62,12 +62,12 @@ def steps_of(blocks: Sequence[Block]) -> list[Step]:
             variables, places = variables | group[0], places | group[1]
         groups.append((variables, places))
         relies_on = _with_imports(at, places, names, imported, steps)
-        steps.append(Step(block, _identity(at, blocks, relies_on, names, steps), relies_on))
+        steps.append(ReadingStep(block, _identity(at, blocks, relies_on, names, steps), relies_on))
     return steps
 
 
 def _with_imports(
-    at: int, places: set[int], names: Sequence[_Names], imported: set[str], steps: Sequence[Step]
+    at: int, places: set[int], names: Sequence[_Names], imported: set[str], steps: Sequence[ReadingStep]
 ) -> tuple[int, ...]:
     """The places besides ``at``, those that import what is used there, and what these rely on."""
     wanted = set[str]().union(*(names[each].mentions & imported for each in places))
@@ -78,7 +78,7 @@ def _with_imports(
 
 
 def _identity(
-    at: int, blocks: Sequence[Block], relies_on: Sequence[int], names: Sequence[_Names], steps: Sequence[Step]
+    at: int, blocks: Sequence[Block], relies_on: Sequence[int], names: Sequence[_Names], steps: Sequence[ReadingStep]
 ) -> str:
     block = blocks[at]
     made = set[str]().union(*(names[place].assigns | names[place].imports for place in range(at)))

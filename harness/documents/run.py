@@ -19,7 +19,7 @@ from harness.documents.blocks import Block, key_of, python_of
 from harness.documents.collect import Document
 from harness.documents.printed import comparable, prints_otherwise
 from harness.documents.process import ENDED, PATIENCE, Process, started
-from harness.documents.readings import Step, readings_of, steps_of
+from harness.documents.readings import ReadingStep, readings_of, steps_of
 from harness.documents.replacements import REPLACEMENTS, Replacement, replaced
 from harness.documents.rewrite import Fix
 from harness.documents.workspace import Workspace, workspace
@@ -45,7 +45,7 @@ NOT_INSTALLED = re.compile(r"^ImportError: .*?(\w+)(?: library but it was not fo
 """What transformers and datasets say where a library is missing."""
 
 
-class Outcome(NamedTuple):
+class DocumentsOutcome(NamedTuple):
     """What came of some documents."""
 
     record: DocumentsRecord
@@ -60,7 +60,7 @@ def run_documents(
     timeout: float = PATIENCE,
     on_block: Callable[[DocumentsRecord], None] = lambda record: None,
     on_document: Callable[[Document], None] = lambda document: None,
-) -> Outcome:
+) -> DocumentsOutcome:
     """Run every block of some documents, each document in processes and folders of its own.
 
     Corpus and tokenizer are the recipe's; the model is a small random BERT. A block that was run before, after the
@@ -95,7 +95,7 @@ def run_documents(
         record.interrupted = False
     except KeyboardInterrupt:
         pass
-    return Outcome(record, fixes)
+    return DocumentsOutcome(record, fixes)
 
 
 DOCUMENTED_NAMES = (DOCUMENTED.dataset, DOCUMENTED.vocabulary)
@@ -134,7 +134,7 @@ class _Executor:
     timeout: float
     as_documented: bool
     known: dict[str, _Result] = field(default_factory=dict)
-    """By :attr:`harness.documents.readings.Step.identity`."""
+    """By :attr:`harness.documents.readings.ReadingStep.identity`."""
 
     def run(self, blocks: Sequence[Block]) -> Iterator[tuple[BlockRecord, Fix | None]]:
         """How each block of a document went, and what to write instead."""
@@ -188,7 +188,7 @@ def _fix(block: Block, result: _Result) -> Fix | None:
 class _Reading:
     """Some blocks in their order, in one process, which is started for the first one that nobody has executed yet."""
 
-    def __init__(self, executor: _Executor, steps: Sequence[Step], stack: ExitStack) -> None:
+    def __init__(self, executor: _Executor, steps: Sequence[ReadingStep], stack: ExitStack) -> None:
         self.executor, self.steps, self.stack = executor, steps, stack
         self.process: Process | None = None
         self.executed: set[int] = set()
@@ -196,7 +196,7 @@ class _Reading:
         self.lost: dict[str, str] = {}
         """Names that a block would have given a value, had it run."""
 
-    def results(self, judged: set[int]) -> Iterator[tuple[Step, _Result]]:
+    def results(self, judged: set[int]) -> Iterator[tuple[ReadingStep, _Result]]:
         """Those of the blocks whose numbers are not ``judged``."""
         for at, step in enumerate(self.steps):
             block = step.block

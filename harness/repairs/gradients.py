@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.loop import StepCall, optimizer_steps, scaler_of, window_sizes, windows
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, Source, called, dotted, receiver
 
 
 @repairs("gradients::not-cleared")
-def not_cleared(fault: Fault) -> Iterator[cst.Module]:
+def not_cleared(fault: RepairTarget) -> Iterator[cst.Module]:
     """Clear them after the step."""
     source = fault.source
     for step in optimizer_steps(source, fault.statement):
@@ -20,7 +20,7 @@ def not_cleared(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("gradients::lost")
-def lost(fault: Fault) -> Iterator[cst.Module]:
+def lost(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make a step for the last window; go backward before the step of the same block; clear them after the step of
     their loop instead of before it.
 
@@ -38,7 +38,7 @@ def lost(fault: Fault) -> Iterator[cst.Module]:
                 yield source.moved(statement, after=source.statement_of(step.call))
 
 
-def _backward_before_step(fault: Fault) -> Iterator[cst.Module]:
+def _backward_before_step(fault: RepairTarget) -> Iterator[cst.Module]:
     source = fault.source
     for step in optimizer_steps(source, fault.scope):
         made = source.statement_of(step.call)
@@ -48,12 +48,12 @@ def _backward_before_step(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("gradients::left-over")
-def left_over(fault: Fault) -> Iterator[cst.Module]:
+def left_over(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make a step for the last window; count the batches from 1."""
     yield from _last_window(fault)
 
 
-def _last_window(fault: Fault) -> Iterator[cst.Module]:
+def _last_window(fault: RepairTarget) -> Iterator[cst.Module]:
     source = fault.source
     for window in windows(source, fault.scope):
         at_end = f"{window.counted.made} == len({window.counted.loader})"
@@ -66,7 +66,7 @@ def _last_window(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("gradients::accumulation-unscaled")
-def accumulation_unscaled(fault: Fault) -> Iterator[cst.Module]:
+def accumulation_unscaled(fault: RepairTarget) -> Iterator[cst.Module]:
     """Divide the loss by the number of micro-batches where it goes backward."""
     source = fault.source
     for call in source.calls(fault.statement, "backward"):
@@ -100,7 +100,7 @@ def _divided(loss: str, size: str, *, bare: bool) -> str:
 
 
 @repairs("gradients::clipped-while-scaled")
-def clipped_while_scaled(fault: Fault) -> Iterator[cst.Module]:
+def clipped_while_scaled(fault: RepairTarget) -> Iterator[cst.Module]:
     """Unscale before it clips."""
     for step in optimizer_steps(fault.source, fault.scope):
         if (scaler := scaler_of(step.call)) is not None:
@@ -109,7 +109,7 @@ def clipped_while_scaled(fault: Fault) -> Iterator[cst.Module]:
 
 @repairs("gradients::clipped-in-part")
 @repairs("gradients::misplaced-clipping")
-def misplaced_clipping(fault: Fault) -> Iterator[cst.Module]:
+def misplaced_clipping(fault: RepairTarget) -> Iterator[cst.Module]:
     """Clip right before the step."""
     source, clip = fault.source, fault.statement
     steps = optimizer_steps(source, fault.scope)
@@ -132,7 +132,7 @@ def _moved_before(source: Source, clip: cst.CSTNode, steps: list[StepCall]) -> I
 
 
 @repairs("gradients::not-scaled")
-def not_scaled(fault: Fault) -> Iterator[cst.Module]:
+def not_scaled(fault: RepairTarget) -> Iterator[cst.Module]:
     """Let the scaled loss go backward."""
     source, statement = fault.source, fault.statement
     for scaler in _scalers(source)[:1]:
@@ -147,7 +147,7 @@ def not_scaled(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("gradients::not-unscaled")
-def not_unscaled(fault: Fault) -> Iterator[cst.Module]:
+def not_unscaled(fault: RepairTarget) -> Iterator[cst.Module]:
     """Let the scaler make the step."""
     source, statement = fault.source, fault.statement
     for scaler in _scalers(source)[:1]:

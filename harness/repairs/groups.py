@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import Source
 
 
 @repairs("groups::unknown-key")
-def unknown_key(fault: Fault) -> Iterator[cst.Module]:
+def unknown_key(fault: RepairTarget) -> Iterator[cst.Module]:
     """Write the key as the optimizer has it, in all groups of the list."""
     source = fault.source
     found = re.search(r"'(?P<wrong>[^']+)', which is ignored: '(?P<right>[^']+)' stays", fault.finding.observed)

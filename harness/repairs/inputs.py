@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.names import rebound
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import argument
 
 
 @repairs("inputs::stale-batch")
-def stale_batch(fault: Fault) -> Iterator[cst.Module]:
+def stale_batch(fault: RepairTarget) -> Iterator[cst.Module]:
     """Give the loop's batch the name by which its body knows it."""
     source = fault.source
     for loop in source.enclosing(fault.statement, cst.For)[:1]:
@@ -20,7 +20,7 @@ def stale_batch(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("inputs::labels-shifted-twice")
-def labels_shifted_twice(fault: Fault) -> Iterator[cst.Module]:
+def labels_shifted_twice(fault: RepairTarget) -> Iterator[cst.Module]:
     """Give the model the whole of what one call shifts by a place."""
     source = fault.source
     for call in source.calls(fault.statement):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.names import rebound
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import Source, argument, called, dotted, looks_like, receiver, targets
 
 LOSSES = "loss|entropy|criterion|div"
 
 
 @repairs("loss::broadcast")
-def broadcast(fault: Fault) -> Iterator[cst.Module]:
+def broadcast(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the last dimension, of size 1, from the predictions, or from the targets."""
     source = fault.source
     for call in source.calls(fault.statement):
@@ -38,7 +38,7 @@ def _of(source: Source, node: cst.BaseExpression) -> str:
 
 
 @repairs("loss::not-raw-logits")
-def not_raw_logits(fault: Fault) -> Iterator[cst.Module]:
+def not_raw_logits(fault: RepairTarget) -> Iterator[cst.Module]:
     """Leave the softmax to the loss; take its logarithm where the loss wants that."""
     source, statement = fault.source, fault.statement
     for call in _softmaxes(source, statement):
@@ -56,7 +56,7 @@ def not_raw_logits(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("loss::axes-mixed")
-def axes_mixed(fault: Fault) -> Iterator[cst.Module]:
+def axes_mixed(fault: RepairTarget) -> Iterator[cst.Module]:
     """Move the axis of the classes, where a view gave them another place."""
     source = fault.source
     calls = [call for node in (fault.statement, fault.scope) for call in source.calls(node, "view", "reshape")]
@@ -81,7 +81,7 @@ def _without_softmax(call: cst.Call) -> cst.BaseExpression:
     return call.args[0].value if of is None or module else of
 
 
-def _is_read_elsewhere(source: Source, fault: Fault, names: list[str]) -> bool:
+def _is_read_elsewhere(source: Source, fault: RepairTarget, names: list[str]) -> bool:
     return any(
         each.value in names and source.statement_of(each) is not fault.statement
         for each in source.all(fault.scope, cst.Name)
@@ -123,7 +123,7 @@ def _returned(source: Source, function: cst.FunctionDef, returned: cst.Return) -
 
 
 @repairs("loss::of-another-batch")
-def of_another_batch(fault: Fault) -> Iterator[cst.Module]:
+def of_another_batch(fault: RepairTarget) -> Iterator[cst.Module]:
     """Give the labels of the loop's batch the name by which its body knows them."""
     source = fault.source
     for loop in source.enclosing(fault.statement, cst.For)[:1]:
@@ -132,7 +132,7 @@ def of_another_batch(fault: Fault) -> Iterator[cst.Module]:
 
 # Labels that are no classes cannot be told to be other rows'.
 @repairs("loss::targets-truncated", quiets=("rows::labels-of-other-rows",))
-def targets_truncated(fault: Fault) -> Iterator[cst.Module]:
+def targets_truncated(fault: RepairTarget) -> Iterator[cst.Module]:
     """Keep what is behind the point: make no integers of the targets."""
     source = fault.source
     for call in source.calls(source.module, "long", "int"):
@@ -141,7 +141,7 @@ def targets_truncated(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("loss::constant")
-def constant(fault: Fault) -> Iterator[cst.Module]:
+def constant(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the binary cross-entropy of a single logit."""
     source = fault.source
     if "only one class" not in fault.finding.observed:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import Source, dotted, looks_like, receiver, targets
 
 
 @repairs("memory::graphs-kept")
-def graphs_kept(fault: Fault) -> Iterator[cst.Module]:
+def graphs_kept(fault: RepairTarget) -> Iterator[cst.Module]:
     """Keep ``loss.item()``, or ``loss.detach()`` where a tensor is wanted."""
     source = fault.source
     losses = {name for name in targets(fault.statement) if name}

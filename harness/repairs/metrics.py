@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.loss import squeezed
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, Source, argument, targets
 
 
 @repairs("metrics::broadcast")
-def broadcast(fault: Fault) -> Iterator[cst.Module]:
+def broadcast(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the last dimension, of size 1, from the predictions, or from the labels."""
     source = fault.source
     for each in source.all(fault.statement, cst.Comparison):
@@ -24,7 +24,7 @@ def broadcast(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("metrics::wrong-predictions")
-def wrong_predictions(fault: Fault) -> Iterator[cst.Module]:
+def wrong_predictions(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the likeliest class, over the last dimension."""
     source = fault.source
     for call in source.calls(source.module, "argmin"):
@@ -36,7 +36,7 @@ def wrong_predictions(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("metrics::rows-missing-or-repeated")
-def rows_missing_or_repeated(fault: Fault) -> Iterator[cst.Module]:
+def rows_missing_or_repeated(fault: RepairTarget) -> Iterator[cst.Module]:
     """Begin with empty lists, or a new metric, in each evaluation; add each batch in the loop."""
     source, statement = fault.source, fault.statement
     read = {each.value for each in source.all(statement, cst.Name)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.loop import outermost_loop_that_only_evaluates, trains
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, Source, dotted, looks_like
 
 NO_MODEL = (
@@ -16,7 +16,7 @@ NO_MODEL = (
 
 
 @repairs("mode::evaluation-in-train-mode")
-def evaluation_in_train_mode(fault: Fault) -> Iterator[cst.Module]:
+def evaluation_in_train_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Call eval() before the evaluation's loop, and train() after it where the training goes on."""
     source, statement = fault.source, fault.statement
     loop = outermost_loop_that_only_evaluates(source, statement) or statement
@@ -26,7 +26,7 @@ def evaluation_in_train_mode(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("mode::training-in-eval-mode")
-def training_in_eval_mode(fault: Fault) -> Iterator[cst.Module]:
+def training_in_eval_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Call train() before the loop over the batches, or before each forward pass where there is no other loop."""
     if "updates in the validation" in fault.finding.observed:
         return  # which of the two is meant, the author knows
@@ -39,7 +39,7 @@ def training_in_eval_mode(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("mode::evaluation-with-graph")
-def evaluation_with_graph(fault: Fault) -> Iterator[cst.Module]:
+def evaluation_with_graph(fault: RepairTarget) -> Iterator[cst.Module]:
     """Decorate the function that evaluates, or put the loop or the call under no_grad()."""
     source, statement = fault.source, fault.statement
     if not _imports_torch(source):

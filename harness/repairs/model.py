@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import argument, dotted, receiver, with_argument
 
 BATCH_LATER = (
@@ -22,7 +22,7 @@ ACROSS_ROWS = ("softmax", "log_softmax", "normalize", "layer_norm", "Softmax")
 
 
 @repairs("model::nondeterministic-eval")
-def nondeterministic_eval(fault: Fault) -> Iterator[cst.Module]:
+def nondeterministic_eval(fault: RepairTarget) -> Iterator[cst.Module]:
     """Tell dropout whether the module is in training."""
     source = fault.source
     for call in source.calls(source.module, "dropout", "dropout1d", "dropout2d", "alpha_dropout"):
@@ -35,13 +35,13 @@ def nondeterministic_eval(fault: Fault) -> Iterator[cst.Module]:
             yield source.replaced(rate.value, f"{source.code(rate.value)} if self.training else 0.0")
 
 
-def _in_a_method(fault: Fault, call: cst.Call) -> bool:
+def _in_a_method(fault: RepairTarget, call: cst.Call) -> bool:
     scope = fault.source.scope(call)
     return isinstance(scope, cst.FunctionDef) and any(each.name.value == "self" for each in scope.params.params)
 
 
 @repairs("model::output-depends-on-batch")
-def output_depends_on_batch(fault: Fault) -> Iterator[cst.Module]:
+def output_depends_on_batch(fault: RepairTarget) -> Iterator[cst.Module]:
     """Say that the batch comes first; normalise over the features instead of over the rows."""
     source = fault.source
     for call in source.calls(source.module, *BATCH_LATER):

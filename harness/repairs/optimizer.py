@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, Source, argument, called, dotted, receiver, targets, without_argument
 
 
 @repairs("optimizer::holds-another-model")
-def holds_another_model(fault: Fault) -> Iterator[cst.Module]:
+def holds_another_model(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make it after the model that is trained."""
     source, statement = fault.source, fault.statement
     of = {dotted(receiver(call)).partition(".")[0] for call in source.calls(statement, "parameters")}
@@ -24,7 +24,7 @@ def holds_another_model(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("optimizer::made-again")
-def made_again(fault: Fault) -> Iterator[cst.Module]:
+def made_again(fault: RepairTarget) -> Iterator[cst.Module]:
     """Keep the one that was made before the loop, or make it there."""
     source, statement = fault.source, fault.statement
     loops = source.enclosing(statement, LOOPS)
@@ -43,7 +43,7 @@ def made_again(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("optimizer::missing-parameters")
-def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
+def missing_parameters(fault: RepairTarget) -> Iterator[cst.Module]:
     """Give it the parameters of the whole model, or of the second one too."""
     source = fault.source
     yield from _second_model(fault)
@@ -55,7 +55,7 @@ def missing_parameters(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("parameters::not-registered")
-def not_registered(fault: Fault) -> Iterator[cst.Module]:
+def not_registered(fault: RepairTarget) -> Iterator[cst.Module]:
     """Register the modules that a list keeps."""
     source = fault.source
     for assign in source.all(source.module, cst.Assign):
@@ -69,7 +69,7 @@ def not_registered(fault: Fault) -> Iterator[cst.Module]:
             yield source.replaced(value, f"{module.rpartition('.')[0]}.ModuleList({source.code(value)})")
 
 
-def _second_model(fault: Fault) -> Iterator[cst.Module]:
+def _second_model(fault: RepairTarget) -> Iterator[cst.Module]:
     """Where one variable is a model of the class that is said, and the optimizer has all parameters of another one."""
     source, statement = fault.source, fault.statement
     of = re.search(r" of (\w+) get gradients", fault.finding.observed)
@@ -96,7 +96,7 @@ def _makes_one(source: Source, statement: cst.CSTNode) -> bool:
 
 
 @repairs("optimizer::maximizes")
-def maximizes(fault: Fault) -> Iterator[cst.Module]:
+def maximizes(fault: RepairTarget) -> Iterator[cst.Module]:
     """Leave ``maximize`` out."""
     source = fault.source
     for call in source.calls(source.module):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from harness.repairs.loop import optimizers, trains
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, argument, without_argument
 
 
 @repairs("parameters::frozen-changed")
-def frozen_changed(fault: Fault) -> Iterator[cst.Module]:
+def frozen_changed(fault: RepairTarget) -> Iterator[cst.Module]:
     """Leave no gradients of zero behind."""
     source = fault.source
     for call in source.calls(source.module, "zero_grad"):
@@ -21,7 +21,7 @@ def frozen_changed(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("parameters::freezes-nothing")
-def freezes_nothing(fault: Fault) -> Iterator[cst.Module]:
+def freezes_nothing(fault: RepairTarget) -> Iterator[cst.Module]:
     """Freeze by the method."""
     source = fault.source
     for assign in source.all(source.module, cst.Assign):
@@ -32,7 +32,7 @@ def freezes_nothing(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("optimizer::never-steps")
-def never_steps(fault: Fault) -> Iterator[cst.Module]:
+def never_steps(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make a step after the backward pass, and after what clips its gradients."""
     source = fault.source
     if "no optimizer step" not in fault.finding.observed:
@@ -49,7 +49,7 @@ def never_steps(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("parameters::reset")
-def reset(fault: Fault) -> Iterator[cst.Module]:
+def reset(fault: RepairTarget) -> Iterator[cst.Module]:
     """Set the weights once, before the loops."""
     source = fault.source
     for loop in source.all(source.module, cst.For):
@@ -61,7 +61,7 @@ def reset(fault: Fault) -> Iterator[cst.Module]:
                     yield source.moved(each, before=loop)
 
 
-def _sets_weights(fault: Fault, statement: cst.CSTNode) -> bool:
+def _sets_weights(fault: RepairTarget, statement: cst.CSTNode) -> bool:
     """Whether it is a call alone, or a block that copies."""
     source = fault.source
     if isinstance(statement, cst.With):

@@ -23,7 +23,7 @@ MOST_TRIES = 6
 """Edits that are tried for a finding; each is another run of the script."""
 
 
-class Fault:
+class RepairTarget:
     """A finding, and the statement of the source that it points at."""
 
     def __init__(self, source: Source, finding: Finding) -> None:
@@ -52,7 +52,7 @@ class NoStatement(Exception):
     """A finding points at no statement."""
 
 
-Edits = Callable[[Fault], "Iterator[cst.Module]"]
+Edits = Callable[[RepairTarget], "Iterator[cst.Module]"]
 """Yields edits that might mend a fault, the likeliest first, each in one place."""
 
 
@@ -96,7 +96,7 @@ def candidates(data: bytes, finding: Finding) -> Iterator[bytes]:
         return
     seen = {data}
     try:
-        for module in repair.edits(Fault(Source(data), finding)):
+        for module in repair.edits(RepairTarget(Source(data), finding)):
             edited = module.bytes
             if edited in seen:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import (
     Source,
     argument,
@@ -22,7 +22,7 @@ from harness.repairs.source import (
 
 # Rows that come in one order look like an evaluation's.
 @repairs("rows::same-order-each-epoch", quiets=("rows::evaluation-augmented",))
-def same_order_each_epoch(fault: Fault) -> Iterator[cst.Module]:
+def same_order_each_epoch(fault: RepairTarget) -> Iterator[cst.Module]:
     """Shuffle where the training's DataLoader is made."""
     source = fault.source
     if "SequentialSampler" not in fault.finding.observed:
@@ -34,7 +34,7 @@ def same_order_each_epoch(fault: Fault) -> Iterator[cst.Module]:
             yield source.exchanged({call: with_argument(call, "shuffle", "True")})
 
 
-def _iterated(source: Source, fault: Fault) -> set[str]:
+def _iterated(source: Source, fault: RepairTarget) -> set[str]:
     """The names that are read where the finding's loop begins."""
     loops = source.enclosing(fault.statement, cst.For) or [
         each for each in source.all(source.module, cst.For) if source.calls(each, "backward")
@@ -43,7 +43,7 @@ def _iterated(source: Source, fault: Fault) -> set[str]:
 
 
 @repairs("rows::evaluation-incomplete")
-def evaluation_incomplete(fault: Fault) -> Iterator[cst.Module]:
+def evaluation_incomplete(fault: RepairTarget) -> Iterator[cst.Module]:
     """Keep the last batch of the evaluation; leave its loop at its end."""
     source = fault.source
     for call in source.calls(source.module, "DataLoader"):
@@ -61,7 +61,7 @@ def evaluation_incomplete(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("rows::changed-in-place")
-def changed_in_place(fault: Fault) -> Iterator[cst.Module]:
+def changed_in_place(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make a new tensor of the row."""
     source = fault.source
     for function in source.all(source.module, cst.FunctionDef):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import Source, called, dotted, is_true, receiver
 
 FLIPPED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
@@ -18,7 +18,7 @@ FLIPPED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
 
 
 @repairs("saved::best-is-worst")
-def best_is_worst(fault: Fault) -> Iterator[cst.Module]:
+def best_is_worst(fault: RepairTarget) -> Iterator[cst.Module]:
     """Turn the comparison around under which a state is kept."""
     source = fault.source
     for condition in source.all(source.module, cst.If):
@@ -34,7 +34,7 @@ def best_is_worst(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("saved::resumed-incompletely")
-def resumed_incompletely(fault: Fault) -> Iterator[cst.Module]:
+def resumed_incompletely(fault: RepairTarget) -> Iterator[cst.Module]:
     """Load what was saved beside what is loaded: the optimizer's state, or the schedule's."""
     source = fault.source
     saved = _saved(source)

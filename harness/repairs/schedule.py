@@ -15,14 +15,14 @@ from harness.repairs.loop import (
     times,
     window_sizes,
 )
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import LOOPS, Source, argument, called, dotted, looks_like, targets, with_argument
 
 LENGTHS = ("num_training_steps", "total_steps", "T_max", "total_iters")
 
 
 @repairs("schedule::stepped-before-update")
-def stepped_before_update(fault: Fault) -> Iterator[cst.Module]:
+def stepped_before_update(fault: RepairTarget) -> Iterator[cst.Module]:
     """Step it after the optimizer, or after the loop beside it in which the optimizer steps."""
     source = fault.source
     for call in _scheduler_steps(source):
@@ -33,7 +33,7 @@ def stepped_before_update(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::stepped-in-wrong-unit")
-def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
+def stepped_in_wrong_unit(fault: RepairTarget) -> Iterator[cst.Module]:
     """Step it after each update instead of after each epoch, or the other way round."""
     source = fault.source
     steps = _scheduler_steps(source)
@@ -49,7 +49,7 @@ def stepped_in_wrong_unit(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::never-stepped")
-def never_stepped(fault: Fault) -> Iterator[cst.Module]:
+def never_stepped(fault: RepairTarget) -> Iterator[cst.Module]:
     """Step it after each update, or after a loop around them."""
     source = fault.source
     for name in [each for each in targets(fault.statement) if each]:
@@ -64,7 +64,7 @@ def _scheduler_steps(source: Source) -> list[cst.Call]:
     return [call for call in source.calls(source.module, "step") if is_scheduler_step(source, call)]
 
 
-def _reads(scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool:
+def _reads(scope: cst.FunctionDef | cst.Module, fault: RepairTarget, name: str) -> bool:
     """Whether a function can know a variable that the finding's statement makes."""
     if scope is fault.scope or isinstance(fault.scope, cst.Module) or name.startswith("self."):
         return True
@@ -72,7 +72,7 @@ def _reads(scope: cst.FunctionDef | cst.Module, fault: Fault, name: str) -> bool
 
 
 @repairs("schedule::warmup-never-ends")
-def warmup_never_ends(fault: Fault) -> Iterator[cst.Module]:
+def warmup_never_ends(fault: RepairTarget) -> Iterator[cst.Module]:
     """Exchange the steps of the warmup and those in all."""
     source = fault.source
     for call in source.calls(fault.statement):
@@ -84,7 +84,7 @@ def warmup_never_ends(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::drives-another-optimizer")
-def drives_another_optimizer(fault: Fault) -> Iterator[cst.Module]:
+def drives_another_optimizer(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make it for the optimizer that makes the updates, after that."""
     source, statement = fault.source, fault.statement
     names = [*optimizers(source), *(each.optimizer for each in optimizer_steps(source, source.module))]
@@ -101,7 +101,7 @@ def drives_another_optimizer(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::plateau-wrong-mode")
-def plateau_wrong_mode(fault: Fault) -> Iterator[cst.Module]:
+def plateau_wrong_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Say which way the metric is to go."""
     source = fault.source
     for call in source.calls(fault.statement, "ReduceLROnPlateau"):
@@ -114,7 +114,7 @@ def plateau_wrong_mode(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::lr-zero")
-def lr_zero(fault: Fault) -> Iterator[cst.Module]:
+def lr_zero(fault: RepairTarget) -> Iterator[cst.Module]:
     """Divide without rounding down."""
     source = fault.source
     for call in source.calls(source.module, "LambdaLR"):
@@ -125,7 +125,7 @@ def lr_zero(fault: Fault) -> Iterator[cst.Module]:
 
 
 @repairs("schedule::wrong-length")
-def wrong_length(fault: Fault) -> Iterator[cst.Module]:
+def wrong_length(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make it for all epochs, and for updates instead of micro-batches, where the script says what it is made for.
 
     Where it does not, the loop may be what is wrong; a longer schedule would be as quiet.

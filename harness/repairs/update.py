@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 from harness.repairs.source import Source, dotted, receiver, targets
 
 
 @repairs("update::ascends")
-def ascends(fault: Fault) -> Iterator[cst.Module]:
+def ascends(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take away the minus before the loss."""
     source = fault.source
     for call in source.calls(source.module, "backward"):

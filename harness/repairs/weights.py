@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from harness.repairs.repair import Fault, repairs
+from harness.repairs.repair import RepairTarget, repairs
 
 
 @repairs("weights::units-alike")
-def units_alike(fault: Fault) -> Iterator[cst.Module]:
+def units_alike(fault: RepairTarget) -> Iterator[cst.Module]:
     """Draw the weights at random."""
     source = fault.source
     for call in source.calls(source.module, "constant_", "zeros_", "ones_"):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from transformers.trainer_utils import PredictionOutput
 
     from harness.loops.trainer import Resumed
-    from harness.stages.trace import Forward, Trace
+    from harness.stages.trace import Trace, TracedForward
 
 Made = TypeVar("Made")
 
@@ -150,12 +150,12 @@ class Run(Outputs):
     """How train.py ended, by what started it."""
 
     @cached_property
-    def training_forwards(self) -> list[list[Forward]]:
+    def training_forwards(self) -> list[list[TracedForward]]:
         """The forwards that led to updates, of every rank. Collective: every rank must ask for them."""
         return of_all_ranks([forward for forward in self.training.forwards if forward.gradients])
 
     @cached_property
-    def evaluation_forwards(self) -> list[list[Forward]]:
+    def evaluation_forwards(self) -> list[list[TracedForward]]:
         """The forwards of the evaluation, of every rank. Collective: every rank must ask for them."""
         return of_all_ranks(self.evaluation.forwards)
 

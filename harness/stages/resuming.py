@@ -25,7 +25,7 @@ from harness.torch_objects import own_generators, random_state, raw_optimizer, s
 if TYPE_CHECKING:
     from harness.stages.chain import Run
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass

@@ -22,7 +22,7 @@ from harness.torch_objects import checksum, raw_optimizer
 
 
 @dataclass(frozen=True)
-class Forward:
+class TracedForward:
     """One call of the model."""
 
     update: int
@@ -43,7 +43,7 @@ class Forward:
 
 
 @dataclass(frozen=True)
-class Backward:
+class TracedBackward:
     """One backward pass from the model's outputs."""
 
     update: int
@@ -52,7 +52,7 @@ class Backward:
 
 
 @dataclass(frozen=True)
-class Update:
+class TracedUpdate:
     """One optimizer step."""
 
     update: int
@@ -83,7 +83,7 @@ TOGETHER = 32
 """Events of which rows and random states are read in one go. Between two updates, which empty the processor's caches,
 the same reading takes five times as long."""
 
-Event = Forward | Backward | Update | MetricBatch
+Event = TracedForward | TracedBackward | TracedUpdate | MetricBatch
 
 EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
@@ -163,20 +163,20 @@ class Trace:
         return self._events
 
     @property
-    def forwards(self) -> list[Forward]:
-        return [event for event in self.events if isinstance(event, Forward)]
+    def forwards(self) -> list[TracedForward]:
+        return [event for event in self.events if isinstance(event, TracedForward)]
 
     @property
-    def backwards(self) -> list[Backward]:
-        return [event for event in self.events if isinstance(event, Backward)]
+    def backwards(self) -> list[TracedBackward]:
+        return [event for event in self.events if isinstance(event, TracedBackward)]
 
     @property
-    def updates(self) -> list[Update]:
-        return [event for event in self.events if isinstance(event, Update)]
+    def updates(self) -> list[TracedUpdate]:
+        return [event for event in self.events if isinstance(event, TracedUpdate)]
 
     @property
-    def last_update(self) -> Update | None:
-        return next((event for event in reversed(self._events) if isinstance(event, Update)), None)
+    def last_update(self) -> TracedUpdate | None:
+        return next((event for event in reversed(self._events) if isinstance(event, TracedUpdate)), None)
 
     @property
     def metric_batches(self) -> list[MetricBatch]:
@@ -221,7 +221,7 @@ class Trace:
         loss = getattr(outputs, "loss", None)
         given = {name: kwargs[name].clone() for name in TOLD_BY if torch.is_tensor(kwargs.get(name))}
         self._record(
-            Forward(
+            TracedForward(
                 update=self.update,
                 training=modes == {True},
                 evaluating=modes == {False},
@@ -240,13 +240,13 @@ class Trace:
     def _backward_begins(self, gradient: torch.Tensor) -> None:
         left = [each for p in self._parameters.values() if (each := p.grad) is not None]
         left_over = max(map(_largest, left), default=0.0)
-        self._record(Backward(self.update, left_over))
+        self._record(TracedBackward(self.update, left_over))
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         named = self._parameters
         used = {name: gradient for name, p in named.items() if (gradient := p.grad) is not None}
         lr = float(optimizer.param_groups[0]["lr"])
-        self._made = Update(
+        self._made = TracedUpdate(
             update=self.update,
             lr=lr,
             grad_norm=_norm(list(used.values())),

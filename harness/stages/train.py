@@ -27,7 +27,7 @@ from harness.metrics import load_metric, scores_of
 from harness.stages.batches import ENOUGH_ROWS
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 from harness.stages.schedule import rehearsed_lrs
-from harness.stages.trace import Backward, Event, Forward, Trace, row_key
+from harness.stages.trace import Event, Trace, TracedBackward, TracedForward, row_key
 from harness.torch_objects import unchanged_random_state
 
 STAGE = Stage("train")
@@ -175,7 +175,7 @@ def traced(run: Run) -> Trace:
 
 def sign_of_life(event: Event | None = None) -> None:
     # From a backward pass on this rank may wait for the others, whose gradients it needs.
-    launch.alive(launch.GRACE if isinstance(event, Backward) else 0.0)
+    launch.alive(launch.GRACE if isinstance(event, TracedBackward) else 0.0)
 
 
 def progress_bar(total: int) -> tqdm[int]:
@@ -208,12 +208,12 @@ def epochs_of_rows(run: Run) -> list[list[str]]:
     return [seen[start : start + size] for start in range(0, len(seen) - len(seen) % size, size)]
 
 
-def in_turn(ranks: list[list[Forward]]) -> Iterator[Forward]:
+def in_turn(ranks: list[list[TracedForward]]) -> Iterator[TracedForward]:
     """The batches of all ranks: the first of each, then the second, and so on."""
     return (batch for batches in zip_longest(*ranks) for batch in batches if batch)
 
 
-def rows_in_turn(ranks: list[list[Forward]]) -> list[str]:
+def rows_in_turn(ranks: list[list[TracedForward]]) -> list[str]:
     """The rows of all ranks' batches, in turn."""
     return [row for batch in in_turn(ranks) for row in batch.rows]
 

@@ -15,7 +15,7 @@ from harness.cli import main
 from harness.compare import bisect as bisecting
 from harness.compare.bisect import bisect
 from harness.compare.differences import OTHER, CompareReport, Difference
-from harness.compare.releases import CannotInstall, Environments, Span
+from harness.compare.releases import CannotInstall, Environments, ReleaseSpan
 from harness.errors import CannotTry
 from harness.starts.workdir import Command, no_progress
 
@@ -73,14 +73,15 @@ def test_the_release_is_found(released: Path) -> None:
     for wheel in released.iterdir():  # what is installed is not asked for again
         wheel.unlink()
     environments = Environments("scales-losses", no_progress)
-    span = Span.parse("scales-losses=1.0..2.1")
+    span = ReleaseSpan.parse("scales-losses=1.0..2.1")
     assert {"1.0", "1.2", "2.0", "2.1"} <= {str(each) for each in environments.releases(span)}
     assert Path(environments.python(Version("2.0"))).exists()
 
 
 def test_releases_that_pip_tells(released: Path) -> None:
     assert [
-        str(each) for each in Environments("scales-losses", no_progress).releases(Span.parse("scales-losses=1.0..9"))
+        str(each)
+        for each in Environments("scales-losses", no_progress).releases(ReleaseSpan.parse("scales-losses=1.0..9"))
     ] == [
         *("1.0", "1.1", "1.2", "2.0", "2.1"),
         "9",
@@ -118,7 +119,7 @@ def test_bisect_takes_one_script() -> None:
 
 def test_nothing_is_known_of_a_library_without_a_network(released: Path) -> None:
     with pytest.raises(CannotTry, match="pip tells no releases of no-such-thing from 1 to 2"):
-        Environments("no-such-thing", no_progress).releases(Span.parse("no-such-thing=1..2"))
+        Environments("no-such-thing", no_progress).releases(ReleaseSpan.parse("no-such-thing=1..2"))
 
 
 def differing(what: str | None) -> CompareReport:
@@ -141,7 +142,7 @@ def bisected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CompareReport]:
         monkeypatch.setattr(bisecting, "compare_scripts", compared)
         monkeypatch.setattr(Environments, "python", lambda self, version: str(version))
         monkeypatch.setattr(Environments, "_listed", lambda self: [Version(str(n + 1)) for n in range(len(does))])
-        return bisect(Command("train.py"), Span.parse(f"library=1..{len(does)}"))
+        return bisect(Command("train.py"), ReleaseSpan.parse(f"library=1..{len(does)}"))
 
     return find
 

@@ -68,7 +68,7 @@ RANKINGS = {
 
 
 @dataclass(frozen=True)
-class Replay:
+class EvaluationReplay:
     """How far apart logits came out where they should have been the same; None where they were, or were not compared.
 
     A model that does not repeat is not asked further, nor is one whose rows depend on their neighbours.
@@ -91,7 +91,7 @@ class Replayed(Fact):
 
     needs = "evaluation that can be repeated"
     of_run = True
-    replay: Replay = Replay()
+    replay: EvaluationReplay = EvaluationReplay()
     compared: Collection[str] = ()
     """With what it was called whose logits could be compared."""
 
@@ -104,7 +104,7 @@ class DropoutInEvalMode(Fact):
     """How far apart the logits of the same rows are."""
 
 
-class Replays(Recogniser):
+class EvaluationReplays(Recogniser):
     """The replay of each model, made when it is first called in eval mode, within a pass of a loader or not."""
 
     makes = (Replayed, DropoutInEvalMode)
@@ -251,15 +251,15 @@ class _Asked:
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 
-    def replay(self) -> Replay:
+    def replay(self) -> EvaluationReplay:
         """Ask for the same rows again, then for single ones, then with other padding."""
         found = self.found
         again = self._logits(SAME_ROWS, self.args, self.kwargs)
         if again is None or again.shape != found.shape or not bool(found.isfinite().all()) or self._writes():
-            return Replay()
+            return EvaluationReplay()
         self.compared.add(SAME_ROWS)
         if not self._near(again, found):
-            return Replay(again=_apart(again, found) if self._repeats_without_dropout() else None)
+            return EvaluationReplay(again=_apart(again, found) if self._repeats_without_dropout() else None)
         for part in self._parts():
             args, kwargs = _part(self.args, part, self.rows), _part(self.kwargs, part, self.rows)
             logits = self._logits(SINGLE_ROWS, args, kwargs)
@@ -267,12 +267,12 @@ class _Asked:
                 continue
             among = self._narrowed(part, logits.shape)
             if among is None:
-                return Replay()
+                return EvaluationReplay()
             self.compared.add(SINGLE_ROWS)
             if not self._near(logits, among):
                 if self._ranks_rows():
-                    return Replay()
-                return Replay(alone=_apart(logits, among))
+                    return EvaluationReplay()
+                return EvaluationReplay(alone=_apart(logits, among))
         return self._padded()
 
     def _writes(self) -> bool:
@@ -309,19 +309,19 @@ class _Asked:
             return None
         return self.found.narrow(place, part.start, size)
 
-    def _padded(self) -> Replay:
+    def _padded(self) -> EvaluationReplay:
         given = dict(zip(positional(self.model), self.args, strict=False)) | self.kwargs
         if len(given) < len(self.args) + len(self.kwargs) or any(isinstance(each, Mapping) for each in given.values()):
-            return Replay()
+            return EvaluationReplay()
         masks = [value for name, value in given.items() if "mask" in name and torch.is_tensor(value)]
         ids = next((value for name, value in given.items() if _are_ids(name, value)), None)
         if len(masks) != 1 or ids is None or masks[0].shape != ids.shape or "position_ids" in given:
-            return Replay()
+            return EvaluationReplay()
         hidden = _hidden(ids, masks[0])
         if hidden is None or len(ids) != len(self.found):
-            return Replay()
+            return EvaluationReplay()
         bare, removed = self._bare(given, ids, hidden)
-        return Replay(bare=bare, removed=removed, longer=self._longer(given, ids, masks[0], hidden))
+        return EvaluationReplay(bare=bare, removed=removed, longer=self._longer(given, ids, masks[0], hidden))
 
     def _bare(self, given: Mapping[str, Any], ids: torch.Tensor, hidden: torch.Tensor) -> tuple[float | None, int]:
         """A row without its padding: how far apart it is, and how many tokens were left out."""

@@ -24,7 +24,7 @@ from harness.watch.facts.replays import (
     SAME_ROWS,
     SINGLE_ROWS,
     DropoutInEvalMode,
-    Replay,
+    EvaluationReplay,
     Replayed,
 )
 from harness.watch.facts.stacks import StacksCalled
@@ -40,7 +40,7 @@ def call(*, unhooked: bool, hooks: int = 0) -> Forward:
 
 
 def replayed(*compared: str, **apart: float | int) -> Replayed:
-    return Replayed(replay=Replay(**apart), compared=compared)  # type: ignore[arg-type]
+    return Replayed(replay=EvaluationReplay(**apart), compared=compared)  # type: ignore[arg-type]
 
 
 CASES = [
