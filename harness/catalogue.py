@@ -94,8 +94,10 @@ class Fault:
     id: ClassVar[str]
     severity: ClassVar[Severity] = "error"
     """An error changes what the training comes to; a warning may be meant, or costs no more than time and memory."""
-    status: ClassVar[Status] = "stable"
-    """What is new has not met much code of others: it is reported as a warning, however severe it is."""
+    new_since: ClassVar[str | None] = None
+    """The version that brought it, as long as it has not met much code of others; None for a stable one.
+
+    A new fault is reported as a warning, however severe it is."""
     since: ClassVar[str] = "0.2.0"
     """The version that names it first."""
     formerly: ClassVar[tuple[str, ...]] = ()
@@ -113,6 +115,7 @@ class Fault:
         if cls.__module__.startswith(f"{cls.package}."):
             within = cls.__module__.removeprefix(f"{cls.package}.").partition(".")[0].replace("_", "-")
             cls.id = f"{cls.family or within}::{_kebab(cls.__name__)}"
+        cls.since = cls.new_since or cls.since
         cls.page = Page(cls.__qualname__, cls.__doc__ or "")
         _register(cls)
 
@@ -128,7 +131,7 @@ class Fault:
             where=where,
             update=update,
             check=cls.id,
-            severity="warning" if cls.status == "new" else cls.severity,
+            severity="warning" if cls.new_since else cls.severity,
             message=cls.page.statement,
         )
 
@@ -260,5 +263,6 @@ class Explained:
 
 def _explained(fault: type[Fault]) -> dict[str, Any]:
     page = fault.page
-    about = (fault.id, list(fault.formerly), fault.severity, fault.status, fault.since)
+    status: Status = "new" if fault.new_since else "stable"
+    about = (fault.id, list(fault.formerly), fault.severity, status, fault.since)
     return asdict(Explained(*about, page.statement, page.why, page.remedy, page.right_when, page.references))

@@ -164,11 +164,13 @@ def test_explain_has_the_keys_of_the_contract() -> None:
 
 @pytest.mark.parametrize(
     ("about", "severity"),
-    [({}, "error"), ({"severity": "warning"}, "warning"), ({"status": "new"}, "warning")],
+    [({}, "error"), ({"severity": "warning"}, "warning"), ({"new_since": "0.3.0"}, "warning")],
     ids=["stable", "warning", "new"],
 )
 def test_what_is_new_is_reported_as_a_warning(about: dict[str, object], severity: str) -> None:
-    assert made(**about).finding("this", "that").severity == severity
+    fault = made(**about)
+    assert fault.finding("this", "that").severity == severity
+    assert fault.since == about.get("new_since", "0.2.0")
 
 
 def test_python_without_docstrings_is_named() -> None:

@@ -94,7 +94,7 @@ class AccumulationNotEntered(Check):
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: AcceleratorAccumulates) -> Verdict:
         if fact.entered or not MIN_BACKWARD_PASSES <= fact.passes <= fact.steps:

@@ -137,7 +137,7 @@ class PreferenceSwapped(Check):
     """
 
     severity = "warning"
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: PreferencesGiven) -> Verdict:
         if fact.rows < MIN_PREFERENCES:

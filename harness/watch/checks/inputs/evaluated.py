@@ -91,8 +91,7 @@ class EvaluatedOnUnknownTokens(Check):
     words that have ids of their own.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: TokensEvaluated) -> Verdict:
         enough = fact.trained >= MIN_TRAINED and fact.evaluated >= MIN_EVALUATED
@@ -125,8 +124,7 @@ class StandardisedApart(Check):
     - https://scikit-learn.org/stable/common_pitfalls.html (inconsistent preprocessing)
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: MomentsEvaluated) -> Verdict:

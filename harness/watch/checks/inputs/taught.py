@@ -47,7 +47,7 @@ class NothingTaught(Check):
     - https://github.com/huggingface/trl/issues/3927
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: RowsWithoutLabel) -> Verdict:
         often = fact.rows >= MIN_ROWS and fact.without > MAX_WITHOUT * fact.rows
@@ -83,7 +83,7 @@ class PromptTaught(Check):
     """
 
     severity = "warning"
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: PromptsTaught) -> Verdict:
         if fact.rows < MIN_ROWS or (not fact.prompts and fact.asked is None):
@@ -115,7 +115,7 @@ class PlaceholderTaught(Check):
     - https://huggingface.co/docs/trl/sft_trainer#training-vision-language-models
     """
 
-    status = "new"
+    new_since = "0.2.0"
     needs = "model with placeholders for images or sound"
 
     def judge(self, fact: Labelled) -> Verdict:

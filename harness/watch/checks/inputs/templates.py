@@ -43,7 +43,7 @@ class GenerationPromptTaught(Check):
     - https://huggingface.co/docs/transformers/chat_templating#add_generation_prompt
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: TurnsTaught) -> Verdict:
         if not fact.texts:
@@ -74,7 +74,7 @@ class TemplateTwice(Check):
     - https://huggingface.co/docs/trl/dataset_formats
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: TurnsTaught) -> Verdict:
         if not fact.rows:
@@ -108,7 +108,7 @@ class StartMissing(Check):
     """
 
     severity = "warning"
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: StartsTaught) -> Verdict:
         if fact.begun:
@@ -140,7 +140,7 @@ class StartTwice(Check):
     - https://github.com/huggingface/trl/issues/1400
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: StartsDoubled) -> Verdict:
         if fact.twice < MIN_TWICE or fact.twice < MIN_SHARE_TWICE * fact.rows:

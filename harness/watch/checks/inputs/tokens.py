@@ -170,7 +170,7 @@ class PositionsCountPadding(Check):
     - https://github.com/tloen/alpaca-lora/issues/315
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: LeftPadded) -> Verdict:
         if not fact.differs:

@@ -46,7 +46,7 @@ class HalfPrecision(Check):
     """
 
     severity = "warning"
-    status = "new"
+    new_since = "0.2.0"
     needs = "loss over a large vocabulary"
     in_windows = "first"
 

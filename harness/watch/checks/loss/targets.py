@@ -73,8 +73,7 @@ class TargetsNotSigns(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.MarginRankingLoss.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "loss of signed targets"
     in_windows = "first"
 
@@ -111,8 +110,7 @@ class ClassIgnored(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: TargetsIgnored) -> Verdict:
         if fact.times != MIN_UPDATES:

@@ -26,8 +26,7 @@ class LeftOut(Check):
     parameters that get a gradient at any time, or that no optimizer holds.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     explains = ("gradients::cut-off",)
 
     def judge(self, fact: LossReaches) -> Verdict:
@@ -56,8 +55,7 @@ class TermAlwaysZero(Check):
     Neither is one that leaves 0 at any time, as the divergence from a reference does after the first update.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TermOverTraining) -> Verdict:
@@ -88,8 +86,7 @@ class TermOfUntrainedParameters(Check):
     - https://docs.pytorch.org/docs/stable/optim.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     explains = ("optimizer::missing-parameters", "loss::term-always-zero")
 
     def judge(self, fact: TermReaches) -> Verdict:
@@ -124,8 +121,7 @@ class TermWithoutGradient(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TermAdded) -> Verdict:
@@ -153,8 +149,7 @@ class WeightRoundedToZero(Check):
     condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: WeightOfTerm) -> Verdict:
         if fact.rounded is None:

@@ -122,8 +122,7 @@ class RatioAlwaysOne(Check):
     - https://arxiv.org/abs/1707.06347
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: ProbabilityRatio) -> Verdict:
         if fact.ones != MIN_UPDATES:

@@ -23,8 +23,7 @@ class WeightsForFrequentClasses(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     formerly = ("loss::weights-of-other-classes",)
     explains = ("loss::weights-of-other-classes",)
 
@@ -66,8 +65,7 @@ class WeightsOfOtherClasses(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: Weighted) -> Verdict:
         if fact.of_positives:

@@ -82,8 +82,7 @@ class LabelsOnAnotherScale(Check):
     - https://scikit-learn.org/stable/modules/compose.html (transforming the target in regression)
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: LabelsCompared) -> Verdict:
         if fact.labels is None:
@@ -119,8 +118,7 @@ class RankedByClasses(Check):
     - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.roc_auc_score.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: Ranked) -> Verdict:
         scores, references = _column(fact.scores), _column(fact.references)
@@ -155,8 +153,7 @@ class ThresholdOfProbabilities(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     explains = ("metrics::other-than-named",)
 
     def judge(self, fact: LogitsThresholded) -> Verdict:

@@ -27,7 +27,7 @@ class MeanOfMeans(Check):
     - https://huggingface.co/docs/transformers/perplexity
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: BatchMeans) -> Verdict:
         if not fact.reported:

@@ -59,8 +59,7 @@ class OfOtherRows(Check):
     - https://scikit-learn.org/stable/modules/model_evaluation.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is not None and fact.group == "rows":
@@ -99,8 +98,7 @@ class OtherThanNamed(Check):
     - https://scikit-learn.org/stable/modules/generated/sklearn.metrics.precision_score.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is not None and fact.group in ("name", "taken"):
@@ -127,8 +125,7 @@ class MeanOfBatches(Check):
     """
 
     severity = "warning"
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is None or fact.group != "batches":

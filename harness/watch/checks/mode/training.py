@@ -33,8 +33,7 @@ class FrozenNormDrifts(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: FrozenNorms) -> Verdict:
@@ -64,8 +63,7 @@ class TeacherInTrainMode(Check):
     the trained model's, or one without dropout and batch normalisation.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: TeacherAnswered) -> Verdict:

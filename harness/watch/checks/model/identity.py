@@ -67,8 +67,7 @@ class HooksSkipped(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "call of a model's forward method"
 
     def judge(self, call: Forward) -> Verdict:
@@ -147,7 +146,7 @@ class ReferenceIsAnother(Check):
     """
 
     severity = "warning"
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: ReferenceGiven) -> Verdict:
         if not fact.others:
@@ -181,7 +180,7 @@ class ReferenceIsThePolicy(Check):
     - https://huggingface.co/docs/trl/dpo_trainer
     """
 
-    status = "new"
+    new_since = "0.2.0"
     explains = ("loss::constant",)
 
     def judge(self, fact: ReferenceAsked) -> Verdict:

@@ -27,7 +27,7 @@ class DocumentsSeeEachOther(Check):
     - https://huggingface.co/docs/trl/reducing_memory_usage#packing
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: DocumentsPacked) -> Verdict:
         if not fact.they_see:

@@ -144,7 +144,7 @@ class NotAsAsked(Check):
     - https://huggingface.co/docs/transformers/main_classes/trainer
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: OptimizerGiven) -> Verdict:
         for setting in fact.settings:
@@ -183,8 +183,7 @@ class NotPrepared(Check):
     - https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: StepsWithAccelerator) -> Verdict:
         if not MIN_UPDATES <= fact.passes <= fact.steps:

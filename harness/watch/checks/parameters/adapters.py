@@ -29,8 +29,7 @@ class AdapterFrozen(Check):
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.from_pretrained
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "adapter that an optimizer holds"
     formerly = ("parameters::adapter-untrained",)
 
@@ -68,8 +67,7 @@ class AdapterMissesWeights(Check):
     """
 
     severity = "warning"
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: AdaptedWeights) -> Verdict:
         if not fact.missed:
@@ -102,8 +100,7 @@ class AdapterSkipsLayers(Check):
     - https://huggingface.co/docs/peft/package_reference/lora#peft.LoraConfig
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: AdapterPattern) -> Verdict:
         if not fact.skipped:
@@ -135,7 +132,7 @@ class AdapterTargetsAbsent(Check):
     - https://huggingface.co/docs/peft/developer_guides/lora
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: AdapterTargets) -> Verdict:
         if not fact.absent:
@@ -169,8 +166,7 @@ class AdapterUntrained(Check):
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: AdaptersActive) -> Verdict:
         for name, zero in fact.never.items():

@@ -30,8 +30,7 @@ class CopyAlsoTrained(Check):
     same architecture that are both trained.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     explains = ("parameters::modified-outside-optimizer",)
 
     def judge(self, fact: CopyFollowed) -> Verdict:
@@ -66,8 +65,7 @@ class CopyFollowsTooFast(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.lerp_.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: CopyFollowed) -> Verdict:
         latest = fact.weights[-MEANS_IN_A_ROW:]
@@ -100,8 +98,7 @@ class CopySharesMemory(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: CopyFound) -> Verdict:
         if not fact.shares:
@@ -133,8 +130,7 @@ class CopyWithoutBuffers(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "moving average of a network with batch normalisation"
 
     def judge(self, fact: CopyOver) -> Verdict:

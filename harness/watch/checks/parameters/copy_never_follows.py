@@ -34,8 +34,7 @@ class CopyNeverFollows(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.state_dict
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "network that is to follow a trained one"
 
     def judge(self, fact: CopyOver) -> Verdict:

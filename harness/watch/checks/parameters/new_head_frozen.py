@@ -26,8 +26,7 @@ class NewHeadFrozen(Check):
     - https://huggingface.co/docs/peft/developer_guides/troubleshooting#randomly-initialized-layers
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     explains = ("saved::loads-otherwise",)
 
     def judge(self, fact: NewHead) -> Verdict:

@@ -27,7 +27,7 @@ class NewTokensFrozen(Check):
     - https://huggingface.co/docs/peft/developer_guides/lora#efficiently-train-tokens-alongside-lora
     """
 
-    status = "new"
+    new_since = "0.2.0"
 
     def judge(self, fact: NewTokens) -> Verdict:
         if fact.given < MIN_PLACES or fact.trained:

@@ -38,8 +38,7 @@ class GradientScaled(Check):
     - https://github.com/huggingface/transformers/issues/47688
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.updates < MIN_UPDATES or fact.nearest is None or fact.off >= MIN_OFF:
@@ -85,8 +84,7 @@ class ClippedBeforeAveraging(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         if fact.clipped_own is None:
@@ -119,8 +117,7 @@ class TokensWeighUnlike(Check):
     """
 
     severity = "warning"
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         averaged = fact.reduced is not None and fact.updates >= MIN_UPDATES

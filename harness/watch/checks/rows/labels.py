@@ -125,8 +125,7 @@ class LoadersApart(Check):
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.StackDataset
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: LossOfTwoLoaders) -> Verdict:
         if fact.apart != MIN_LOSSES:

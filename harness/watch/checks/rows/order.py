@@ -32,8 +32,7 @@ class DrawnAlike(Check):
     - https://docs.pytorch.org/docs/stable/notes/randomness.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: PermutationDrawn) -> Verdict:
         if fact.times != MIN_DRAWS:
@@ -113,8 +112,7 @@ class ShuffledApart(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: RowsShuffled) -> Verdict:
         if fact.apart is None:

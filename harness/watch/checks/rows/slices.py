@@ -22,8 +22,7 @@ class TailNeverSeen(Check):
     of less than 2% of all rows, or the end of a text that a language model is trained on.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     severity = "warning"
 
     def judge(self, fact: SlicesTrained) -> Verdict:
@@ -54,8 +53,7 @@ class TestRowsInLoss(Check):
     its settings were chosen, has nothing left to be evaluated on.
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     __test__ = False  # it is no class of pytest's
 
     def judge(self, fact: HeldOutRows) -> Verdict:

@@ -39,8 +39,7 @@ class LoadsOtherwise(Check):
     - https://huggingface.co/docs/peft/developer_guides/checkpoint
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: ModelReloaded) -> Verdict:
         if fact.misfit is not None:
@@ -118,8 +117,7 @@ class TokenizerOtherwise(Check):
     - https://huggingface.co/docs/transformers/main_classes/tokenizer
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: TokenizerReloaded) -> Verdict:
         if fact.apart is not None:

@@ -28,8 +28,7 @@ class BeforeLastUpdates(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "model that is trained in several stages and saved"
 
     def judge(self, fact: ModelSaves) -> Verdict:
@@ -92,8 +91,7 @@ class BestIsLast(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: StateSaved) -> Verdict:
         saved = fact.saved
@@ -128,8 +126,7 @@ class LastUpdateMissing(Check):
     """
 
     severity = "warning"
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "model that is saved after its last backward pass"
 
     def judge(self, fact: ModelSaves) -> Verdict:
@@ -166,8 +163,7 @@ class NotWhatWasEvaluated(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
 
     def judge(self, fact: EvaluatedSaved) -> Verdict:
         if not fact.other:
@@ -253,8 +249,7 @@ class StateIncomplete(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "state saved after updates"
 
     def judge(self, fact: ModelSaves) -> Verdict:

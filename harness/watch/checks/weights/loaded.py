@@ -143,8 +143,7 @@ class LeftRandom(Check):
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
 
-    status = "new"
-    since = "0.3.0"
+    new_since = "0.3.0"
     needs = "model loaded after the training"
     explains = ("saved::loads-otherwise",)
 
