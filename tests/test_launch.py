@@ -83,9 +83,7 @@ def test_accelerate_launch_starts_one_of_two(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", str(script)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "accelerate launch was asked for several and started one" in printed or printed.startswith(
-        "2 None"
-    )
+    assert "accelerate launch was asked for several and started one" in printed or printed.startswith("2 None")
 
 
 @pytest.mark.parametrize(
