@@ -360,7 +360,9 @@ def _rank(function: Callable[[], Result], folder: str, patience: float) -> Resul
         except Exception as error:
             says = str(error) if isinstance(error, CannotTry) else f"rank {os.environ['RANK']}: {_format_error(error)}"
             failed = last_seen.with_name(f"{FAILED}{os.environ['RANK']}")
-            failed.write_text(json.dumps({"at": time.time(), "says": says}))
+            written = failed.with_name(f".{failed.name}")  # the launcher may end this rank while it writes
+            written.write_text(json.dumps({"at": time.time(), "says": says}))
+            written.replace(failed)
             # Time for the launcher to see a rank that died before this one, and is perhaps why it failed.
             time.sleep(SETTLE)
             raise
