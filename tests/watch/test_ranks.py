@@ -13,13 +13,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from torch.nn import functional
 
+from harness import launch
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
-from harness.watch import exchange
+from harness.watch import bounded, exchange, watch
 from harness.watch.exchange import exchange_folder
 from harness.watch.facts.numbers_of_ranks import same_sets
-from harness.watch.facts.rank_gradients import UpdateCompared, compared
+from harness.watch.facts.rank_gradients import RankGradients, UpdateCompared, compared
 from harness.watch.facts.ranks import come_together
 from tests.server import Done, server_of
 from tests.versions import installed
@@ -389,3 +392,17 @@ def test_what_one_rank_left_alone_is_compared_with_nothing(tmp_path: Path, monke
     monkeypatch.setattr(exchange, "PATIENCE", 0.0)
     assert exchange.of_all_ranks(session).notes == ["rank 1 of 2 left nothing; it is left out"]
     assert compared_ranks == []
+
+
+@pytest.mark.parametrize(("passes", "kept"), [(3, 1), (bounded.MOST + 6, 0)])
+def test_an_update_of_more_passes_than_are_kept_is_not_compared(
+    passes: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(select=["ranks::gradient-scaled"], raise_errors=False) as watched, monkeypatch.context() as patched:
+        patched.setattr(launch, "in_process_group", lambda: True)
+        for _ in range(passes):
+            functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,))).backward()
+        optimizer.step()
+        assert len(watched.first.fact(RankGradients).summary()) == kept

@@ -146,6 +146,8 @@ class RankGradients(Recogniser):
         if not passes or not all(id(p) in held for p in self._probes):
             return
         self._passes, self._clipped = First(), None
+        if passes.is_full:  # there may have been more, whose gradients are used too
+            return
         ledger = self._ledgers.of(event.optimizer)
         shares = {} if ledger is None else {each.number: each.share for each in ledger.entries}
         own = [{"values": self._flat(each.own), "rows": each.rows, "share": shares.get(each.number)} for each in passes]
