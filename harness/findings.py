@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from harness.errors import CannotTry
@@ -237,6 +237,72 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """In the form of ``--json``."""
         return {"schema": SCHEMA, "kind": self.kind} | asdict(self)
+
+
+MOST_FILES = 4
+"""Files that are named in a line."""
+
+
+@dataclass
+class Isolation:
+    """What became of the user's files while a script ran, and what of it stayed on the machine."""
+
+    kind: Literal["directory", "in place"]
+    """Whether the script ran in a directory of its own, or where it lies."""
+    wrote: int = 0
+    """The files that it wrote."""
+    bytes: int = 0
+    """What they hold in all."""
+    kept_in: str | None = None
+    """The folder that was given them; None where they are gone."""
+    put_back: list[str] = field(default_factory=list)
+    """What it changed outside of the directory, and is as it was."""
+    not_put_back: list[str] = field(default_factory=list)
+    """What could not be, with why."""
+    changed: list[str] = field(default_factory=list)
+    """What is another, because it ran in place, or in a way that nothing was heard of."""
+    elsewhere: list[str] = field(default_factory=list)
+    """What changed meanwhile, where the script can hardly have done so."""
+    programs: list[str] = field(default_factory=list)
+    """Other programs that it started, of whose files nothing is heard."""
+    held_back: list[str] = field(default_factory=list)
+    """Calls that upload, and did not."""
+
+    @property
+    def harmed(self) -> bool:
+        """Whether a file of the user's is another, though the script did not run in place."""
+        return bool(self.not_put_back or (self.changed and self.kind == "directory"))
+
+    def problem_lines(self) -> Iterator[str]:
+        """What a person must know, also one who wants to know of findings alone."""
+        if self.not_put_back:
+            yield f"  not put back: {'; '.join(self.not_put_back)}; harness doctor says what to do"
+        if self.changed and self.kind == "directory":
+            by = f"perhaps by {few(self.programs, MOST_FILES)}, which it started" if self.programs else "unseen"
+            yield f"  changed, {by}: {few(self.changed, MOST_FILES)}; it is not as it was before the script ran"
+        elif self.changed:
+            yield f"  changed in place: {few(self.changed, MOST_FILES)}"
+
+    def lines(self) -> Iterator[str]:
+        """The rest: what was written, put back and held back."""
+        if self.elsewhere:
+            yield f"  changed meanwhile, by something else: {few(self.elsewhere, MOST_FILES)}"
+        if self.held_back:
+            yield f"  held back, so nothing was uploaded: {'; '.join(self.held_back)}"
+        if self.kind == "directory" and self.wrote:
+            kept = f"kept in {self.kept_in}" if self.kept_in else "not kept (--keep FOLDER keeps them)"
+            back = f"; put back: {few(self.put_back, MOST_FILES)}" if self.put_back else ""
+            yield f"  wrote {count(self.wrote, 'file')}, {_size(self.bytes)}; {kept}{back}"
+
+
+def _size(number: int) -> str:
+    """A number of bytes as people say it."""
+    size = float(number)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 DOCUMENTED_ADAMW = "the documents' transformers.AdamW"

@@ -1,14 +1,14 @@
 """Processes that a command starts: in sessions of their own, and ended with all that they have started themselves.
 
 Where the command itself is killed, another process ends them and removes the command's scratch folder. That is this
-file, run with nothing but the standard library: ``python processes.py FOLDER``. It is told the numbers of process
-groups, one a line; where its input ends, the command has, and what is left of both goes.
+file, run with nothing but the standard library: ``python processes.py FOLDER LOGS``. It is told the numbers of process
+groups, one a line; where its input ends, the command has, and what is left of both goes. Files outside of the folder are
+put back before, as the logs below LOGS have them (:mod:`harness.put_back`).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -39,23 +39,28 @@ class Afterwards:
 
 
 @contextmanager
-def afterwards(folder: Path) -> Iterator[Afterwards]:
-    """Removes the folder where this process is killed in the block, and ends the process groups that it is told of."""
-    command = [sys.executable, "-I", "-S", __file__, str(folder)]
+def afterwards(folder: Path, logs: Path | None = None) -> Iterator[Afterwards]:
+    """Removes the folder where this process is killed in the block, and ends the process groups that it is told of.
+
+    It puts back what the ``logs`` in another folder have, each one in a folder of its own.
+    """
+    command = [sys.executable, "-I", "-S", __file__, str(folder), *([] if logs is None else [str(logs)])]
     # A session of its own: what ends this process group shall not end it.
     process = subprocess.Popen(  # noqa: S603
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    own = os.getpid()
     try:
         yield Afterwards(process.stdin)
     finally:
-        with suppress(OSError):
-            process.stdin.close()
-        process.stdout.read()  # until it has ended
-        process.stdout.close()
-        process.wait()
+        if os.getpid() == own:  # and not one that was forked in the block
+            with suppress(OSError):
+                process.stdin.close()
+            process.stdout.read()  # until it has ended
+            process.stdout.close()
+            process.wait()
 
 
 @contextmanager
@@ -108,7 +113,24 @@ def main() -> None:
         groups = groups - {-number} if number < 0 else groups | {number}
     for group in groups:
         end_group(group)
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    folder, *logs = sys.argv[1:]
+    put_back = _put_back()
+    for each in logs:
+        put_back.put_back_all(Path(each))
+    with suppress(OSError):
+        put_back.remove(folder)
+
+
+def _put_back() -> Any:
+    """The module beside this one: nothing else of the package can be imported here."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("put_back", Path(__file__).with_name("put_back.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":

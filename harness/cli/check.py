@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,9 @@ from harness.cli.options import (
     CANNOT_TRY,
     CRASHED,
     FOUND,
+    FileOptions,
     checks_option,
+    file_options,
     format_option,
     in_processes,
     interruptible,
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @watch_options
+@file_options
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @processes_option
 @checks_option("--select", "Run only these checks (comma-separated ids or families).")
@@ -68,6 +73,7 @@ def check(
     script: str | None,
     arguments: tuple[str, ...],
     options: WatchOptions,
+    files: FileOptions,
     strict: bool,
     processes: int | None,
     diff: bool,
@@ -102,39 +108,43 @@ def check(
     if launch.is_main_process():
         output.check()
     if script is None:
-        if diff or fix or processes or receipt:
-            raise click.UsageError("name the SCRIPT that --diff, --fix, --processes and --receipt are for.")
-        sys.exit(_check_all(options, strict, on, output))
+        if diff or fix or processes or receipt or files.keep or files.fresh:
+            raise click.UsageError(
+                "name the SCRIPT that --diff, --fix, --processes, --receipt, --keep and --fresh are for."
+            )
+        sys.exit(_check_all(options, files, strict, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
+    output = output.from_here()
     if processes is not None:
         words = [*options.words(), *["--strict"] * strict, *output.options]
-        sys.exit(in_processes("check", [*words, script, *arguments], processes))
+        sys.exit(in_processes("check", words, [script, *arguments], processes, files, module=options.module))
     arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr() if output.err else None
 
-    from harness.files import working_in
+    from harness.starts.isolated import isolated, named
     from harness.watch.script import check_script
 
-    folder, bench = Path.cwd(), None
+    with ExitStack() as stack:
+        bench = stack.enter_context(_bench(script, arguments, options, output)) if diff or fix else None
+        place = stack.enter_context(
+            isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep)
+        )
 
-    def told(report: CheckReport) -> int:
-        if restore is not None:
-            restore()
-        with working_in(folder):  # the script may have gone to another
+        def told(report: CheckReport) -> int:
+            if restore is not None:
+                restore()
+            report = replace(named(report, place.real), script=script, isolation=place.close())
             return _told(report, output, bench, diff=diff, fix=fix, strict=strict)
 
-    def leaving(outcome: Callable[[], CheckReport]) -> int:
-        try:
-            return told(outcome())
-        except CannotTry as error:
-            say(f"harness: {error}", err=True)
-            return CANNOT_TRY
+        def leaving(outcome: Callable[[], CheckReport]) -> int:
+            try:
+                return told(outcome())
+            except CannotTry as error:
+                say(f"harness: {place.real(str(error))}", err=True)
+                return CANNOT_TRY
 
-    with ExitStack() as stack:
-        if diff or fix:
-            bench = stack.enter_context(_bench(script, arguments, options, output))
-        sys.exit(told(check_script(script, arguments, options, leaving=leaving)))
+        sys.exit(told(check_script(place.script, place.arguments, options, leaving=leaving)))
 
 
 def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
@@ -183,6 +193,8 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
         return CRASHED
     if not launch.is_main_process():
         return 0
+    if report.isolation is not None and report.isolation.harmed:
+        return CANNOT_TRY
     left = report.left if fix else report.findings
     failed = any(strict or each.severity == "error" for each in left)
     return FOUND if failed else CANNOT_TRY if report.incomplete else 0
@@ -210,8 +222,8 @@ def _repair(report: CheckReport, on: Bench, *, diff: bool, fix: bool) -> None:
     echo(patch_lines(report, written=fix), err=True)
 
 
-def _check_all(options: WatchOptions, strict: bool, on: On, output: Output) -> int:
-    """Check the scripts of ``[tool.harness]``; the highest of their exit statuses."""
+def _check_all(options: WatchOptions, files: FileOptions, strict: bool, on: On, output: Output) -> int:
+    """Check the scripts of ``[tool.harness]``, in one directory one after the other; the highest exit status."""
     if options.module or (launch.world_size() or 1) > 1:
         raise click.UsageError("name the SCRIPT: those of [tool.harness] are started without it, each in one process.")
 
@@ -219,12 +231,16 @@ def _check_all(options: WatchOptions, strict: bool, on: On, output: Output) -> i
     from harness.report import log
     from harness.report.check import script_lines
     from harness.settings import scripts
+    from harness.starts.isolated import shared
     from harness.watch.scripts import ScriptsReport, check_scripts
 
     folder, commands = scripts()
-    words = [*options.words(), *["--strict"] * strict]
-    output, report = output.from_here(), ScriptsReport()
-    with working_in(folder):
+    words = [*options.words(), *files.words(), *["--strict"] * strict]
+    report = ScriptsReport()
+    with working_in(folder), ExitStack() as stack:
+        if on == "here" and not files.in_place:
+            directory = stack.enter_context(shared((os.path.realpath(folder),)))
+            stack.enter_context(directory.entered())
         for each in check_scripts(commands, words, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)

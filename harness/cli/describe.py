@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from harness import launch
 from harness.cli.options import (
     CANNOT_TRY,
     CRASHED,
+    FileOptions,
+    file_options,
     in_processes,
     json_option,
     processes_option,
@@ -30,6 +33,7 @@ from harness.settings import WatchOptions
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @watch_options
+@file_options
 @processes_option
 @quiet_option
 @json_option("Also write the description to this file.")
@@ -39,6 +43,7 @@ def describe(
     script: str,
     arguments: tuple[str, ...],
     options: WatchOptions,
+    files: FileOptions,
     processes: int | None,
     quiet: bool,
     json_file: Path | None,
@@ -53,35 +58,38 @@ def describe(
 
     Exit status: 0 the page was printed, 2 the script could not be run, 3 the script itself crashed.
     """
-    output = Output(json_file, quiet, False, "text")
+    output = Output(json_file, quiet, False, "text").from_here()
     if launch.is_main_process():
         output.check()
     if processes is not None:
-        words = [*options.words(), *["--quiet"] * quiet, *(f"--json={each}" for each in [json_file] if each)]
-        sys.exit(in_processes("describe", [*words, script, *arguments], processes))
+        words = [*options.words(), *["--quiet"] * quiet, *(f"--json={each}" for each in [output.json_file] if each)]
+        sys.exit(in_processes("describe", words, [script, *arguments], processes, files, module=options.module))
     arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr()
     from harness.describe import page
-    from harness.files import working_in
+    from harness.starts.isolated import isolated, named
 
-    folder = Path.cwd()
+    with isolated(
+        script, arguments, module=options.module, in_place=files.in_place, keep=files.keep
+    ) as place:
 
-    def told(report: page.Description) -> int:
-        restore()
-        if report.crashed is not None:
-            say(report.crashed, err=True)
-        if launch.is_main_process():
-            with working_in(folder):  # the script may have gone to another
+        def told(report: page.Description) -> int:
+            restore()
+            report, isolation = named(report, place.real), place.close()
+            if report.crashed is not None:
+                say(report.crashed, err=True)
+            if launch.is_main_process():
                 if not (quiet and json_file):
                     echo(report.text(), err=json_file == STDOUT)
-                output.write_json(json.dumps(report.as_dict(), indent=1))
-        return 0 if report.crashed is None else CRASHED
+                echo(isolation.problem_lines(), err=True)
+                output.write_json(json.dumps(report.as_dict() | {"isolation": asdict(isolation)}, indent=1))
+            return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
 
-    def leaving(outcome: Callable[[], page.Description]) -> int:
-        try:
-            return told(outcome())
-        except CannotTry as error:
-            say(f"harness: {error}", err=True)
-            return CANNOT_TRY
+        def leaving(outcome: Callable[[], page.Description]) -> int:
+            try:
+                return told(outcome())
+            except CannotTry as error:
+                say(f"harness: {place.real(str(error))}", err=True)
+                return CANNOT_TRY
 
-    sys.exit(told(page.describe(script, arguments, options, leaving=leaving)))
+        sys.exit(told(page.describe(place.script, place.arguments, options, leaving=leaving)))

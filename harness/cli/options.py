@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -78,15 +78,65 @@ processes_option = click.option(
 )
 
 
-def in_processes(command: str, words: Sequence[str], processes: int) -> int:
-    """The exit status of the first of several ranks that run one of our commands together.
+def in_processes(
+    command: str, words: Sequence[str], script: Sequence[str], processes: int, files: FileOptions, *, module: bool
+) -> int:
+    """The exit status of the first of several ranks that run one of our commands together, in one directory.
 
     Raises:
         click.UsageError: this is a rank of another launcher.
     """
     if launch.world_size() is not None:
         raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
-    return launch.command_in_processes(["-m", "harness", command, *words], processes=processes)
+    words = ["-m", "harness", command, *words, *files.words()]
+    if files.in_place:
+        return launch.command_in_processes([*words, *script], processes=processes)
+
+    from harness.starts.isolated import folders_of, shared
+
+    with shared(folders_of(script[0], module=module)) as directory, directory.entered():
+        given = [directory.inside(each, directory.folders) for each in script]
+        return launch.command_in_processes([*words, *given], processes=processes)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Where a script runs, and what becomes of the files that it writes."""
+
+    in_place: bool = False
+    keep: Path | None = None
+    fresh: bool = False
+
+    def words(self) -> list[str]:
+        """The options as a command line has them, in whatever folder."""
+        keep = [f"--keep={self.keep.absolute()}"] if self.keep is not None else []
+        return ["--in-place"] * self.in_place + keep + ["--fresh"] * self.fresh
+
+
+_FILES = (
+    click.option(
+        "--in-place", is_flag=True, help="Run the script where it lies: what it writes takes the place of your files."
+    ),
+    click.option(
+        "--keep",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Move what the script wrote to this folder. Without it, it is removed.",
+    ),
+    click.option("--fresh", is_flag=True, help="Hide the checkpoints that this script saved and would continue from."),
+)
+
+
+def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the script runs, given to the command as ``files``."""
+
+    @functools.wraps(command)
+    def run(*, in_place: bool, keep: Path | None, fresh: bool, **given: Any) -> Any:
+        if in_place and (keep or fresh):
+            raise click.UsageError("--keep and --fresh are for a directory of the script's own: leave --in-place out.")
+        return command(files=FileOptions(in_place, keep, fresh), **given)
+
+    return cast("Callable[..., Any]", _all(_FILES)(run))
 
 
 source_options = _all(SOURCE_OPTIONS)

@@ -130,7 +130,8 @@ class Output:
 
     def from_here(self) -> Output:
         """The same for a process that goes to another folder."""
-        return self if self.json_file in (None, STDOUT) else replace(self, json_file=Path(self.json_file).absolute())
+        json_file, receipt = (each.absolute() if each not in (None, STDOUT) else each for each in (self.json_file, self.receipt))
+        return replace(self, json_file=json_file, receipt=receipt)
 
     def echo(self, lines: Iterable[str]) -> None:
         echo(lines, err=self.err)

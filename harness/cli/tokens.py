@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from harness.cli.options import CRASHED, json_option, quiet_option, script_arguments
+from harness.cli.options import (
+    CANNOT_TRY,
+    CRASHED,
+    FileOptions,
+    file_options,
+    json_option,
+    quiet_option,
+    script_arguments,
+)
 from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
 
 
@@ -25,6 +34,7 @@ from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
     metavar="N",
     help="Stop the script after N updates.",
 )
+@file_options
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
 @quiet_option
 @json_option("Also write the rows and shares to this file.")
@@ -36,6 +46,7 @@ def tokens(
     rows: int,
     updates: int,
     module: bool,
+    files: FileOptions,
     quiet: bool,
     json_file: Path | None,
 ) -> None:
@@ -46,19 +57,20 @@ def tokens(
 
     Exit status: 0 rows were shown, 2 there were none to show, 3 the script crashed.
     """
-    output = Output(json_file, quiet, False, "text")
+    output = Output(json_file, quiet, False, "text").from_here()
     output.check()
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr()
-    from harness.files import working_in
     from harness.report.tokens import lines
+    from harness.starts.isolated import isolated, named
     from harness.watch.teaching import taught_by
 
-    folder = Path.cwd()
-    report = taught_by(script, arguments, module=module, rows=rows, updates=updates)
-    restore()
-    with working_in(folder):
-        if not (quiet and json_file):
-            echo(lines(report), err=json_file == STDOUT)
-        output.write_json(json.dumps(report.as_dict(), indent=1))
-    sys.exit(CRASHED if report.crashed is not None else 0)
+    with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep) as place:
+        report = taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
+        restore()
+        report, isolation = named(report, place.real), place.close()
+    if not (quiet and json_file):
+        echo(lines(report), err=json_file == STDOUT)
+    echo(isolation.problem_lines(), err=True)
+    output.write_json(json.dumps(report.as_dict() | {"isolation": asdict(isolation)}, indent=1))
+    sys.exit(CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0)

@@ -31,6 +31,8 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  ignored: {check} found something"
     for checks, why in by_reason({each.check: each.why for each in report.not_looked_at}):
         yield f"  not judged: {checks}: {why}"
+    if report.isolation is not None:
+        yield from report.isolation.problem_lines()
     if quiet:
         return
     for note in report.notes:
@@ -41,6 +43,8 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     if verbose:
         yield from (f"    passed: {check}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
+    if report.isolation is not None:
+        yield from report.isolation.lines()
     yield summary_line(report)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.errors import CannotTry
 from harness.files import working_in
-from harness.findings import Finding, Report
+from harness.findings import Finding, Isolation, Report
 from harness.settings import DEFAULTS, WatchOptions, is_ignored_by_comment, wanted
 from harness.settings import reload as reload_of
 from harness.watch import notebooks
@@ -81,6 +81,8 @@ class CheckReport(Report):
     """What ran, in three lines: data, what was trained, what was scored and saved."""
     patches: list[Patch] = field(default_factory=list)
     """For each finding, where they were asked for."""
+    isolation: Isolation | None = None
+    """What became of the user's files; None where whoever runs the script sees to them."""
 
     @property
     def failed(self) -> bool:

@@ -1,0 +1,269 @@
+"""Files that are put back: what a script changes outside of the directory that is its own, kept before it does.
+
+A log is a folder with a line of JSON for each change, in order, and copies of what was there. Each is on the disk before
+the change is made, so that another process can undo all of them where this one is killed. That is why this file, as
+:mod:`harness.processes`, needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+LOG = "changes.jsonl"
+
+CLONE = 0x40049409
+"""FICLONE of Linux: a copy that shares its blocks, where the file system can."""
+
+
+WORTH_CLONING = 2**20
+"""Bytes of a file from which on that is tried."""
+
+
+class CannotKeep(BaseException):
+    """What a script is about to change cannot be kept, so that it could not be put back.
+
+    No ``Exception``: a script that goes on after any of those must end here.
+    """
+
+
+class Log:
+    """What was outside, kept before it is changed; of each path once, until something is moved."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is made with the first change."""
+        self.folder = folder
+        self._seen: set[str | tuple[str, str]] = set()
+        self._number = 0
+        self._lock = threading.RLock()
+
+    def changes(self, path: str) -> None:
+        """The file, link or folder of that name is about to be written, made or removed.
+
+        Raises:
+            CannotKeep: there is no room for a copy of it, or it cannot be read.
+        """
+        with self._lock:
+            if path in self._seen:
+                return
+            try:
+                found = os.lstat(path)
+            except OSError:
+                missing = _first_missing(path)
+                if missing not in self._seen:
+                    self._times(missing)
+                    self._says("made", missing)
+                self._seen.update((missing, path))
+                return
+            self._times(path)
+            if stat.S_ISREG(found.st_mode):
+                self._says("file", path, kept=self._keeps(path, found.st_size), inode=found.st_ino)
+            elif stat.S_ISLNK(found.st_mode):
+                self._says("link", path, target=os.readlink(path))
+            elif stat.S_ISDIR(found.st_mode):
+                self._says("folder", path, mode=stat.S_IMODE(found.st_mode))
+            self._seen.add(path)
+
+    def moves(self, source: str, target: str) -> None:
+        """Something is about to get another name."""
+        with self._lock:
+            self.changes(target)
+            with suppress(OSError):
+                found = os.lstat(source)
+                self._times(source)
+                self._says("moved", source, target=target, inode=found.st_ino)
+            self._seen.clear()  # names are others' from now on
+
+    def removes_all(self, path: str) -> None:
+        """A folder with all that is in it is about to leave the places that can be put back."""
+        for below, folders, files in os.walk(path):
+            for name in (*files, *folders):
+                self.changes(os.path.join(below, name))
+        self.changes(path)
+
+    def _times(self, path: str) -> None:
+        parent = os.path.dirname(path)
+        with suppress(OSError):
+            if parent not in self._seen and ("times", parent) not in self._seen:
+                found = os.stat(parent)
+                self._says("times", parent, times=[found.st_atime_ns, found.st_mtime_ns])
+                self._seen.add(("times", parent))
+
+    def _keeps(self, path: str, size: int) -> str:
+        self._number += 1
+        name = f"{os.getpid()}-{self._number}"
+        kept = self.folder / name
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if shutil.disk_usage(self.folder).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            copy_file(path, str(kept))
+            with kept.open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            kept.unlink(missing_ok=True)
+            raise CannotKeep(
+                f"the script is about to change {path} ({size:,} bytes), which cannot be kept in {self.folder} "
+                f"({error.strerror}) to be put back"
+            ) from error
+        return name
+
+    def _says(self, kind: str, path: str, **more: Any) -> None:
+        line = json.dumps({"kind": kind, "path": path, **more}).encode() + b"\n"
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, line)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copy a file with its times and its mode, sharing its blocks where the file system can."""
+    if os.path.getsize(source) < WORTH_CLONING or not _cloned(source, target):
+        shutil.copyfile(source, target)
+    shutil.copystat(source, target)
+
+
+def _cloned(source: str, target: str) -> bool:
+    try:
+        import fcntl
+
+        with open(source, "rb") as one, open(target, "wb") as other:
+            fcntl.ioctl(other.fileno(), CLONE, one.fileno())
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def changes_in(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a log, the oldest first; one that a kill has cut is of a change that was not made."""
+    found = []
+    with suppress(FileNotFoundError):
+        for line in (folder / LOG).read_bytes().split(b"\n")[:-1]:
+            with suppress(ValueError):
+                found.append(json.loads(line))
+    return found
+
+
+def put_back(folder: Path) -> list[str]:
+    """Undo what a log has, the latest first, and remove it; what could not be undone, with why.
+
+    The log stays where something could not be undone, and so does what it has kept.
+    """
+    failed = []
+    for change in reversed(changes_in(folder)):
+        try:
+            _undo(folder, **change)
+        except OSError as error:
+            failed.append(f"{change['path']} ({error.strerror})")
+    if not failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return failed
+
+
+def put_back_all(folder: Path) -> list[str]:
+    """:func:`put_back` of each log in a folder, the newest first; the folder goes with the last of them."""
+    with suppress(FileNotFoundError):
+        logs = sorted((each for each in folder.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime_ns)
+        failed = [each for log in reversed(logs) for each in put_back(log)]
+        if not failed:
+            with suppress(OSError):
+                folder.rmdir()
+        return failed
+    return []
+
+
+def _undo(folder: Path, kind: str, path: str, **was: Any) -> None:
+    if kind == "made":
+        remove(path)
+    elif kind == "file":
+        _restore(str(folder / was["kept"]), path, was["inode"])
+    elif kind == "link":
+        if not os.path.islink(path) or os.readlink(path) != was["target"]:
+            remove(path)
+            os.symlink(was["target"], path)
+    elif kind == "folder":
+        if not os.path.isdir(path) or os.path.islink(path):
+            remove(path)
+            os.makedirs(path)
+        os.chmod(path, was["mode"])
+    elif kind == "moved":
+        with suppress(FileNotFoundError):
+            if os.lstat(was["target"]).st_ino == was["inode"]:
+                os.rename(was["target"], path)
+    elif kind == "times":
+        with suppress(FileNotFoundError):
+            os.utime(path, ns=tuple(was["times"]))
+
+
+def _restore(kept: str, path: str, inode: int) -> None:
+    """What a file held, in the file itself where it is the same one: other names of it see it too."""
+    with suppress(OSError):
+        if os.lstat(path).st_ino == inode:
+            os.chmod(path, stat.S_IMODE(os.lstat(path).st_mode) | stat.S_IWUSR)
+            shutil.copyfile(kept, path)
+            shutil.copystat(kept, path)
+            return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    beside = f"{path}.harness-{os.getpid()}"
+    copy_file(kept, beside)
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove(path)
+    os.replace(beside, path)
+
+
+def remove(path: str) -> None:
+    """Remove a file, a link or a folder with all that is in it, also one that nobody may write to."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    for below, folders, _ in os.walk(path):
+        for name in (".", *folders):
+            with suppress(OSError):
+                each = os.path.join(below, name)
+                if not os.path.islink(each):
+                    os.chmod(each, stat.S_IMODE(os.lstat(each).st_mode) | stat.S_IRWXU)
+    shutil.rmtree(path)
+
+
+def _first_missing(path: str) -> str:
+    """The outermost of a path's folders that is not there, or the path itself."""
+    while not os.path.lexists(parent := os.path.dirname(path)) and parent != path:
+        path = parent
+    return path
+
+
+def logs_folder() -> Path:
+    """Where the logs of all commands lie: on a disk, also where temporary files are kept in memory."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(cache, "full-training-harness", "put-back")
+
+
+def left_behind(folder: Path) -> Iterator[Path]:
+    """The logs in a folder whose process has ended without putting anything back."""
+    with suppress(OSError):
+        for each in sorted(folder.iterdir()):
+            pid = each.name.partition("-")[0]
+            if pid.isdigit() and not _runs(int(pid)):
+                yield each
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

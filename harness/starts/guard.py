@@ -1,0 +1,359 @@
+"""The guard: what a script is about to change is made its own first, or kept so that it can be put back.
+
+It hears of changes by Python's audit events, and of those that raise none by wrapping what makes them
+(:data:`WRITERS`). What a process that the script starts writes, and a library in another language that is not listed,
+it does not hear of: :meth:`harness.starts.isolated.Isolated.close` compares what lies there before and after.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any, Protocol
+
+from harness.put_back import CannotKeep, Log
+from harness.starts.mirror import Mirror
+from harness.watch.instrument.patches import Original, Patches
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Flags with one of which a file may be changed."""
+
+STARTS = frozenset(
+    ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "pty.spawn")
+)
+"""Events of another program that is started, of whose files nothing is heard."""
+
+NO_FILES = ("/dev", "/proc", "/sys")
+
+CACHES = (
+    "XDG_CACHE_HOME HF_HOME HF_HUB_CACHE HF_DATASETS_CACHE HF_XET_CACHE TRANSFORMERS_CACHE TORCH_HOME TRITON_CACHE_DIR "
+    "TORCHINDUCTOR_CACHE_DIR TORCH_EXTENSIONS_DIR CUDA_CACHE_PATH NUMBA_CACHE_DIR MPLCONFIGDIR NLTK_DATA KERAS_HOME "
+    "WANDB_CACHE_DIR PYTHONPYCACHEPREFIX"
+).split()
+"""Variables that name a folder of caches, which may grow."""
+
+CACHE_FOLDERS = ("~/.cache", "~/Library/Caches", "~/.triton", "~/.nv", "~/.config/matplotlib", "~/nltk_data", "~/.keras")
+
+
+class Changes(Protocol):
+    """What is told of a change before it is made. Paths are as the script gives them."""
+
+    failed: str | None
+    """Why something could not be kept, where that was so: the script is over then."""
+
+    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
+        """A file, folder or link is made, written or removed."""
+
+    def moves(self, source: str, target: str) -> None:
+        """Something gets another name."""
+
+    def removes_all(self, path: str) -> None:
+        """A folder is removed with all that is in it."""
+
+    def starts(self, program: str) -> None:
+        """Another program is started."""
+
+
+class Kept:
+    """Makes what is in the mirror its own, and keeps what lies outside of it."""
+
+    def __init__(self, mirror: Mirror, log: Log) -> None:
+        self.mirror, self.log = mirror, log
+        self.programs: dict[str, None] = {}
+        self.failed: str | None = None
+        self._free = caches()
+
+    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
+        at = self.mirror.own(path, follow=follow, empty=empty)
+        if not self.mirror.holds(at) and not self._is_free(at):
+            self.log.changes(at)
+
+    def moves(self, source: str, target: str) -> None:
+        one, other = (self.mirror.own(each, follow=False) for each in (source, target))
+        outside = [not (self.mirror.holds(each) or self._is_free(each)) for each in (one, other)]
+        if all(outside):
+            self.log.moves(one, other)
+        elif outside[0]:
+            self.log.removes_all(one) if os.path.isdir(one) and not os.path.islink(one) else self.log.changes(one)
+        elif outside[1]:
+            self.log.changes(other)
+
+    def removes_all(self, path: str) -> None:
+        self.mirror.own(path)  # of what is outside each file is told of
+
+    def starts(self, program: str) -> None:
+        self.programs[os.path.basename(program)] = None
+
+    def _is_free(self, path: str) -> bool:
+        return path.startswith(self._free) or f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
+
+
+class Noticed:
+    """Notices which files that were there are changed: where the script runs in place."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, None] = {}
+        """Absolute paths, without links."""
+        self.failed: str | None = None
+        self._free = caches()
+
+    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
+        at = os.path.realpath(path) if follow else os.path.join(os.path.realpath(os.path.dirname(path) or "."), path)
+        if os.path.isfile(at) and not at.startswith(self._free) and "__pycache__" not in at:
+            self.changed[at] = None
+
+    def moves(self, source: str, target: str) -> None:
+        self.writes(source, follow=False)
+        self.writes(target, follow=False)
+
+    def removes_all(self, path: str) -> None:
+        """Nothing: of each file it is told."""
+
+    def starts(self, program: str) -> None:
+        """Nothing: what it changes is not noticed."""
+
+
+def caches() -> tuple[str, ...]:
+    """The folders of caches, which may grow, and those without files; each with a slash behind it."""
+    named = [os.environ[each] for each in CACHES if os.environ.get(each)]
+    folders = [*NO_FILES, *named, *map(os.path.expanduser, CACHE_FOLDERS), *_inductors()]
+    return tuple({os.path.realpath(each) + os.sep for each in folders})
+
+
+def _inductors() -> list[str]:
+    """Where torch.compile keeps what it has compiled, unless it is told otherwise."""
+    with suppress(Exception):
+        import getpass
+
+        return [os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")]
+    return []
+
+
+class Guard:
+    """Tells of each change before it is made, in this process and in those that it forks."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._own = threading.local()
+        self.on = True
+        self._events: Mapping[str, Callable[..., None]] = {
+            "open": self._open,
+            "os.chmod": self._at,
+            "os.chown": self._at,
+            "os.link": self._link,
+            "os.mkdir": self._made,
+            "os.remove": self._removed,
+            "os.removexattr": self._first,
+            "os.rename": self._renamed,
+            "os.rmdir": self._folder_removed,
+            "os.setxattr": self._first,
+            "os.symlink": self._symlink,
+            "os.truncate": self._first,
+            "os.utime": self._at,
+            "shutil.rmtree": self._tree_removed,
+            "sqlite3.connect": self._database,
+        }
+
+    def install(self, patches: Patches) -> None:
+        """Listen until ``patches`` are undone."""
+
+        def heard(event: str, args: tuple[Any, ...]) -> None:
+            if self.on and (event in self._events or event in STARTS):
+                self.hears(event, args)
+
+        sys.addaudithook(heard)  # none can be taken away: it is deaf from then on
+        patches.at_the_end(self._ends)
+        for name in ("rename", "replace"):
+            patches.wrap(os, name, _moved_between_file_systems)
+        for module, wrap in WRITERS.items():
+            patches.when_imported(module, functools.partial(wrap, self, patches))
+
+    def _ends(self) -> None:
+        self.on = False
+
+    @contextmanager
+    def _busy(self) -> Iterator[bool]:
+        """What happens meanwhile in this thread is ours; whether it was already."""
+        before = getattr(self._own, "busy", False)
+        self._own.busy = True
+        try:
+            yield before
+        finally:
+            self._own.busy = before
+
+    def hears(self, event: str, args: tuple[Any, ...]) -> None:
+        with self._busy() as ours:
+            if ours:
+                return
+            try:
+                if event in STARTS:
+                    self._changes.starts(_name(args[0]) or event)
+                else:
+                    self._events[event](*args)
+            except OSError as error:  # what cannot be kept is not changed either
+                self._changes.failed = f"{error.filename or event} could not be kept ({error.strerror})"
+                raise CannotKeep(self._changes.failed) from error
+            except CannotKeep as error:
+                self._changes.failed = str(error)
+                raise
+
+    def writes(self, path: Any) -> None:
+        """A file is about to be written in a way that raises no audit event.
+
+        Raises:
+            CannotKeep: it could not be put back.
+        """
+        if self.on:
+            self.hears("os.truncate", (path,))
+
+    def _open(self, path: Any, mode: Any, flags: Any) -> None:
+        name = _name(path)
+        if name is not None and isinstance(flags, int) and flags & WRITES:
+            self._changes.writes(name, empty=bool(flags & os.O_TRUNC))
+
+    def _first(self, path: Any, *_: Any) -> None:
+        if (name := _name(path)) is not None:
+            self._changes.writes(name)
+
+    def _at(self, path: Any, *args: Any) -> None:
+        if (name := _name(path, args[-1] if args else -1)) is not None:
+            self._changes.writes(name)
+
+    def _made(self, path: Any, mode: Any = None, dir_fd: Any = -1) -> None:
+        if (name := _name(path, dir_fd)) is not None:
+            self._changes.writes(name, follow=False)
+
+    def _removed(self, path: Any, dir_fd: Any = -1) -> None:
+        if (name := _name(path, dir_fd)) is not None:
+            self._changes.writes(name, follow=False)
+
+    def _folder_removed(self, path: Any, dir_fd: Any = -1) -> None:
+        if (name := _name(path, dir_fd)) is not None:
+            self._changes.writes(name)  # one that is linked has to be a folder to be removed
+
+    def _tree_removed(self, path: Any, dir_fd: Any = None) -> None:
+        if (name := _name(path, dir_fd)) is not None:
+            self._changes.removes_all(name)
+
+    def _renamed(self, source: Any, target: Any, source_fd: Any = -1, target_fd: Any = -1) -> None:
+        one, other = _name(source, source_fd), _name(target, target_fd)
+        if one is not None and other is not None:
+            self._changes.moves(one, other)
+
+    def _link(self, source: Any, target: Any, source_fd: Any = -1, target_fd: Any = -1) -> None:
+        one, other = _name(source, source_fd), _name(target, target_fd)
+        if one is not None and other is not None:
+            self._changes.writes(one)
+            self._changes.writes(other, follow=False)
+
+    def _symlink(self, source: Any, target: Any, dir_fd: Any = -1) -> None:
+        if (name := _name(target, dir_fd)) is not None:
+            self._changes.writes(name, follow=False)
+
+    def _database(self, path: Any) -> None:
+        name = _name(path)
+        if name is None or name in ("", ":memory:"):
+            return
+        name = name.removeprefix("file:").partition("?")[0]
+        for ending in ("", "-journal", "-wal", "-shm"):
+            self._changes.writes(f"{name}{ending}")
+
+
+def _name(path: Any, dir_fd: Any = None) -> str | None:
+    """A path as text, absolute where it is relative to an open folder; None for a file that is open already."""
+    if isinstance(path, int):
+        return None
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        return None
+    if not isinstance(dir_fd, int) or dir_fd < 0 or os.path.isabs(name):
+        return name
+    return os.path.join(_folder_of(dir_fd), name)
+
+
+def _folder_of(number: int) -> str:
+    """The path of a folder that is open."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{number}")
+    import fcntl
+
+    found = fcntl.fcntl(number, getattr(fcntl, "F_GETPATH", 50), b"\0" * 1024)
+    return os.fsdecode(found.rstrip(b"\0"))
+
+
+def _moved_between_file_systems(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Give a file another name, also where the mirror lies on another file system than the place where it goes."""
+    try:
+        return original(*args, **kwargs)
+    except OSError as error:
+        if error.errno != errno.EXDEV or kwargs or len(args) != 2 or os.path.isdir(args[0]):
+            raise
+        beside = f"{os.fspath(args[1])}.harness-{os.getpid()}"
+        shutil.copy2(args[0], beside)
+        original(beside, args[1])
+        os.unlink(args[0])
+        return None
+
+
+def _writes(place: int, keyword: str, *, when: Callable[..., bool] = lambda *args, **kwargs: True) -> Any:
+    """A wrapper that tells of the path among the arguments, where it is a path and ``when`` says that it is written."""
+
+    def of(guard: Guard) -> Any:
+        def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            path = args[place] if len(args) > place else kwargs.get(keyword)
+            if isinstance(path, (str, bytes, os.PathLike)) and when(*args, **kwargs):
+                guard.writes(path)
+            return original(*args, **kwargs)
+
+        return told
+
+    return of
+
+
+def _wraps(*told: tuple[str, Any]) -> Callable[[Guard, Patches, ModuleType], None]:
+    """Wraps functions of a module, given by dotted names."""
+
+    def wrap(guard: Guard, patches: Patches, module: ModuleType) -> None:
+        for dotted, of in told:
+            owner: Any = module
+            *holders, name = dotted.split(".")
+            for holder in holders:
+                owner = getattr(owner, holder, None)
+            if owner is not None:
+                patches.wrap(owner, name, of(guard))
+
+    return wrap
+
+
+def _in_any_mode_but(*reading: str) -> Callable[..., bool]:
+    def writes(*args: Any, mode: Any = None, **_: Any) -> bool:
+        return (mode or next((each for each in args[2:3] if isinstance(each, str)), reading[0])) not in reading
+
+    return writes
+
+
+WRITERS: Mapping[str, Callable[[Guard, Patches, ModuleType], None]] = {
+    "torch._C": _wraps(("PyTorchFileWriter", _writes(0, "name"))),
+    "torch.jit": _wraps(("ScriptModule.save", _writes(1, "f")), ("RecursiveScriptModule.save", _writes(1, "f"))),
+    "safetensors": _wraps(("serialize_file", _writes(1, "filename"))),
+    "safetensors.torch": _wraps(("serialize_file", _writes(1, "filename"))),
+    "safetensors.numpy": _wraps(("serialize_file", _writes(1, "filename"))),
+    "tokenizers": _wraps(("Tokenizer.save", _writes(1, "path"))),
+    "pyarrow.parquet": _wraps(("core.ParquetWriter.__init__", _writes(1, "where"))),
+    "pyarrow.feather": _wraps(("write_feather", _writes(1, "dest"))),
+    "pyarrow.csv": _wraps(("write_csv", _writes(1, "output_file"))),
+    "h5py": _wraps(("File.__init__", _writes(1, "name", when=_in_any_mode_but("r")))),
+    "cv2": _wraps(("imwrite", _writes(0, "filename"))),
+    "soundfile": _wraps(("write", _writes(0, "file"))),
+}
+"""What writes files without an audit event, by the module in which it is wrapped: PyTorch's archives (torch.save with a
+path, torch.package), TorchScript, safetensors, tokenizers, pyarrow, h5py, OpenCV and soundfile."""

@@ -1,0 +1,177 @@
+"""Nothing leaves the machine: calls that upload are held back, and return what theirs return. Reading goes on.
+
+Held back are what writes to the Hugging Face Hub (push_to_hub of all libraries ends there), W&B and Comet (both write
+offline, into the isolated directory), MLflow with a server (a local store takes its place), and the Space or dataset of
+trackio. TensorBoard.dev is no more.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future
+from types import ModuleType
+from typing import Any
+
+from harness.watch.instrument.patches import Original, Patches
+
+HUB = "https://huggingface.co"
+
+COMMITS = ("create_commit", "upload_file", "upload_folder", "delete_file", "delete_files", "delete_folder")
+"""Methods of HfApi that make a commit."""
+
+WITHOUT_RESULT = (
+    "upload_large_folder preupload_lfs_files create_branch delete_branch create_tag delete_tag delete_repo move_repo "
+    "update_repo_settings update_repo_visibility super_squash_history add_space_secret add_space_variable "
+    "delete_space_secret delete_space_variable permanently_delete_lfs_files"
+).split()
+"""Those that return nothing which a script goes by."""
+
+NOWHERE = "0" * 40
+"""The hash of a commit that was not made."""
+
+OFFLINE = ("offline", "disabled", "dryrun")
+"""Modes in which W&B uploads nothing."""
+
+
+class Uploads:
+    """What was held back, each kind of call once."""
+
+    def __init__(self) -> None:
+        self.held_back: dict[str, None] = {}
+
+    def install(self, patches: Patches) -> None:
+        for module, hold in (
+            ("huggingface_hub.hf_api", self._hub),
+            ("wandb", self._wandb),
+            ("mlflow", self._mlflow),
+            ("comet_ml", self._comet),
+            ("trackio", self._trackio),
+        ):
+            patches.when_imported(module, functools.partial(hold, patches))
+        if os.environ.get("WANDB_MODE", "online") not in OFFLINE:
+            self._sets(patches, "WANDB_MODE", "offline")
+        if _is_server(os.environ.get("MLFLOW_TRACKING_URI")):
+            self._says("MLflow's server")
+            self._sets(patches, "MLFLOW_TRACKING_URI", None)
+        for name in ("TRACKIO_SPACE_ID", "TRACKIO_DATASET_ID"):
+            self._sets(patches, name, None)
+        self._sets(patches, "TRACKIO_DIR", os.path.abspath(".trackio"))
+
+    def _says(self, what: str) -> None:
+        self.held_back[what] = None
+
+    def _sets(self, patches: Patches, name: str, value: str | None) -> None:
+        before = os.environ.get(name)
+
+        def back() -> None:
+            os.environ.pop(name, None)
+            if before is not None:
+                os.environ[name] = before
+
+        patches.at_the_end(back)
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+    def _hub(self, patches: Patches, module: ModuleType) -> None:
+        api = module.HfApi
+
+        def commit(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            given = method.bind(*args, **kwargs).arguments
+            url = f"{_url(given)}/commit/{NOWHERE}"
+            return module.CommitInfo(
+                commit_url=url,
+                commit_message=given.get("commit_message") or name,
+                commit_description=given.get("commit_description") or "",
+                oid=NOWHERE,
+            )
+
+        def repository(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            return module.RepoUrl(_url(method.bind(*args, **kwargs).arguments))
+
+        def nothing(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            return None
+
+        made = {"create_repo": repository, **dict.fromkeys(COMMITS, commit), **dict.fromkeys(WITHOUT_RESULT, nothing)}
+        for name, make in made.items():
+            original = getattr(api, name, None)
+            if original is None:
+                continue
+            make_it = functools.partial(make, inspect.signature(original), name)
+
+            def held(
+                original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str = name, make: Any = make_it
+            ) -> Any:
+                self._says(f"huggingface_hub {name}")
+                found = make(args, kwargs)
+                return _done(found) if kwargs.get("run_as_future") else found
+
+            patches.wrap(api, name, held)
+            if name in vars(module):  # the function of that name is a method of an object made before
+                patches.put(module, name, functools.partial(getattr(api, name), module.api))
+
+    def _wandb(self, patches: Patches, module: ModuleType) -> None:
+        def begun(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            mode = kwargs.get("mode") or os.environ.get("WANDB_MODE")
+            if mode in OFFLINE[1:]:
+                return original(*args, **kwargs)
+            self._says("W&B (its runs are offline)")
+            return original(*args, **{**kwargs, "mode": "offline"})
+
+        def logged_in(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            return True
+
+        patches.wrap(module, "init", begun)
+        patches.wrap(module, "login", logged_in)
+
+    def _mlflow(self, patches: Patches, module: ModuleType) -> None:
+        def chosen(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            uri = args[0] if args else kwargs.get("uri")
+            if not _is_server(uri):
+                return original(*args, **kwargs)
+            self._says("MLflow's server")
+            return original(f"sqlite:///{os.path.abspath('mlflow.db')}")
+
+        patches.wrap(module, "set_tracking_uri", chosen)
+
+    def _comet(self, patches: Patches, module: ModuleType) -> None:
+        def begun(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            self._says("Comet (its experiments are offline)")
+            return original(*args, **{**kwargs, "online": False})
+
+        def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            self._says("Comet (its experiments are offline)")
+            known = {each: kwargs[each] for each in ("project_name", "workspace", "disabled") if each in kwargs}
+            return module.OfflineExperiment(**known, offline_directory=os.path.abspath(".comet"))
+
+        patches.wrap(module, "start", begun)
+        patches.wrap(module, "Experiment", made)
+
+    def _trackio(self, patches: Patches, module: ModuleType) -> None:
+        def begun(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            given = {name: None for name in ("space_id", "dataset_id") if kwargs.get(name)}
+            if given:
+                self._says("trackio's Space")
+            return original(*args, **{**kwargs, **given})
+
+        patches.wrap(module, "init", begun)
+
+
+def _url(given: Mapping[str, Any]) -> str:
+    """Where a repository would be: of models at its name, of others below their kind."""
+    kind, name = given.get("repo_type"), str(given.get("repo_id"))
+    name = name if "/" in name else f"you/{name}"
+    return f"{HUB}/{f'{kind}s/' if kind in ('dataset', 'space') else ''}{name}"
+
+
+def _done(found: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(found)
+    return future
+
+
+def _is_server(uri: Any) -> bool:
+    return isinstance(uri, str) and uri.startswith(("http:", "https:", "databricks"))
