@@ -2,8 +2,8 @@
 
 Where the command itself is killed, another process ends them and removes the command's scratch folder. That is this
 file, run with nothing but the standard library: ``python processes.py FOLDER LOGS``. It is told the numbers of process
-groups, one a line; where its input ends, the command has, and what is left of both goes. Files outside of the folder are
-put back before, as the logs below LOGS have them (:mod:`harness.put_back`).
+groups, one a line; where its input ends, the command has, and what is left of both goes. Files outside of the folder
+are put back before, as the logs below LOGS have them (:mod:`harness.put_back`).
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def main() -> None:
         end_group(group)
     folder, *logs = sys.argv[1:]
     put_back = _put_back()
-    for each in logs:
-        put_back.put_back_all(Path(each))
+    for log in logs:
+        put_back.put_back_all(Path(log))
     with suppress(OSError):
         put_back.remove(folder)
 

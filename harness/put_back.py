@@ -1,8 +1,8 @@
 """Files that are put back: what a script changes outside of the directory that is its own, kept before it does.
 
-A log is a folder with a line of JSON for each change, in order, and copies of what was there. Each is on the disk before
-the change is made, so that another process can undo all of them where this one is killed. That is why this file, as
-:mod:`harness.processes`, needs nothing but the standard library.
+A log is a folder with a line of JSON for each change, in order, and copies of what was there. Each is on the disk
+before the change is made, so that another process can undo all of them where this one is killed. That is why this file,
+as :mod:`harness.processes`, needs nothing but the standard library.
 """
 
 from __future__ import annotations

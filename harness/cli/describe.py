@@ -69,9 +69,7 @@ def describe(
     from harness.describe import page
     from harness.starts.isolated import isolated, named
 
-    with isolated(
-        script, arguments, module=options.module, in_place=files.in_place, keep=files.keep
-    ) as place:
+    with isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep) as place:
 
         def told(report: page.Description) -> int:
             restore()

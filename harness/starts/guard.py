@@ -40,7 +40,7 @@ CACHES = (
 ).split()
 """Variables that name a folder of caches, which may grow."""
 
-CACHE_FOLDERS = ("~/.cache", "~/Library/Caches", "~/.triton", "~/.nv", "~/.config/matplotlib", "~/nltk_data", "~/.keras")
+CACHE_FOLDERS = "~/.cache ~/Library/Caches ~/.triton ~/.nv ~/.config/matplotlib ~/nltk_data ~/.keras".split()
 
 
 class Changes(Protocol):
@@ -228,7 +228,7 @@ class Guard:
             self._changes.writes(name)
 
     def _made(self, path: Any, mode: Any = None, dir_fd: Any = -1) -> None:
-        if (name := _name(path, dir_fd)) is not None:
+        if (name := _name(path, dir_fd)) is not None and not os.path.lexists(name):
             self._changes.writes(name, follow=False)
 
     def _removed(self, path: Any, dir_fd: Any = -1) -> None:

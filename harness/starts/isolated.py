@@ -177,7 +177,7 @@ class Place:
         return self._found
 
     def leave(self) -> None:
-        """:meth:`close` where nobody asked for what became of it; a process that the script forked leaves all as it is."""
+        """:meth:`close` where nobody asked for what became of it; a process that the script forked does nothing."""
         if os.getpid() == self._process and self._found is None:
             self.close()
 

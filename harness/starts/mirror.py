@@ -1,9 +1,9 @@
 """The isolated working directory: the user's folders once more, of which only what is written is copied.
 
 A mirror is a root below which the folders that a script runs in lie under the paths that they have: what is
-``/home/ada/project`` is ``ROOT/home/ada/project``. Small files in it are copies. What is large, mounted, or beside it is
-a link to the real one, and becomes a copy before it is changed: a linked file as a whole, a linked folder one level at a
-time (:meth:`Mirror.own`). So setting one up costs what is small, and writing costs what is written.
+``/home/ada/project`` is ``ROOT/home/ada/project``. Small files in it are copies. What is large, mounted, or beside it
+is a link to the real one, and becomes a copy before it is changed: a linked file as a whole, a linked folder one level
+at a time (:meth:`Mirror.own`). So setting one up costs what is small, and writing costs what is written.
 """
 
 from __future__ import annotations

@@ -102,16 +102,14 @@ class Uploads:
                 continue
             make_it = functools.partial(make, inspect.signature(original), name)
 
-            def held(
-                original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str = name, make: Any = make_it
-            ) -> Any:
-                self._says(f"huggingface_hub {name}")
-                found = make(args, kwargs)
-                return _done(found) if kwargs.get("run_as_future") else found
-
-            patches.wrap(api, name, held)
+            patches.wrap(api, name, functools.partial(self._held, name, make_it))
             if name in vars(module):  # the function of that name is a method of an object made before
                 patches.put(module, name, functools.partial(getattr(api, name), module.api))
+
+    def _held(self, name: str, make: Any, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        self._says(f"huggingface_hub {name}")
+        found = make(args, kwargs)
+        return _done(found) if kwargs.get("run_as_future") else found
 
     def _wandb(self, patches: Patches, module: ModuleType) -> None:
         def begun(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
