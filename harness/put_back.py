@@ -172,15 +172,16 @@ def put_back(folder: Path) -> list[str]:
 
 
 def put_back_all(folder: Path) -> list[str]:
-    """:func:`put_back` of each log in a folder, the newest first; the folder goes with the last of them."""
-    with suppress(FileNotFoundError):
-        logs = sorted((each for each in folder.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime_ns)
-        failed = [each for log in reversed(logs) for each in put_back(log)]
-        if not failed:
-            with suppress(OSError):
-                folder.rmdir()
-        return failed
-    return []
+    """:func:`put_back` of each log below a folder, the newest first; the folder goes where all could be undone."""
+    if not folder.is_dir():
+        return []
+    if (folder / LOG).exists():
+        return put_back(folder)
+    logs = sorted((each for each in folder.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime_ns)
+    failed = [each for log in reversed(logs) for each in put_back_all(log)]
+    if not failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return failed
 
 
 def _undo(folder: Path, kind: str, path: str, **was: Any) -> None:

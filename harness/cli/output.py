@@ -130,8 +130,8 @@ class Output:
 
     def from_here(self) -> Output:
         """The same for a process that goes to another folder."""
-        named = {"json_file": self.json_file, "receipt": self.receipt}
-        return replace(self, **{name: each.absolute() for name, each in named.items() if each not in (None, STDOUT)})
+        json_file, receipt = (each and each.absolute() for each in (self.json_file, self.receipt))
+        return replace(self, json_file=self.json_file if self.json_file == STDOUT else json_file, receipt=receipt)
 
     def echo(self, lines: Iterable[str]) -> None:
         echo(lines, err=self.err)

@@ -14,7 +14,6 @@ from harness.compare import differences
 from harness.compare.differences import CompareReport, Difference
 from harness.compare.names import Names, matched, renamed, renamed_kept
 from harness.errors import CannotTry
-from harness.files import check_size
 from harness.findings import few
 from harness.starts.journal import Journal
 from harness.starts.orders import Keep
@@ -63,7 +62,6 @@ def compare_scripts(
     for command in (a, b):
         if not command.module:
             readable_script(command.script)
-    check_size(Path.cwd())
     report = CompareReport(_shown(a, b), _shown(b, a))
     with scratch("harness-compare-") as given:
         files = [str(given.root / f"kept-{name}.pt") for name in "ab"]

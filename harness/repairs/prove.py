@@ -11,11 +11,12 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from harness.errors import CannotTry
-from harness.files import check_size, diff_lines, replaced_atomically
+from harness.files import diff_lines, replaced_atomically
 from harness.findings import PLACE
 from harness.repairs.repair import all_repairs, candidates
 from harness.repairs.trial import REPORT, TASK
 from harness.settings import DEFAULTS, WatchOptions, wanted
+from harness.starts.isolated import named
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Workdir, no_progress, scratch
 from harness.watch.running import readable_script
 from harness.watch.script import CheckReport, Patch
@@ -38,7 +39,7 @@ def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckRepo
 
 @dataclass
 class Bench:
-    """Where edits are tried: copies of the working directory as it was before the script was run."""
+    """Where edits are tried: isolated working directories."""
 
     scratch: Scratch
     command: Command
@@ -46,37 +47,25 @@ class Bench:
     tell: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self.begun = self.scratch.workdir(0, self.command)
-        """Not started: what the others are copies of."""
         self.number = 0
+        self.folder = Path.cwd()
 
     def run(self, files: Files, seconds: float) -> CheckReport | str:
         """What is found in the script with other text in some of its files; ``seconds`` is how long it took before."""
         self.number += 1
-        workdir = self.scratch.workdir(self.number, self.command, self.begun.folder)
+        workdir = self.scratch.workdir(self.number, self.command)
         try:
             for name, data in files.items():
-                (workdir.folder / name).write_bytes(data)
+                Path(workdir.own(name)).write_bytes(data)
             found = _check(workdir, self.options, max(LEAST_PATIENCE, PATIENCE * seconds))
-            return self._named_from_here(found, workdir.folder)
+            return named(found, workdir.real)
         finally:
             workdir.remove()
 
     def read(self, name: str) -> bytes | None:
-        """A file as it was when the script was run; None where it is not the working directory's own."""
-        path = self.begun.folder / name
-        own = self.begun.folder.resolve()
+        """What a file holds; None where it is not the working directory's own."""
+        path, own = self.folder / name, self.folder.resolve()
         return path.read_bytes() if path.is_file() and path.resolve() == own / name else None
-
-    def _named_from_here(self, report: CheckReport | str, folder: Path) -> CheckReport | str:
-        """With the places in that folder as they are named in the working directory."""
-        if isinstance(report, CheckReport):
-            own = f"{folder.resolve()}/"
-            report.findings = [
-                replace(each, where=each.where and each.where.removeprefix(f"{folder}/").removeprefix(own))
-                for each in report.findings
-            ]
-        return report
 
 
 WASTE = frozenset({"memory::graphs-kept", "mode::evaluation-with-graph"})
@@ -96,10 +85,9 @@ def bench(
     ``tell`` gets a line for each edit that is tried.
 
     Raises:
-        CannotTry: there is no such script, a check that is named does not exist, or the working directory is too large.
+        CannotTry: there is no such script, or a check that is named does not exist.
     """
     chosen = wanted(None if options.module else readable_script(script), options.select, options.ignore)
-    check_size(Path.cwd())
     resolved = replace(options, select=tuple(sorted(chosen.selected)), ignore=tuple(sorted(chosen.ignored)))
     with scratch("harness-check-") as given:
         yield Bench(given, Command(script, tuple(arguments), options.module), resolved, tell)

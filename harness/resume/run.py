@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeVar
 from harness import launch
 from harness.digests import differing
 from harness.errors import CannotTry
-from harness.files import check_size
 from harness.findings import Finding, Report
 from harness.fingerprint import fingerprint
 from harness.resume.attempt import Attempt, Parting
@@ -105,7 +104,6 @@ def resume_script(
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
-    check_size(Path.cwd())
     starts = Starts(Command(script, tuple(arguments), module, processes), on)
     whole, again = _uninterrupted_twice(starts, tell)
     first = whole.journals[0]

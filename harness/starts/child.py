@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
+from harness.starts.isolated import joined
 from harness.starts.journal import Writer
 from harness.starts.orders import Orders, RowPlace
 from harness.starts.recorder import Recorder, Recording
@@ -39,7 +40,8 @@ def main(file: str) -> int:
     if "TORCHELASTIC_RUN_ID" in os.environ:
         _end_with(os.getppid())
     module, _, name = orders.task.partition(":")
-    status: int = getattr(importlib.import_module(module), name)(orders)
+    with joined():
+        status: int = getattr(importlib.import_module(module), name)(orders)
     return status
 
 

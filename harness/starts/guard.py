@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any, Protocol
@@ -65,11 +65,12 @@ class Changes(Protocol):
 class Kept:
     """Makes what is in the mirror its own, and keeps what lies outside of it."""
 
-    def __init__(self, mirror: Mirror, log: Log) -> None:
+    def __init__(self, mirror: Mirror, log: Log, free: Sequence[str] = ()) -> None:
+        """``free`` are folders that are nobody's but the command's."""
         self.mirror, self.log = mirror, log
         self.programs: dict[str, None] = {}
         self.failed: str | None = None
-        self._free = caches()
+        self._free = (*caches(), *(os.path.join(os.path.realpath(each), "") for each in free))
 
     def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
         at = self.mirror.own(path, follow=follow, empty=empty)
@@ -137,12 +138,31 @@ def _inductors() -> list[str]:
     return []
 
 
+_own = threading.local()
+"""Whether the guard of this thread is at work: what it does then is nobody's change."""
+
+
+def is_ours() -> bool:
+    """Whether what happens in this thread is the guard's own doing."""
+    return getattr(_own, "busy", False)
+
+
+@contextmanager
+def _busy() -> Iterator[bool]:
+    """What happens meanwhile in this thread is ours; whether it was already."""
+    before = is_ours()
+    _own.busy = True
+    try:
+        yield before
+    finally:
+        _own.busy = before
+
+
 class Guard:
     """Tells of each change before it is made, in this process and in those that it forks."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._own = threading.local()
         self.on = True
         self._events: Mapping[str, Callable[..., None]] = {
             "open": self._open,
@@ -179,18 +199,8 @@ class Guard:
     def _ends(self) -> None:
         self.on = False
 
-    @contextmanager
-    def _busy(self) -> Iterator[bool]:
-        """What happens meanwhile in this thread is ours; whether it was already."""
-        before = getattr(self._own, "busy", False)
-        self._own.busy = True
-        try:
-            yield before
-        finally:
-            self._own.busy = before
-
     def hears(self, event: str, args: tuple[Any, ...]) -> None:
-        with self._busy() as ours:
+        with _busy() as ours:
             if ours:
                 return
             try:

@@ -52,10 +52,12 @@ class Directory:
     """With a log for each process that joins."""
     folders: tuple[str, ...] = ()
     """Those that are mirrored; none where another process has named all that lies in them."""
+    free: tuple[str, ...] = ()
+    """Folders outside in which nothing is put back: they are the command's own."""
 
     @classmethod
-    def make(cls, home: Path, folders: Sequence[str]) -> Directory:
-        """Make one with these folders, given by their absolute paths without links.
+    def make(cls, home: Path, folders: Sequence[str], logs: Path, free: Sequence[str] = ()) -> Directory:
+        """Make one with these folders, given by their absolute paths without links; ``logs`` is where its log lies.
 
         Raises:
             CannotTry: there is no room for it.
@@ -73,12 +75,13 @@ class Directory:
                 f"no isolated working directory could be made in {home.parent} ({why}); set TMPDIR to a folder with "
                 "room, or run the script where it lies with --in-place"
             ) from error
-        return cls(home, mirror, logs_folder() / f"{os.getpid()}-{home.name.removeprefix(PREFIX)}", tuple(folders))
+        return cls(home, mirror, logs, tuple(folders), tuple(free))
 
     def share(self) -> None:
         """Let other processes join."""
         about = {
             "logs": str(self.logs),
+            "free": self.free,
             "linked": self.mirror.linked,
             "listing": self.mirror.listing,
         }
@@ -91,7 +94,7 @@ class Directory:
         linked, listing = ({path: _stamp(each) for path, each in about[name].items()} for name in ("linked", "listing"))
         mirror = Mirror(home / AT, linked=linked, listing=listing)
         mirror.copied = dict(mirror.stamps())
-        return cls(home, mirror, Path(about["logs"]))
+        return cls(home, mirror, Path(about["logs"]), free=tuple(about["free"]))
 
     def inside(self, word: str, folders: Sequence[str]) -> str:
         """A word of a command line with the paths of the mirror for those of its folders."""
@@ -113,6 +116,10 @@ class Directory:
         with ExitStack() as undo:
             _go(self, undo)
             yield
+
+    def guarded(self) -> Kept:
+        """What a guard of this process tells of changes."""
+        return Kept(self.mirror, Log(self.logs / _number()), (str(self.home), *self.free))
 
     def put_back(self) -> list[str]:
         return put_back_all(self.logs)
@@ -282,9 +289,7 @@ def isolated(
             _hide(directory.mirror, folders[0], pattern)
         joined = directory.mirror.holds(os.path.realpath(os.getcwd()))  # whoever made it has named all for it
         named, *given = (directory.inside(each, () if joined else folders) for each in (script, *arguments))
-        number = f"{os.getpid()}-{time.monotonic_ns()}"
-        kept = Kept(directory.mirror, Log(directory.logs / number))
-        place = Place(named, tuple(given), directory, keep, kept, owner=owner)
+        place = Place(named, tuple(given), directory, keep, directory.guarded(), owner=owner)
         with _entered(place):
             yield place
 
@@ -313,9 +318,13 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
 
 
 def _made(home: Path, folders: Sequence[str], stack: ExitStack) -> Directory:
-    directory = Directory.make(home, folders)
-    stack.enter_context(afterwards(home, directory.logs))
-    return directory
+    stack.enter_context(afterwards(home, logs_in(home)))
+    return Directory.make(home, folders, logs_in(home))
+
+
+def logs_in(home: Path) -> Path:
+    """Where the log of a directory lies: apart from it, as temporary files may be kept in memory."""
+    return logs_folder() / f"{os.getpid()}-{home.name}"
 
 
 @contextmanager
@@ -353,6 +362,30 @@ def named(value: Value, real: Callable[[str], str]) -> Value:
         own = {each.name: named(getattr(value, each.name), real) for each in fields(value) if each.init}
         found = replace(value, **own)
     return cast("Value", found)
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Guards this process, which was started in the directory that another one has made (:data:`VARIABLE`).
+
+    Raises:
+        CannotTry: what the script was about to change could not be kept.
+    """
+    directory = Directory.join(Path(os.environ[VARIABLE]))
+    kept, patches = directory.guarded(), Patches(_raised)
+    sys.path[:] = [_path(each, directory.mirror) for each in sys.path]
+    try:
+        Guard(kept).install(patches)
+        Uploads().install(patches)
+        yield
+    finally:
+        patches.undo()
+    if kept.failed is not None:
+        raise CannotTry(directory.mirror.real(kept.failed))
+
+
+def _number() -> str:
+    return f"{os.getpid()}-{time.monotonic_ns()}"
 
 
 @contextmanager

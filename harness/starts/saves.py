@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from harness.digests import values_in
+from harness.starts.guard import is_ours
 from harness.starts.journal import Loaded, Moved, Saved, is_tensor
 from harness.starts.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
@@ -61,6 +62,8 @@ class Files:
         sys.addaudithook(self._hears)  # none can be taken away: it ends with the process
 
     def _hears(self, event: str, args: tuple[Any, ...]) -> None:
+        if is_ours():
+            return
         if event == "open":
             self._opens(*args)
         elif event == "os.rename":

@@ -1,10 +1,8 @@
-"""Starts of a script: in a fresh copy of its working directory, and again where it was killed."""
+"""Starts of a script: in an isolated working directory, and again where it was killed."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from harness.errors import CannotTry
-from harness.files import LEFT_OUT
 from harness.processes import Afterwards, afterwards, end_group, started
+from harness.starts.isolated import Directory, folders_of, logs_in, named
 from harness.starts.journal import Journal
 from harness.starts.orders import Orders
 
@@ -55,25 +53,22 @@ class Start:
 
 
 class Workdir:
-    """A copy of the working directory in which a script is started, killed and started again."""
+    """An isolated working directory in which a script is started, killed and started again."""
 
-    def __init__(
-        self, root: Path, number: int, command: Command, left_behind: Afterwards, of: Path | None = None
-    ) -> None:
-        """``of`` is the folder that is copied, where that is not the working directory but a copy of it."""
+    def __init__(self, root: Path, number: int, command: Command, left_behind: Afterwards) -> None:
+        """``root`` is where the directory is made.
+
+        Raises:
+            CannotTry: there is no room for it.
+        """
         self._left_behind = left_behind
         self._home = root / f"{number}"
-        self.folder = self._home / "copy" / Path.cwd().name  # which may be called as what lies beside it
+        folders = folders_of(command.script, module=command.module)
+        self._directory = Directory.make(self._home, folders, logs_in(root) / f"{number}", [str(root)])
+        self._directory.share()
+        self.folder = Path(self._directory.mirror.of(os.path.realpath(os.getcwd())))
         self.command = command
         self._starts = 0
-        self._home.mkdir(parents=True)
-        (self._home / "tmp").mkdir()
-
-        def left_out(path: str, names: list[str]) -> set[str]:
-            ours = {root.name} if Path(path).resolve() == root.parent.resolve() else set()
-            return LEFT_OUT(path, names) | ours
-
-        shutil.copytree(of or Path.cwd(), self.folder, symlinks=True, ignore=left_out)
 
     def orders(self, arguments: Sequence[str] = (), **orders: Any) -> Orders:
         """What the next start is told; ``arguments`` are given besides the command's own."""
@@ -102,8 +97,10 @@ class Workdir:
                     if process.poll() != 0:
                         _end_ranks(orders)
             said.seek(0)
-            text = said.read()[-20_000:]
+            text = self.real(said.read()[-20_000:])
         journals = [Journal.read(orders.journal(rank)) for rank in range(self.command.processes)]
+        for each in journals:
+            each.end, each.saves = named(each.end, self.real), named(each.saves, self.real)
         return Start(journals, time.perf_counter() - begun, text, timed_out)
 
     def uninterrupted(self, *, launched: str, idle: str, **orders: Any) -> Start:
@@ -133,23 +130,40 @@ class Workdir:
         return start
 
     def remove(self) -> None:
-        shutil.rmtree(self._home, ignore_errors=True)
+        """Remove it, and put back what was changed outside of it.
+
+        Raises:
+            CannotTry: something could not be put back.
+        """
+        left = self._directory.put_back()
+        self._directory.remove()
+        if left:
+            raise CannotTry(f"{', '.join(left)} could not be put back as it was; harness doctor says what to do")
+
+    def own(self, name: str) -> str:
+        """A file below the working directory, to be written to."""
+        return self._directory.mirror.own(os.path.join(self.folder, name))
+
+    def real(self, text: str) -> str:
+        """A text with the user's own paths."""
+        return self._directory.mirror.real(text)
 
     def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return started(
             [*self._launcher(), self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)],
             self._left_behind,
             cwd=self.folder,
-            env={**os.environ, "TMPDIR": str(self._home / "tmp"), **self.environment()},
+            env={**os.environ, **self._directory.environment(), "PWD": str(self.folder), **self.environment()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
         )
 
     def _inside(self, word: str) -> str:
-        """A word of the command line with the path of the copy for that of the working directory."""
-        folder = rf"(?<![\w./-]){re.escape(self.command.folder)}(?![\w.-])"  # and no part of another path, or of a URL
-        return re.sub(folder, lambda _: str(self.folder), word)
+        """A word of the command line with the path of the mirror for that of the working directory."""
+        given = self.command.folder
+        word = self._directory.inside(word, self._directory.folders)
+        return word if given in self._directory.folders else self._directory.inside(word, (given,))
 
     def _launcher(self) -> list[str]:
         if self.command.processes == 1:
@@ -185,21 +199,21 @@ def _end_ranks(orders: Orders) -> None:
 
 @dataclass(frozen=True)
 class Scratch:
-    """The folder of the copies, which goes with all that runs in them, also where this process is killed."""
+    """The folder of the directories, which goes with all that runs in them, also where this process is killed."""
 
     root: Path
     left_behind: Afterwards
 
-    def workdir(self, number: int, command: Command, of: Path | None = None) -> Workdir:
-        return Workdir(self.root, number, command, self.left_behind, of)
+    def workdir(self, number: int, command: Command) -> Workdir:
+        return Workdir(self.root, number, command, self.left_behind)
 
 
 @contextmanager
 def scratch(prefix: str) -> Iterator[Scratch]:
-    """A folder for copies of the working directory."""
+    """A folder for isolated working directories."""
     with (
         TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
-        afterwards(Path(name)) as each,
+        afterwards(Path(name), logs_in(Path(name))) as each,
     ):
         yield Scratch(Path(name), each)
 
