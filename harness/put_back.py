@@ -67,9 +67,9 @@ class Log:
             if stat.S_ISREG(found.st_mode):
                 self._says("file", path, kept=self._keeps(path, found.st_size), inode=found.st_ino)
             elif stat.S_ISLNK(found.st_mode):
-                self._says("link", path, target=os.readlink(path))
+                self._says("link", path, target=os.readlink(path), times=_times_of(found))
             elif stat.S_ISDIR(found.st_mode):
-                self._says("folder", path, mode=stat.S_IMODE(found.st_mode))
+                self._says("folder", path, mode=stat.S_IMODE(found.st_mode), times=_times_of(found))
             self._seen.add(path)
 
     def moves(self, source: str, target: str) -> None:
@@ -94,7 +94,7 @@ class Log:
         with suppress(OSError):
             if parent not in self._seen and ("times", parent) not in self._seen:
                 found = os.stat(parent)
-                self._says("times", parent, times=[found.st_atime_ns, found.st_mtime_ns])
+                self._says("times", parent, times=_times_of(found))
                 self._seen.add(("times", parent))
 
     def _keeps(self, path: str, size: int) -> str:
@@ -125,6 +125,10 @@ class Log:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+def _times_of(found: os.stat_result) -> list[int]:
+    return [found.st_atime_ns, found.st_mtime_ns]
 
 
 def copy_file(source: str, target: str) -> None:
@@ -193,11 +197,13 @@ def _undo(folder: Path, kind: str, path: str, **was: Any) -> None:
         if not os.path.islink(path) or os.readlink(path) != was["target"]:
             remove(path)
             os.symlink(was["target"], path)
+        os.utime(path, ns=tuple(was["times"]), follow_symlinks=False)
     elif kind == "folder":
         if not os.path.isdir(path) or os.path.islink(path):
             remove(path)
             os.makedirs(path)
         os.chmod(path, was["mode"])
+        os.utime(path, ns=tuple(was["times"]))
     elif kind == "moved":
         with suppress(FileNotFoundError):
             if os.lstat(was["target"]).st_ino == was["inode"]:

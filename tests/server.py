@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -306,8 +306,10 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
     limit, processes, environment = (job.pop(name) for name in ("limit", "processes", "environment"))
 
     def work() -> int | None:
+        from harness.starts import isolated
         from harness.watch import reload
 
+        isolated.afterwards = lambda *_: nullcontext()  # type: ignore[assignment]  # who kills this removes its folder
         reload.started = partial(_reloading, reloads)  # type: ignore[attr-defined, assignment]
         forks.set_environment(environment)
         tempfile.tempdir = None  # what a library asked for when it was imported

@@ -105,6 +105,7 @@ def check(
     """
     _check_repairs(diff=diff, fix=fix, to_stdout=format_ != "text" or json_file == STDOUT, processes=processes)
     output = Output(json_file, quiet, verbose, format_, taken=diff, receipt=receipt)
+    output = output.from_here()
     if launch.is_main_process():
         output.check()
     if script is None:
@@ -115,7 +116,6 @@ def check(
         sys.exit(_check_all(options, files, strict, on, output))
     if on != "here":
         raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
-    output = output.from_here()
     if processes is not None:
         words = [*options.words(), *["--strict"] * strict, *output.options]
         sys.exit(in_processes("check", words, [script, *arguments], processes, files, module=options.module))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -73,14 +73,14 @@ def describe(
 
         def told(report: page.Description) -> int:
             restore()
-            report, isolation = named(report, place.real), place.close()
+            report = replace(named(report, place.real), isolation=(isolation := place.close()))
             if report.crashed is not None:
                 say(report.crashed, err=True)
             if launch.is_main_process():
                 if not (quiet and json_file):
                     echo(report.text(), err=json_file == STDOUT)
                 echo(isolation.problem_lines(), err=True)
-                output.write_json(json.dumps(report.as_dict() | {"isolation": asdict(isolation)}, indent=1))
+                output.write_json(json.dumps(report.as_dict(), indent=1))
             return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
 
         def leaving(outcome: Callable[[], page.Description]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -68,9 +68,9 @@ def tokens(
     with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep) as place:
         report = taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
         restore()
-        report, isolation = named(report, place.real), place.close()
+        report = replace(named(report, place.real), isolation=(isolation := place.close()))
     if not (quiet and json_file):
         echo(lines(report), err=json_file == STDOUT)
     echo(isolation.problem_lines(), err=True)
-    output.write_json(json.dumps(report.as_dict() | {"isolation": asdict(isolation)}, indent=1))
+    output.write_json(json.dumps(report.as_dict(), indent=1))
     sys.exit(CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0)

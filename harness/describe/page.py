@@ -20,7 +20,7 @@ from harness.describe.results import Loads, Metrics, Randomness, Saves
 from harness.describe.taught import Losses, Taught
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
-from harness.findings import Finding, Report, strict
+from harness.findings import Finding, Isolation, Report, strict
 from harness.settings import DEFAULTS, WatchOptions
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class Description(Report):
     """Whether passes over DataLoaders were, so that counts are of what was left of them."""
     crashed: str | None = None
     seconds: float = 0.0
+    isolation: Isolation | None = None
+    """What became of the user's files; None where whoever runs the script sees to them."""
 
     def __str__(self) -> str:
         return "\n".join(self.text())

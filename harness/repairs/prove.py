@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -49,6 +51,8 @@ class Bench:
     def __post_init__(self) -> None:
         self.number = 0
         self.folder = Path.cwd()
+        self.begun = time.time_ns()
+        """When the script was about to be run."""
 
     def run(self, files: Files, seconds: float) -> CheckReport | str:
         """What is found in the script with other text in some of its files; ``seconds`` is how long it took before."""
@@ -99,6 +103,8 @@ class Proved:
 
     report: CheckReport
     """What is found with all of them."""
+    begun: int = field(default_factory=time.time_ns)
+    """When the script was about to be run."""
     patches: list[Patch] = field(default_factory=list)
     before: dict[str, bytes] = field(default_factory=dict)
     after: dict[str, bytes] = field(default_factory=dict)
@@ -115,7 +121,7 @@ class Proved:
         """
         for name, data in self.before.items():
             with suppress(OSError):
-                if Path(name).read_bytes() == data:
+                if Path(name).read_bytes() == data and os.stat(name).st_mtime_ns <= self.begun:
                     continue
             raise CannotTry(f"{name} has been changed since it was run; nothing was written: check it again")
         for name, data in self.after.items():
@@ -132,7 +138,7 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
     ``again`` is what is found in a copy of the working directory, which edits are compared with; without it the script
     is first run so.
     """
-    proved, known = Proved(report), all_repairs()
+    proved, known = Proved(report, on.begun), all_repairs()
     now: CheckReport | str = again or report
     if again is None and any(
         each.check in known and (each.severity == "error" or each.check in WASTE) for each in report.findings

@@ -153,7 +153,7 @@ class Workdir:
             [*self._launcher(), self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)],
             self._left_behind,
             cwd=self.folder,
-            env={**os.environ, **self._directory.environment(), "PWD": str(self.folder), **self.environment()},
+            env={**os.environ, **self.environment()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
@@ -178,15 +178,14 @@ class Workdir:
         """What is set for the script besides."""
         from harness.compat import accelerates_variable
 
+        variables = self._directory.environment() | {"PWD": str(self.folder)}
         if self.command.processes == 1:
-            return {}
+            return variables
         import torch
 
-        return (
-            {}
-            if torch.cuda.is_available()
-            else {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
-        )
+        if torch.cuda.is_available():
+            return variables
+        return variables | {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
 
 
 def _end_ranks(orders: Orders) -> None:

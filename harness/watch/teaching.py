@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import torch
 
 from harness.errors import CannotTry
-from harness.findings import Report
+from harness.findings import Isolation, Report
 from harness.watch.bus import Onlooker
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
@@ -85,6 +85,8 @@ class TaughtReport(Report):
     """Special tokens of the texts that never carry a loss."""
     notes: list[str] = field(default_factory=list)
     crashed: str | None = None
+    isolation: Isolation | None = None
+    """What became of the user's files; None where whoever runs the script sees to them."""
 
 
 class _Teaching(Onlooker):

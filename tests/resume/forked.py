@@ -41,7 +41,6 @@ def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fo
 
     def start() -> int:
         os.chdir(workdir.folder)
-        os.environ["TMPDIR"] = str(workdir.folder.parent / "tmp")
         forks.set_environment(workdir.environment())
         return child.main(str(orders.file))
 

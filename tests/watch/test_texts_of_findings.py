@@ -13,7 +13,8 @@ from torch.optim.lr_scheduler import LinearLR, OneCycleLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.differences import _tensors
-from harness.starts.workdir import Command, Workdir
+from harness.starts.isolated import Directory
+from harness.starts.mirror import Mirror
 from harness.watch import watch
 from harness.watch.checks.schedule.rates import LrZero
 from harness.watch.events import End, StepBegins
@@ -112,10 +113,9 @@ def test_a_bare_parameter_is_no_other_model() -> None:
         ("/data/app", "/data/app"),
     ],
 )
-def test_only_paths_within_the_working_directory_are_others_in_its_copy(word: str, inside: str) -> None:
-    workdir = Workdir.__new__(Workdir)
-    workdir.command, workdir.folder = Command("train.py", folder="/app"), "/copy"  # type: ignore[assignment]
-    assert workdir._inside(word) == inside
+def test_only_paths_within_the_working_directory_are_others_in_its_copy(word: str, inside: str, tmp_path: Path) -> None:
+    directory = Directory(tmp_path, Mirror(tmp_path / "at"), tmp_path / "logs")
+    assert directory.inside(word, ["/app"]).replace(directory.mirror.of("/app"), "/copy") == inside
 
 
 @pytest.mark.parametrize("stepped", ["in a pass more", "in the evaluation", "at each micro-batch"])
