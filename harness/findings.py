@@ -255,6 +255,8 @@ class Isolation:
     """What they hold in all."""
     kept_in: str | None = None
     """The folder that was given them; None where they are gone."""
+    hidden: list[str] = field(default_factory=list)
+    """Patterns of what was there and hidden from it."""
     put_back: list[str] = field(default_factory=list)
     """What it changed outside of the directory, and is as it was."""
     not_put_back: list[str] = field(default_factory=list)
@@ -287,6 +289,8 @@ class Isolation:
         """The rest: what was written, put back and held back."""
         if self.elsewhere:
             yield f"  changed meanwhile, by something else: {few(self.elsewhere, MOST_FILES)}"
+        if self.hidden:
+            yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:
             yield f"  held back, so nothing was uploaded: {'; '.join(self.held_back)}"
         if self.kind == "directory" and self.wrote:

@@ -126,9 +126,10 @@ def check(
     from harness.watch.script import check_script
 
     with ExitStack() as stack:
+        hidden = files.hidden(script, arguments, module=options.module)
         bench = stack.enter_context(_bench(script, arguments, options, output)) if diff or fix else None
         place = stack.enter_context(
-            isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep)
+            isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep, hidden=hidden)
         )
 
         def told(report: CheckReport) -> int:

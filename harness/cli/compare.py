@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import FOUND, interruptible, json_option, quiet_option
+from harness.cli.options import FOUND, FileOptions, fresh_option, interruptible, json_option, quiet_option
 from harness.cli.output import Output, say
 from harness.errors import CannotTry
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     metavar="PACKAGE=FIRST..LAST",
     help="Find the release of a library from which A behaves differently; pip installs the environments.",
 )
+@fresh_option
 @quiet_option
 @json_option("Also write the differences to this file.")
 @click.argument("a")
@@ -61,6 +62,7 @@ def compare(
     processes: str | None,
     updates: int,
     bisect: str | None,
+    fresh: bool,
     json_file: Path | None,
     quiet: bool,
 ) -> None:
@@ -95,8 +97,10 @@ def compare(
     elif b is not None and is_record(a) and is_record(b):
         report = compare_records(a, b)
     else:
-        sides = _command(a, args_a, python_a), _command(b or a, args_b, python_b)
-        report = _compared(sides, updates, quiet)
+        one, other = _command(a, args_a, python_a), _command(b or a, args_b, python_b)
+        files = FileOptions(fresh=fresh)
+        one, other = (replace(each, hidden=files.hidden(each.script, each.arguments)) for each in (one, other))
+        report = _compared((one, other), updates, quiet)
     out.echo(outcome_lines(report))
     out.write_json(json.dumps(report.as_dict(), indent=2))
     sys.exit(FOUND if report.differ else 0)

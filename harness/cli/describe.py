@@ -69,7 +69,10 @@ def describe(
     from harness.describe import page
     from harness.starts.isolated import isolated, named
 
-    with isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep) as place:
+    hidden = files.hidden(script, arguments, module=options.module)
+    with isolated(
+        script, arguments, module=options.module, in_place=files.in_place, keep=files.keep, hidden=hidden
+    ) as place:
 
         def told(report: page.Description) -> int:
             restore()

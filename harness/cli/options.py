@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -88,13 +88,15 @@ def in_processes(
     """
     if launch.world_size() is not None:
         raise click.UsageError("--processes starts the ranks itself: call it without a launcher.")
-    words = ["-m", "harness", command, *words, *files.words()]
+    words = ["-m", "harness", command, *words, *replace(files, fresh=False).words()]
     if files.in_place:
         return launch.command_in_processes([*words, *script], processes=processes)
 
     from harness.starts.isolated import folders_of, shared
 
+    hidden = files.hidden(script[0], script[1:], module=module, processes=processes)
     with shared(folders_of(script[0], module=module)) as directory, directory.entered():
+        directory.hide(hidden)
         given = [directory.inside(each, directory.folders) for each in script]
         return launch.command_in_processes([*words, *given], processes=processes)
 
@@ -107,11 +109,26 @@ class FileOptions:
     keep: Path | None = None
     fresh: bool = False
 
+    def hidden(
+        self, script: str, arguments: Sequence[str], *, module: bool = False, processes: int = 1
+    ) -> tuple[str, ...]:
+        """Patterns of the files that the script is not to see."""
+        if not self.fresh:
+            return ()
+        from harness.starts.fresh import own_checkpoints
+        from harness.starts.workdir import Command
+
+        return own_checkpoints(Command(script, tuple(arguments), module, processes))
+
     def words(self) -> list[str]:
         """The options as a command line has them, in whatever folder."""
         keep = [f"--keep={self.keep.absolute()}"] if self.keep is not None else []
         return ["--in-place"] * self.in_place + keep + ["--fresh"] * self.fresh
 
+
+fresh_option = click.option(
+    "--fresh", is_flag=True, help="Hide the checkpoints that the script saved and would continue from."
+)
 
 _FILES = (
     click.option(
@@ -123,7 +140,7 @@ _FILES = (
         metavar="FOLDER",
         help="Move what the script wrote to this folder. Without it, it is removed.",
     ),
-    click.option("--fresh", is_flag=True, help="Hide the checkpoints that this script saved and would continue from."),
+    fresh_option,
 )
 
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import FOUND, interruptible, json_option, on_option, quiet_option, script_arguments
+from harness.cli.options import (
+    FOUND,
+    FileOptions,
+    fresh_option,
+    interruptible,
+    json_option,
+    on_option,
+    quiet_option,
+    script_arguments,
+)
 from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
     help="Start the script in N processes with torchrun.",
 )
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
+@fresh_option
 @on_option
 @quiet_option
 @json_option("Also write the report to this file.")
@@ -49,6 +59,7 @@ def resume(
     resume_args: str,
     processes: int,
     module: bool,
+    fresh: bool,
     on: On,
     json_file: Path | None,
     quiet: bool,
@@ -86,6 +97,7 @@ def resume(
         processes=processes,
         tell=no_progress if quiet else partial(say, err=True),
         on=on,
+        hidden=FileOptions(fresh=fresh).hidden(script, arguments, module=module, processes=processes),
     )
     if not quiet or report.failed:
         echo(outcome_lines(report), err=True)

@@ -65,7 +65,8 @@ def tokens(
     from harness.starts.isolated import isolated, named
     from harness.watch.teaching import taught_by
 
-    with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep) as place:
+    hidden = files.hidden(script, arguments, module=module)
+    with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep, hidden=hidden) as place:
         report = taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
         restore()
         report = replace(named(report, place.real), isolation=(isolation := place.close()))

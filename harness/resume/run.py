@@ -85,13 +85,14 @@ def resume_script(
     places: Callable[[Journal], list[Kill]] | None = None,
     tell: Callable[[str], None] = no_progress,
     on: On = "here",
+    hidden: tuple[str, ...] = (),
 ) -> ResumeReport:
     """Kill a script ``count`` times, start it again each time, and compare with what it does uninterrupted.
 
     Each start is made in a copy of the working directory. ``resume_arguments`` are given besides ``arguments`` where
     it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
-    journal of the uninterrupted run. ``tell`` gets a line for each start. ``on`` is where they are made, as
-    :func:`harness.spread.spread` has it.
+    journal of the uninterrupted run. ``hidden`` are patterns of files that it does not see at first. ``tell`` gets a
+    line for each start. ``on`` is where they are made, as :func:`harness.spread.spread` has it.
 
     Raises:
         CannotTry: there is no such script, it crashes uninterrupted, makes no update, keeps no checkpoint below its
@@ -104,7 +105,7 @@ def resume_script(
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
-    starts = Starts(Command(script, tuple(arguments), module, processes), on)
+    starts = Starts(Command(script, tuple(arguments), module, processes, hidden=hidden), on)
     whole, again = _uninterrupted_twice(starts, tell)
     first = whole.journals[0]
     _check_checkpoints(script, first)

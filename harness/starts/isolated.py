@@ -117,6 +117,12 @@ class Directory:
             _go(self, undo)
             yield
 
+    def hide(self, patterns: Sequence[str]) -> None:
+        """Have files, given by patterns of their paths from the working directory, not be there."""
+        for pattern in patterns:
+            for found in Path(self.mirror.of(self.folders[0])).glob(pattern):
+                remove(self.mirror.own(str(found), follow=False))
+
     def guarded(self) -> Kept:
         """What a guard of this process tells of changes."""
         return Kept(self.mirror, Log(self.logs / _number()), (str(self.home), *self.free))
@@ -152,6 +158,8 @@ class Place:
     directory: Directory | None = None
     keep: Path | None = None
     """The folder that is given what the script wrote."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of files that are not there for it."""
     changes: Kept | Noticed = field(default_factory=Noticed)
     uploads: Uploads = field(default_factory=Uploads)
     owner: bool = True
@@ -204,6 +212,7 @@ class Place:
             bytes=sum(written.values()),
             put_back=outside,
             programs=list(changes.programs),
+            hidden=list(self.hidden),
             held_back=held_back,
         )
         for path, linked in mirror.changed():
@@ -285,11 +294,10 @@ def isolated(
     folders = folders_of(script, module=module)
     with ExitStack() as stack:
         directory, owner = _directory(folders, stack)
-        for pattern in hidden:
-            _hide(directory.mirror, folders[0], pattern)
+        directory.hide(hidden)
         joined = directory.mirror.holds(os.path.realpath(os.getcwd()))  # whoever made it has named all for it
         named, *given = (directory.inside(each, () if joined else folders) for each in (script, *arguments))
-        place = Place(named, tuple(given), directory, keep, directory.guarded(), owner=owner)
+        place = Place(named, tuple(given), directory, keep, tuple(hidden), directory.guarded(), owner=owner)
         with _entered(place):
             yield place
 
@@ -446,9 +454,3 @@ def _set(variables: dict[str, Any]) -> None:
         else:
             os.environ[name] = value
     tempfile.tempdir = None
-
-
-def _hide(mirror: Mirror, folder: str, pattern: str) -> None:
-    """Have files, given by a pattern of their paths from the working directory, not be there."""
-    for found in Path(mirror.of(folder)).glob(pattern):
-        remove(mirror.own(str(found), follow=False))

@@ -107,6 +107,8 @@ class Loaded:
     """module, optimizer, scheduler, or file."""
     at: int
     where: str | None
+    path: str | None = None
+    """Of a file, relative to the working directory where it lies below it."""
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,9 @@ class Files:
     def _wrap_reader(self, patches: Patches, owner: Any, name: str) -> None:
         def reads(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             if not self.inside:
-                self.recording.writer.write(Loaded("file", self.recording.updates, self.locator.where()))
+                path = _path_of([*args[:1], *kwargs.values()][0])
+                shown = None if path is None else self._shown(path)
+                self.recording.writer.write(Loaded("file", self.recording.updates, self.locator.where(), shown))
             return original(*args, **kwargs)
 
         patches.wrap(owner, name, reads)

@@ -38,6 +38,8 @@ class Command:
     """The interpreter."""
     folder: str = field(default_factory=os.getcwd)
     """The working directory, as words of the command line have it."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of files that are not there for it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Workdir:
         self._home = root / f"{number}"
         folders = folders_of(command.script, module=command.module)
         self._directory = Directory.make(self._home, folders, logs_in(root) / f"{number}", [str(root)])
+        self._directory.hide(command.hidden)
         self._directory.share()
         self.folder = Path(self._directory.mirror.of(os.path.realpath(os.getcwd())))
         self.command = command
@@ -125,6 +128,11 @@ class Workdir:
                 raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
             if journal.end.failed is not None:
                 raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
+            if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):
+                raise CannotTry(
+                    f"{script} made no update: it read {read}, which may be of a finished run; --fresh hides what the "
+                    "script saved, so that it starts from the beginning"
+                )
             if not journal.updates:
                 raise CannotTry(f"{script} made no optimizer step in this process, {idle}")
         return start

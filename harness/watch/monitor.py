@@ -129,6 +129,10 @@ class Monitor:
         """Where the latest optimizer was made, which may be gone; empty if none was."""
         self.schedulers: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
         """Every scheduler seen, with where it was made."""
+        self.file_read: str | None = None
+        """The latest file that tensors were read from."""
+        self.continued: tuple[str, str | None] | None = None
+        """The latest file whose state was loaded into a model or an optimizer before the first update, and where."""
         self.scale = 1.0
         """What a GradScaler has multiplied the loss by that comes next."""
         self.scaled = False
@@ -207,6 +211,16 @@ class Monitor:
     @property
     def guarded(self) -> Callable[[Listener, Callable[[Any], None]], Callable[[Any], None]]:
         return self.bus.guarded
+
+    def continues(self) -> None:
+        """A state is loaded into a model or an optimizer."""
+        if self.file_read is not None and not self.updates_made:
+            self.continued = self.file_read, self.locator.where()
+
+    @property
+    def idle_optimizer(self) -> bool:
+        """Whether an optimizer was made, and no gradient ever computed."""
+        return bool(self.optimizer_made_at) and not self._numbers["backward"]
 
     # Where the loop is
 

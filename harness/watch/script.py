@@ -220,11 +220,31 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         )
     if threads.trained or crashed is not None or threads.broken is not None:
         return report
-    if any(monitor.models for monitor in threads.monitors):
-        report.notes.append("no optimizer made a step: what is said is about the calls of the model alone")
-    elif not report.findings:
-        raise CannotTry(
-            f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
-            "of its own, check the script that it starts there"
-        )
+    why = without_updates(script, threads)
+    if why is not None and not report.findings:
+        raise CannotTry(why)
+    report.notes.append(why or "no optimizer made a step: what is said is about the calls of the model alone")
     return report
+
+
+def without_updates(script: str, threads: Session) -> str | None:
+    """Why a script that made no update cannot be judged, and what to do; None of one that only calls a model."""
+    idle = next((each for each in threads.monitors if each.idle_optimizer), None)
+    continued = next((each.continued for each in threads.monitors if each.continued is not None), None)
+    if idle is not None and continued is not None:
+        file, where = continued
+        return (
+            f"{script} made no update: it continued from {os.path.relpath(file)} ({where}), which seems to be of a "
+            "finished run; --fresh hides what the script saved, so that it starts from the beginning"
+        )
+    if idle is not None:
+        return (
+            f"{script} made an optimizer ({idle.optimizer_made_at[0]}), but no backward pass and no step with it, so "
+            "there is nothing to judge; run it with arguments with which it trains"
+        )
+    if any(monitor.models for monitor in threads.monitors):
+        return None
+    return (
+        f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
+        "of its own, check the script that it starts there"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from types import ModuleType
@@ -29,6 +30,7 @@ def install_safetensors(threads: Session, patches: Patches, module: ModuleType) 
 
     for name in ("save_file", "save_model"):
         patches.wrap(module, name, saved)
+    patches.wrap(module, "load_file", functools.partial(_read, threads, "filename"))
 
 
 MODULES = {"safetensors.torch": install_safetensors}
@@ -42,6 +44,7 @@ def install(threads: Session, patches: Patches) -> None:
         strict = kwargs.get("strict", args[2] if len(args) > 2 else True)
         begins = LoadBegins(args[0], _state(args, kwargs), strict, monitor.locator.where())
         monitor.emit(begins)
+        monitor.continues()
         with monitor.suspended:
             keys = original(*args, **kwargs)
         monitor.emit(Load(**vars(begins), unexpected=list(getattr(keys, "unexpected_keys", ()))))
@@ -50,6 +53,7 @@ def install(threads: Session, patches: Patches) -> None:
     def into_optimizer(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         if monitor := threads.current():
+            monitor.continues()
             monitor.emit(Load(args[0], _state(args, kwargs), where=monitor.locator.where()))
         return found
 
@@ -73,6 +77,15 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(nn.Module, "load_state_dict", into_module)
     patches.wrap(Optimizer, "load_state_dict", into_optimizer)
     patches.wrap(torch, "save", saved)
+    patches.wrap(torch, "load", functools.partial(_read, threads, "f"))
+
+
+def _read(threads: Session, keyword: str, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Read tensors from a file, and keep its name: a state that is loaded next is from there."""
+    found = original(*args, **kwargs)
+    if monitor := threads.current():
+        monitor.file_read = _path([*args[:1], kwargs.get(keyword)][0])
+    return found
 
 
 def _path(given: Any) -> str | None:
