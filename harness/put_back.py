@@ -133,12 +133,13 @@ def _times_of(found: os.stat_result) -> list[int]:
 
 def copy_file(source: str, target: str) -> None:
     """Copy a file with its times and its mode, sharing its blocks where the file system can."""
-    if os.path.getsize(source) < WORTH_CLONING or not _cloned(source, target):
+    if os.path.getsize(source) < WORTH_CLONING or not cloned(source, target):
         shutil.copyfile(source, target)
     shutil.copystat(source, target)
 
 
-def _cloned(source: str, target: str) -> bool:
+def cloned(source: str, target: str) -> bool:
+    """Copy a file without copying its blocks; whether the file system could do so."""
     try:
         import fcntl
 

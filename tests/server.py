@@ -309,7 +309,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
         from harness.starts import isolated
         from harness.watch import reload
 
-        isolated.afterwards = lambda *_: nullcontext()  # type: ignore[attr-defined]  # the server removes its folders
+        isolated.__dict__["afterwards"] = lambda *_: nullcontext()  # the server removes its folders
         reload.started = partial(_reloading, reloads)  # type: ignore[attr-defined, assignment]
         forks.set_environment(environment)
         tempfile.tempdir = None  # what a library asked for when it was imported

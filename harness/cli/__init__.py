@@ -22,6 +22,7 @@ from harness.cli import (
     claims,
     compare,
     describe,
+    doctor,
     documents,
     explain,
     matrix,
@@ -85,6 +86,15 @@ def main() -> None:
     """
     if "torch" not in sys.modules:
         spin_briefly()
+    say_what_is_left()
+
+
+def say_what_is_left() -> None:
+    """Say that a command that was killed left files changed, where the process that puts them back was killed too."""
+    from harness.put_back import left_behind, logs_folder
+
+    if next(left_behind(logs_folder()), None) is not None and "doctor" not in sys.argv[1:2]:
+        say("harness: a command that was killed left files changed: see harness doctor", err=True)
 
 
 SPINS = "10000"
@@ -111,6 +121,7 @@ for command in (
     resume.resume,
     compare.compare,
     report.report,
+    doctor.doctor,
     explain.explain,
     baseline.baseline,
     documents.documents,

@@ -51,8 +51,6 @@ class Uploads:
             ("trackio", self._trackio),
         ):
             patches.when_imported(module, functools.partial(hold, patches))
-        if os.environ.get("WANDB_MODE", "online") not in OFFLINE:
-            self._sets(patches, "WANDB_MODE", "offline")
         if _is_server(os.environ.get("MLFLOW_TRACKING_URI")):
             self._says("MLflow's server")
             self._sets(patches, "MLFLOW_TRACKING_URI", None)
@@ -124,6 +122,8 @@ class Uploads:
 
         patches.wrap(module, "init", begun)
         patches.wrap(module, "login", logged_in)
+        if os.environ.get("WANDB_MODE", "online") not in OFFLINE:
+            self._sets(patches, "WANDB_MODE", "offline")  # for the processes of its own
 
     def _mlflow(self, patches: Patches, module: ModuleType) -> None:
         def chosen(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
