@@ -65,7 +65,9 @@ class Log:
                 return
             self._times(path)
             if stat.S_ISREG(found.st_mode):
-                self._says("file", path, kept=self._keeps(path, found.st_size), inode=found.st_ino)
+                kept = self._keeps(path, found.st_size)
+                same = self._holds(path, f"{kept}.same") if found.st_nlink > 1 else None
+                self._says("file", path, kept=kept, inode=found.st_ino, same=same)
             elif stat.S_ISLNK(found.st_mode):
                 self._says("link", path, target=os.readlink(path), times=_times_of(found))
             elif stat.S_ISDIR(found.st_mode):
@@ -76,10 +78,9 @@ class Log:
         """Something is about to get another name."""
         with self._lock:
             self.changes(target)
-            with suppress(OSError):
-                found = os.lstat(source)
+            if os.path.lexists(source):
                 self._times(source)
-                self._says("moved", source, target=target, inode=found.st_ino)
+                self._says("moved", source, target=target)
             self._seen.clear()  # names are others' from now on
 
     def removes_all(self, path: str) -> None:
@@ -114,6 +115,14 @@ class Log:
                 f"the script is about to change {path} ({size:,} bytes), which cannot be kept in {self.folder} "
                 f"({error.strerror}) to be put back"
             ) from error
+        return name
+
+    def _holds(self, path: str, name: str) -> str | None:
+        """Give a file that has several names one more, by which it is found when the others lead elsewhere."""
+        try:
+            os.link(path, self.folder / name)
+        except OSError:  # another file system, or one without such names
+            return None
         return name
 
     def _says(self, kind: str, path: str, **more: Any) -> None:
@@ -193,6 +202,10 @@ def _undo(folder: Path, kind: str, path: str, **was: Any) -> None:
     if kind == "made":
         remove(path)
     elif kind == "file":
+        same = was["same"] and str(folder / was["same"])
+        if same is not None and not (os.path.exists(path) and os.path.samefile(same, path)):
+            remove(path)
+            os.link(same, path)
         _restore(str(folder / was["kept"]), path, was["inode"])
     elif kind == "link":
         if not os.path.islink(path) or os.readlink(path) != was["target"]:
@@ -206,19 +219,19 @@ def _undo(folder: Path, kind: str, path: str, **was: Any) -> None:
         os.chmod(path, was["mode"])
         os.utime(path, ns=tuple(was["times"]))
     elif kind == "moved":
-        with suppress(FileNotFoundError):
-            if os.lstat(was["target"]).st_ino == was["inode"]:
-                os.rename(was["target"], path)
+        if os.path.lexists(was["target"]) and not os.path.lexists(path):  # where it is, nothing was moved
+            os.rename(was["target"], path)
     elif kind == "times":
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             os.utime(path, ns=tuple(was["times"]))
 
 
 def _restore(kept: str, path: str, inode: int) -> None:
     """What a file held, in the file itself where it is the same one: other names of it see it too."""
     with suppress(OSError):
-        if os.lstat(path).st_ino == inode:
-            os.chmod(path, stat.S_IMODE(os.lstat(path).st_mode) | stat.S_IWUSR)
+        found = os.lstat(path)
+        if found.st_ino == inode and stat.S_ISREG(found.st_mode):  # and no link that has got its number
+            os.chmod(path, stat.S_IMODE(found.st_mode) | stat.S_IWUSR)
             shutil.copyfile(kept, path)
             shutil.copystat(kept, path)
             return
@@ -233,7 +246,7 @@ def _restore(kept: str, path: str, inode: int) -> None:
 def remove(path: str) -> None:
     """Remove a file, a link or a folder with all that is in it, also one that nobody may write to."""
     if os.path.islink(path) or not os.path.isdir(path):
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
         return
     for below, folders, _ in os.walk(path):

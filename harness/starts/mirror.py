@@ -118,8 +118,10 @@ class Mirror:
                 continue
             for entry in entries:
                 here = self.of(entry.path)
+                if os.path.islink(here):
+                    os.unlink(here)  # it lay beside another folder that is mirrored
                 if os.path.lexists(here) or entry.path == self._at:
-                    continue  # the mirror itself, or another folder that is mirrored
+                    continue  # the mirror itself, or that other folder
                 if entry.is_symlink():
                     os.symlink(self._target_of(entry.path, folder), here)
                 elif entry.is_dir() and self._is_own(entry, below):
