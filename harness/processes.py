@@ -51,6 +51,7 @@ def afterwards(folder: Path, logs: Path | None = None) -> Iterator[Afterwards]:
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    process.wait()  # for the process in between: a script that waits for any child of its own is to see none of ours
     own = os.getpid()
     try:
         yield Afterwards(process.stdin)
@@ -60,7 +61,6 @@ def afterwards(folder: Path, logs: Path | None = None) -> Iterator[Afterwards]:
                 process.stdin.close()
             process.stdout.read()  # until it has ended
             process.stdout.close()
-            process.wait()
 
 
 @contextmanager

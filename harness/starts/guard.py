@@ -94,7 +94,8 @@ class Kept:
         self.programs[os.path.basename(program)] = None
 
     def _is_free(self, path: str) -> bool:
-        return path.startswith(self._free) or f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
+        folder = f"{path}{os.sep}"  # it may be one of these itself
+        return folder.startswith(self._free) or f"{os.sep}__pycache__{os.sep}" in folder
 
 
 class Noticed:

@@ -229,7 +229,7 @@ def _outside(directory: Directory) -> list[str]:
     logs = sorted(directory.logs.iterdir()) if directory.logs.is_dir() else []
     changes = [change for log in logs for change in changes_in(log)]
     paths = [change.get("target") if change["kind"] == "moved" else change["path"] for change in changes]
-    kinds = ("made", "file", "link", "moved")
+    kinds = ("made", "file", "link", "folder", "moved")
     return list(dict.fromkeys(str(path) for path, each in zip(paths, changes, strict=True) if each["kind"] in kinds))
 
 
