@@ -22,12 +22,12 @@ HUB = "https://huggingface.co"
 COMMITS = ("create_commit", "upload_file", "upload_folder", "delete_file", "delete_files", "delete_folder")
 """Methods of HfApi that make a commit."""
 
-WITHOUT_RESULT = (
-    "upload_large_folder preupload_lfs_files create_branch delete_branch create_tag delete_tag delete_repo move_repo "
-    "update_repo_settings update_repo_visibility super_squash_history add_space_secret add_space_variable "
-    "delete_space_secret delete_space_variable permanently_delete_lfs_files"
-).split()
-"""Those that return nothing which a script goes by."""
+CHANGING = tuple(
+    "accept_ add_ batch_ cancel_ change_ comment_ copy_ create_ delete_ disable_ duplicate_ edit_ enable_ grant_ hide_ "
+    "merge_ move_ pause_ permanently_ preupload_ reject_ rename_ request_ rerun_ restart_ resume_ run_job run_uv_ "
+    "scale_ set_ super_squash_ suspend_ trigger_ update_ upload_".split()
+)
+"""How the names of methods begin that change something there. Those not named elsewhere return nothing."""
 
 NOWHERE = "0" * 40
 """The hash of a commit that was not made."""
@@ -93,7 +93,8 @@ class Uploads:
         def nothing(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             return None
 
-        made = {"create_repo": repository, **dict.fromkeys(COMMITS, commit), **dict.fromkeys(WITHOUT_RESULT, nothing)}
+        changing = [name for name in dir(api) if name.startswith(CHANGING)]
+        made = {**dict.fromkeys(changing, nothing), **dict.fromkeys(COMMITS, commit), "create_repo": repository}
         for name, make in made.items():
             original = getattr(api, name, None)
             if original is None:

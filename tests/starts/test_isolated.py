@@ -113,6 +113,11 @@ def removed_and_made(at: Path) -> None:
     (at / "d" / "e").write_text("another")
 
 
+def replaced(at: Path) -> None:
+    (at / ".new").write_text("new")
+    os.replace(at / ".new", at / "a")
+
+
 def linked(at: Path) -> None:
     os.link(at / "a", at / "new")
     (at / "new").write_text("another")
@@ -135,7 +140,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "removed and made": removed_and_made,
     "renamed": lambda at: (at / "a").rename(at / "b"),
     "folder renamed": lambda at: (at / "d").rename(at / "new"),
-    "replaced": lambda at: [(at / ".new").write_text("new"), os.replace(at / ".new", at / "a")],
+    "replaced": replaced,
     "truncated": lambda at: os.truncate(at / "a", 0),
     "mode": lambda at: (at / "a").chmod(0o600),
     "times": lambda at: os.utime(at / "a", (1, 1)),
@@ -268,7 +273,12 @@ def test_without_room_for_the_directory_the_script_does_not_run(home: Path, monk
 
 def test_caches_of_libraries_may_grow(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = home / "cache" / "library"
-    found = run(lambda at: [os.makedirs(cache), (cache / "file").write_text("x")])
+
+    def script(at: Path) -> None:
+        cache.mkdir(parents=True)
+        (cache / "file").write_text("x")
+
+    found = run(script)
     assert (cache / "file").exists()
     assert found.put_back == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def listing(*folders: Path) -> dict[str, tuple[object, ...]]:
     """What lies below the folders: the kind, the mode, the time of change and what it holds of each."""
-    found = {}
+    found: dict[str, tuple[object, ...]] = {}
     for folder in folders:
         for below, names, files in os.walk(folder):
             for name in (*names, *files):
