@@ -257,6 +257,8 @@ class Isolation:
     """The folder that was given them; None where they are gone."""
     hidden: list[str] = field(default_factory=list)
     """Patterns of what was there and hidden from it."""
+    cached: list[str] = field(default_factory=list)
+    """Caches that it made beside its data, and will find again."""
     put_back: list[str] = field(default_factory=list)
     """What it changed outside of the directory, and is as it was."""
     not_put_back: list[str] = field(default_factory=list)
@@ -293,6 +295,8 @@ class Isolation:
             yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:
             yield f"  held back, so nothing was uploaded: {'; '.join(self.held_back)}"
+        if self.cached:
+            yield f"  kept for the next run: {count(len(self.cached), 'cache')} of datasets beside the data"
         if self.kind == "directory" and self.wrote:
             kept = f"kept in {self.kept_in}" if self.kept_in else "not kept (--keep FOLDER keeps them)"
             back = f"; put back: {few(self.put_back, MOST_FILES)}" if self.put_back else ""

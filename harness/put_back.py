@@ -265,10 +265,15 @@ def _first_missing(path: str) -> str:
     return path
 
 
-def logs_folder() -> Path:
-    """Where the logs of all commands lie: on a disk, also where temporary files are kept in memory."""
+def cache_folder() -> Path:
+    """The harness's own folder among the user's caches: on a disk, also where temporary files are kept in memory."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(cache, "full-training-harness", "put-back")
+    return Path(cache, "full-training-harness")
+
+
+def logs_folder() -> Path:
+    """Where the logs of all commands lie."""
+    return cache_folder() / "put-back"
 
 
 def left_behind(folder: Path) -> Iterator[Path]:

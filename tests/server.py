@@ -311,7 +311,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
 
         isolated.__dict__["afterwards"] = lambda *_: nullcontext()  # the server removes its folders
         reload.started = partial(_reloading, reloads)  # type: ignore[attr-defined, assignment]
-        forks.set_environment(environment)
+        forks.set_environment({"TMPDIR": str(output.parent / "tmp"), **environment})
         tempfile.tempdir = None  # what a library asked for when it was imported
         if processes > 1:
             return forks.as_ranks(lambda: _command(**job), processes)
@@ -327,6 +327,7 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
 
 def serve(work: Path) -> None:
     forks.warm()
+    (work / "tmp").mkdir()
     forks.fork(lambda: make_data(work / "data")).wait()
     forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
     output, errors, reloads = work / "stdout", work / "stderr", str(work / "reloads")

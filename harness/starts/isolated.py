@@ -26,6 +26,7 @@ from harness.files import write_atomically
 from harness.findings import Isolation
 from harness.processes import afterwards
 from harness.put_back import CannotKeep, Log, changes_in, logs_folder, put_back_all, remove
+from harness.starts import caches
 from harness.starts.guard import Guard, Kept, Noticed
 from harness.starts.mirror import Mirror, Stamp
 from harness.starts.uploads import Uploads
@@ -68,6 +69,7 @@ class Directory:
             (home / TEMPORARY).mkdir()
             for folder in folders:
                 mirror.add(folder)
+            caches.bring(mirror)
         except (CannotKeep, OSError) as error:
             remove(str(home))
             why = error.strerror if isinstance(error, OSError) else str(error)
@@ -215,6 +217,7 @@ class Place:
             hidden=list(self.hidden),
             held_back=held_back,
         )
+        found.cached = caches.keep(mirror, written)
         for path, linked in mirror.changed():
             if path not in outside:
                 (found.changed if linked or changes.programs else found.elsewhere).append(path)
