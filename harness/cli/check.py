@@ -29,6 +29,7 @@ from harness.cli.options import (
     on_option,
     processes_option,
     quiet_option,
+    say_what_runs,
     script_arguments,
     verbose_option,
     watch_options,
@@ -126,6 +127,7 @@ def check(
     from harness.watch.script import check_script
 
     with ExitStack() as stack:
+        say_what_runs(script, files, shortened=not options.full, quiet=quiet)
         hidden = files.hidden(script, arguments, module=options.module)
         bench = stack.enter_context(_bench(script, arguments, options, output)) if diff or fix else None
         place = stack.enter_context(

@@ -20,6 +20,7 @@ from harness.cli.options import (
     json_option,
     processes_option,
     quiet_option,
+    say_what_runs,
     script_arguments,
     watch_options,
 )
@@ -69,6 +70,7 @@ def describe(
     from harness.describe import page
     from harness.starts.isolated import isolated, named
 
+    say_what_runs(script, files, shortened=not options.full, quiet=quiet)
     hidden = files.hidden(script, arguments, module=options.module)
     with isolated(
         script, arguments, module=options.module, in_place=files.in_place, keep=files.keep, hidden=hidden

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -16,7 +17,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from harness import launch
-from harness.cli.output import SCRIPTS, Format
+from harness.cli.output import SCRIPTS, Format, say
 from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
 from harness.settings import WatchOptions
 
@@ -124,6 +125,16 @@ class FileOptions:
         """The options as a command line has them, in whatever folder."""
         keep = [f"--keep={self.keep.absolute()}"] if self.keep is not None else []
         return ["--in-place"] * self.in_place + keep + ["--fresh"] * self.fresh
+
+
+def say_what_runs(script: str, files: FileOptions, *, shortened: bool, quiet: bool) -> None:
+    """Say on a terminal what is about to run, and how long it may take."""
+    if quiet or not launch.is_main_process() or not sys.stderr.isatty():
+        return
+    where = "where it lies" if files.in_place else "in a directory of its own"
+    takes = "long passes over a DataLoader are shortened" if shortened else "as long as it takes alone"
+    tries = "; first up to 8 starts, each up to the first update" if files.fresh else ""
+    say(f"harness: {script} runs {where}: {takes}{tries}; Ctrl-C ends it with what was found until then", err=True)
 
 
 fresh_option = click.option(

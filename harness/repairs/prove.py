@@ -143,6 +143,9 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
     if again is None and any(
         each.check in known and (each.severity == "error" or each.check in WASTE) for each in report.findings
     ):
+        on.tell(
+            f"running it again, and once for each edit: about {report.seconds['in all']:.0f} s each"
+        )
         now = on.run({}, report.seconds["in all"])
     for finding in report.findings:
         if finding.severity == "warning" and finding.check not in WASTE:
