@@ -72,6 +72,8 @@ class Difference:
     """The largest difference, as a share of the largest number on side A; None also where a side is not finite."""
     rounding: float | None = None
     """What rounding alone may make of it, in the coarser of the two types."""
+    explained_by: str | None = None
+    """What else differs, in its own ``what``, from which this may follow; None where it stands alone."""
 
     def __post_init__(self) -> None:
         if self.size is not None and not math.isfinite(self.size):  # which JSON has no number for
@@ -366,24 +368,22 @@ def elsewhere(a: Journal, b: Journal, update: int) -> Difference:
     return Difference(OTHER, "step", update, what, (), tuple(afterwards(a, b, update)))
 
 
-def unexplained(given: Sequence[Difference], computed: Sequence[Difference]) -> list[Difference]:
-    """Of what is computed otherwise, what does not follow from what is given.
+def with_causes(given: Sequence[Difference], computed: Sequence[Difference]) -> Iterator[Difference]:
+    """What is computed otherwise, with what is given that it may follow from; without what was said of that already.
 
     Another kernel explains what differs within rounding, and no more.
     """
-    return [
-        each
-        for each in computed
-        if not any(
-            known.what == each.what
-            or (
-                known.update <= each.update
-                and each.rung in EXPLAINS.get(known.rung, ())
-                and (known.cause != KERNEL or each.cause == KERNEL)
-            )
+    said = {known.what for known in given}
+    for each in computed:
+        causes = [
+            known.what
             for known in given
-        )
-    ]
+            if known.update <= each.update
+            and each.rung in EXPLAINS.get(known.rung, ())
+            and (known.cause != KERNEL or each.cause == KERNEL)
+        ]
+        if each.what not in said:
+            yield replace(each, explained_by=next(iter(causes), None))
 
 
 def _equal(what: str, with_given: Difference | None) -> list[str]:

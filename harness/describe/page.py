@@ -104,7 +104,10 @@ class Description(Report):
                     break_on_hyphens=False,
                 )
                 name = ""
-        found = [each.check for each in self.findings]
+        found = [
+            each.check + (f" (may follow from {each.explained_by})" if each.explained_by else "")
+            for each in self.findings
+        ]
         said = f"{len(self.held)} held, " + (f"found: {', '.join(found)}" if found else "none found anything")
         if self.held or found:
             yield f"{'checks':<{INDENT}}{said}"

@@ -51,6 +51,8 @@ class Patch:
     """To the file with the patches before this one."""
     why: str | None = None
     """Why there is none."""
+    gone_with: str | None = None
+    """The check whose patch, one before this, repairs the finding too."""
 
 
 @dataclass
@@ -88,8 +90,8 @@ class CheckReport(Report):
 
     @property
     def left(self) -> list[Finding]:
-        """What was found and has no patch."""
-        repaired = {patch.check for patch in self.patches if patch.diff is not None}
+        """What was found and no patch repairs."""
+        repaired = {patch.check for patch in self.patches if patch.diff is not None or patch.gone_with is not None}
         return [finding for finding in self.findings if finding.check not in repaired]
 
     @property

@@ -134,8 +134,10 @@ def test_a_record_of_the_documented_run_stays_small(changed: Callable[..., str])
 
 def test_a_setting_explains_the_curves(changed: Callable[..., str], tmp_path: Path) -> None:
     changes = {("recipe", "lr"): 3e-5, ("curves", "loss", 2): 0.9}
-    compare(str(RECORD), changed(changes), "--json", str(tmp_path / "found.json"))
-    assert [each["what"] for each in json.loads((tmp_path / "found.json").read_text())["differences"]] == ["lr"]
+    result = compare(str(RECORD), changed(changes), "--json", str(tmp_path / "found.json"))
+    found = json.loads((tmp_path / "found.json").read_text())["differences"]
+    assert [(each["what"], each["explained_by"]) for each in found] == [("lr", None), ("the loss", "lr")]
+    assert "also, update 3: compare::computation, the loss; may follow from lr\n" in result.output
 
 
 @pytest.mark.parametrize(
