@@ -10,7 +10,8 @@ import pytest
 
 from harness import catalogue
 from harness.findings import Finding, Severity, errors_of, lines_apart
-from harness.report import annotations, log, sarif
+from harness.report import annotations as github
+from harness.report import log, sarif
 from harness.report.check import outcome_lines, receipt_lines, summary_line
 from harness.watch import reported
 from harness.watch.script import CheckReport, NotThere
@@ -113,10 +114,14 @@ def test_every_other_output_has_it_too(report: CheckReport) -> None:
     assert follows in list(receipt_lines(report, {}))
     (entry,) = (each for each in log.of_check(report).results if each.rule.id == EFFECT)
     assert entry.details.endswith(f"\nIt may follow from {CAUSE}.")
-    assert sum(f"may follow from {CAUSE}" in line for line in annotations.of_log(log.of_check(report))) == 1
+    assert sum(f"may follow from {CAUSE}" in line for line in github.of_log(log.of_check(report))) == 1
     (result,) = (each for each in sarif.of_log(log.of_check(report))["runs"][0]["results"] if each["ruleId"] == EFFECT)
     assert result["message"]["text"].endswith(f"It may follow from {CAUSE}.")
-    assert [each["explained_by"] for each in json.loads(json.dumps(report.as_dict()))["findings"]] == [None, CAUSE, None]
+    assert [each["explained_by"] for each in json.loads(json.dumps(report.as_dict()))["findings"]] == [
+        None,
+        CAUSE,
+        None,
+    ]
     assert [line == "" for line in lines_apart(report.findings)].count(True) == 2
 
 
