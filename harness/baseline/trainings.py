@@ -129,6 +129,14 @@ def path_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.txt"
 
 
+class Crashed(CannotTry):
+    """A training ended with an exception, whose traceback ``said`` is."""
+
+    def __init__(self, why: str, said: str) -> None:
+        super().__init__(why)
+        self.said = said
+
+
 def described(
     training: Training, folder: Path, env: Mapping[str, str] | None = None, way: Way | None = None
 ) -> Description:
@@ -145,7 +153,8 @@ def described(
         raise CannotTry(f"training {training.name} could not be run: {ran.last_words}")
     found = TypeAdapter(Description).validate_json(ran.written)
     if found.crashed is not None:
-        raise CannotTry(f"training {training.name} crashed after {found.updates} updates: {ran.last_words}")
+        why = f"training {training.name} crashed after {found.updates} updates: {ran.last_words}"
+        raise Crashed(why, found.crashed)
     if not found.updates or not found.numbers:
         raise CannotTry(f"training {training.name} made no update in its process, so there is nothing to compare")
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness import launch
 from harness.errors import CannotTry
 from harness.files import working_in
 from harness.findings import Finding, Report
@@ -213,6 +214,10 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         crashed=crashed,
         seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
     )
+    if crashed is not None and launch.world_size() is None and launch.wants_a_launcher(crashed):
+        report.notes.append(
+            "it is to be started by a launcher, which sets RANK and others: start it with --processes 2"
+        )
     if crashed is not None and report.shortened:
         report.notes.append(
             "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
