@@ -118,7 +118,9 @@ class Description(Report):
     def _place(self, where: str) -> str:
         """A line of the script without its folder: most lines are of one file."""
         file, _, line = where.rpartition(":")
-        return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) == os.path.abspath(self.script) else where
+        module = f"{self.script.replace('.', os.sep)}.py"
+        scripts = {os.path.abspath(each) for each in (self.script, module)}
+        return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) in scripts else where
 
     def as_dict(self) -> dict[str, Any]:
         return strict(super().as_dict())
