@@ -284,7 +284,9 @@ def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Jo
     all_a, all_b = (Counter(row for u in each.updates for batch in u.batches for row in batch.rows) for each in (a, b))
     common = sum((all_a & all_b).values())
     if common or isinstance(rows[0][0], int):
-        return Difference(ORDER, "rows", one.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6])))
+        seen = f" ({len(all_a)} rows are seen in A, {len(all_b)} in B)" if len(all_a) != len(all_b) else ""
+        values = _listed(rows[0][:6]), _listed(rows[1][:6])
+        return Difference(ORDER, "rows", one.at, f"the order of the rows{seen}", values)
     return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which none is among the other's"))
 
 
