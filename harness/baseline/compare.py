@@ -37,11 +37,11 @@ def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
     return [exact(baseline, runs, lrs), quality(baseline, runs), documented(records)]
 
 
-def _words(record: RunRecord, recipe: str | None) -> str:
-    """The options that record a baseline of that run's recipe, and of no other."""
+def _words(path: Path, record: RunRecord, recipe: str | None) -> str:
+    """The options that record a baseline of that run's recipe in the file, and of no other."""
     name, loop = record.recipe["name"], record.recipe["loop"]
     spec = recipe or (name if name in RECIPES else f"FILE.py:{name}")
-    return f"--recipe {spec}" + (f" --loop {loop}" if loop != "plain" else "")
+    return f"--recipe {spec}" + (f" --loop {loop}" if f"-{loop}-" in path.name and loop != "plain" else "")
 
 
 def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None, recipe: str | None = None) -> list[str]:
@@ -56,7 +56,7 @@ def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None, r
     """
     path = baseline_of(folder, record, fallback=fallback)
     if not path.exists():
-        return [f"no baseline {path}; record one with harness baseline record {_words(record, recipe)}"]
+        return [f"no baseline {path}; record one with harness baseline record {_words(path, record, recipe)}"]
     if not record.whole or record.interrupted:
         return ["not compared with the baseline: only whole runs are"]
     baseline = Baseline.read(path)

@@ -74,7 +74,8 @@ def test_a_diff_is_a_patch_and_leaves_the_script_alone(check: Check, tmp_path: P
     assert done.status == 1, done.stderr
     assert path.read_text() == NOT_CLEARED
     (patch,) = found["patches"]
-    assert patch == {"check": "gradients::not-cleared", "file": "train.py", "diff": done.stdout, "why": None}
+    about = {"check": "gradients::not-cleared", "file": "train.py", "why": None, "gone_with": None}
+    assert patch == {**about, "diff": done.stdout}
     assert "1 of 1 finding can be repaired" in done.stderr
     subprocess.run(["git", "apply", "-"], input=done.stdout.encode(), cwd=tmp_path, check=True)
     assert path.read_text() == RIGHT
