@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
@@ -44,14 +44,24 @@ class Finding:
     check: str = ""
     severity: Severity = "error"
     message: str = ""
+    explained_by: str | None = None
+    """The id of another finding's check, from whose fault this may follow; None where it stands alone."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def lines(self) -> list[str]:
-        """The finding as the terminal shows it."""
+    @property
+    def place(self) -> str:
+        """Where it is, in words; empty where nothing is known."""
         update = f"update {self.update}" if self.update is not None else None
-        place = ", ".join(filter(None, (self.where, update)))
+        return ", ".join(filter(None, (self.where, update)))
+
+    def lines(self) -> list[str]:
+        """The finding as the terminal shows it: in one line below its cause where it has one."""
+        if self.explained_by is not None:
+            at = f" at {self.where}" if self.where else ""
+            return [f"    also      {self.severity}: {self.check}{at}; may follow from it"]
+        place = self.place
         return [
             f"  {self.severity}: {self.check}: {self.message}",
             f"    expected  {self.expected}",
@@ -60,6 +70,64 @@ class Finding:
             *(f"              {line}" for line in code_frame(self.where)),
             f"    fix       {self.hint}",
         ]
+
+
+def roots(checks: Iterable[str], explains: Mapping[str, Collection[str]]) -> dict[str, str | None]:
+    """What each of some faults may follow from, by their ids: one of them that follows from none; None for such a one.
+
+    ``explains`` has the ids that follow from a fault. What follows from what follows has the same root. Of faults that
+    follow from each other alone, the first stands for all.
+    """
+    waiting = list(dict.fromkeys(checks))
+    effects = {
+        each: [other for other in waiting if other != each and other in explains.get(each, ())] for each in waiting
+    }
+    follow = {other for others in effects.values() for other in others}
+    found: dict[str, str | None] = {}
+    for root in sorted(waiting, key=lambda each: each in follow):  # of those that all follow, the first
+        if root in found:
+            continue
+        found[root] = None
+        reached = list(effects[root])
+        while reached:
+            each = reached.pop(0)
+            if each not in found:
+                found[each] = root
+                reached += effects[each]
+    return found
+
+
+def below_their_causes(findings: Sequence[Finding], explains: Mapping[str, Collection[str]]) -> list[Finding]:
+    """All findings, errors first, in the order of the updates; one that may follow from another is right behind it.
+
+    ``explains`` has the ids that follow from a fault, as :func:`roots` has it.
+    """
+    ordered = sorted(findings, key=lambda each: (each.severity, each.update or 0))
+    causes = roots((each.check for each in ordered), explains)
+    following: dict[str, list[Finding]] = {}
+    for each in ordered:
+        if (cause := causes[each.check]) is not None:
+            following.setdefault(cause, []).append(replace(each, explained_by=cause))
+    # An error below a warning is as urgent as any other.
+    alone = sorted(
+        (each for each in ordered if causes[each.check] is None),
+        key=lambda each: min(other.severity for other in (each, *following.get(each.check, ()))),
+    )
+    return [finding for each in alone for finding in (each, *following.pop(each.check, ()))]
+
+
+def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    """The errors among findings. One that follows from a warning stands alone, since the warning is not among them."""
+    errors = [each for each in findings if each.severity == "error"]
+    shown = {each.check for each in errors}
+    return [each if each.explained_by in shown else replace(each, explained_by=None) for each in errors]
+
+
+def lines_apart(findings: Iterable[Finding]) -> Iterator[str]:
+    """Findings as a terminal shows them, an empty line before each that follows from none."""
+    for finding in findings:
+        yield from ([] if finding.explained_by else [""])
+        yield from finding.lines()
 
 
 def expect(

@@ -56,6 +56,12 @@ WAITS = "HARNESS_WAITS"
 LAST_LINES = 12
 """Of what a failed rank wrote."""
 
+WANTED = re.compile(
+    r"environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected"
+    r"|KeyError: '(RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'"
+)
+"""What a script says that a launcher is to start: torch's own words, or Python's."""
+
 LAST_SEEN, FAILED = "last-seen-", "failed-"
 
 _watched: tuple[float, TextIO] | None = None
@@ -216,6 +222,11 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
         except ChildFailedError as error:
             raise CannotTry(_what_happened(error, folder, patience)) from None
     return [results[rank] for rank in sorted(results)]
+
+
+def wants_a_launcher(said: str) -> bool:
+    """Whether a script ended because it lacks what a launcher sets, as its last words tell."""
+    return WANTED.search(said) is not None
 
 
 def command_in_processes(command: Sequence[str], *, processes: int, patience: float = HANGS) -> int:

@@ -62,6 +62,9 @@ VERDICTS = pytest.StashKey[dict[str, Any]]()
 RECORDS = pytest.StashKey[dict[str, None]]()
 """The files of the runs that were made in this process, or in a worker of it, each once."""
 
+UNASKED = pytest.StashKey[str | None]()
+"""What to add where no test asks for the run of the recipe that is named."""
+
 REPORTED = pytest.StashKey[str]()
 """What became of ``--harness-report``."""
 
@@ -286,8 +289,27 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     is_worker = hasattr(session.config, "workerinput")
     if not is_worker and any("recipe" in getattr(item, "fixturenames", ()) for item in session.items):
         _check_recipe(session.config)
+    if not is_worker and not session.config.getoption("tx", None):
+        session.config.stash[UNASKED] = _unasked(session)
     if _is_used(session.config):
         _check_gpu_tests(session)
+
+
+def _unasked(session: pytest.Session) -> str | None:
+    """What to add where the command line names a recipe, and no test was collected that asks for its run."""
+    recipe = session.config.getoption("harness_recipe")
+    if recipe is None or any({"recipe", "documented_check"} & {*_fixtures(item)} for item in session.items):
+        return None
+    return (
+        f"no test asks for the run of {recipe}; add a file test_documented.py with\n"
+        "    def test_documented(documented_check):\n"
+        "        documented_check()"
+    )
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    names: Sequence[str] = getattr(item, "fixturenames", ())
+    return names
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -312,7 +334,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_terminal_summary"""
-    if said := config.stash.get(REPORTED, None):
+    for said in filter(None, (config.stash.get(UNASKED, None), config.stash.get(REPORTED, None))):
         terminalreporter.write_line(f"harness: {said}")
 
 
@@ -529,7 +551,8 @@ def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]
             if pytestconfig.getoption("harness_update"):
                 path = add(folder, record)
                 pytest.skip(f"added to {path}; accept it with harness baseline accept {path.stem}")
-            reasons = compared(folder, record, fallback=fallback)
+            named = _given(pytestconfig, "harness_recipe")
+            reasons = compared(folder, record, fallback=fallback, recipe=named)
         except CannotTry as error:
             raise _failure(error) from None
         if reasons:

@@ -342,5 +342,10 @@ def _check_vacant(folder: Path, *, resume: bool) -> None:
             f"output folder {folder} already holds a run that was interrupted; go on with it with --resume, or choose "
             "another folder"
         )
+    if recorded and not unfinished and resume:
+        raise CannotTry(
+            f"the run in output folder {folder} is finished, so there is nothing to go on with; choose another folder "
+            "for another run"
+        )
     if not unfinished and (recorded or (folder / MODEL_FOLDER).exists()):
         raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move that one away")

@@ -236,8 +236,9 @@ def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
     names = table.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CannotTry(f"{file}: {key} of [tool.harness] is no list of checks; found {names!r}")
+    known = catalogue.checks()  # if they cannot be imported, it is no fault of the file
     try:
-        catalogue.resolve(names)
+        catalogue.resolve(names, known)
     except CannotTry as error:
         raise CannotTry(f"{file}: {key} of [tool.harness]: {error}") from error
     return set(names)

@@ -6,13 +6,14 @@ import math
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 import torch
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim import Optimizer
 
 Number = TypeVar("Number", float, torch.Tensor)
@@ -235,3 +236,12 @@ def _adds_bias(node: Any) -> bool:
     """Whether it is the last part of a linear layer, which leaves the shape as it is."""
     added = node.next_functions[1][0] if node.name() == "AddBackward0" else None
     return torch.is_tensor(bias := getattr(added, "variable", None)) and bias.dim() == 1
+
+
+def storages(tensors: Iterable[torch.Tensor]) -> list[StorageWeakRef]:
+    """Weak references to the memory of those tensors that have some, which views, arrays and detached ones share."""
+    found = []
+    for each in tensors:
+        with suppress(RuntimeError, NotImplementedError):  # sparse tensors and subclasses may have none
+            found.append(StorageWeakRef(each.untyped_storage()))  # type: ignore[no-untyped-call]
+    return found

@@ -83,9 +83,11 @@ def recorded(case: Case, verdict: Verdict) -> dict[str, Any]:
 
 
 def found_in(verdict: Verdict) -> list[dict[str, Any]]:
-    """What was found, where: a line's number in the edited script, 1 where none is at fault."""
+    """What was found, where: a line's number in the edited script, 1 where none is at fault; and what explains it."""
     return [
-        {"check": each["check"], "line": line_of(each["where"]), "update": each["update"]} for each in verdict.findings
+        {"check": each["check"], "line": line_of(each["where"]), "update": each["update"]}
+        | ({"explained_by": each["explained_by"]} if each["explained_by"] else {})
+        for each in verdict.findings
     ]
 
 
@@ -102,8 +104,9 @@ def page(detection: dict[str, Any], margins: dict[str, Any], broken: dict[str, A
 def table_lines(detection: dict[str, Any]) -> Iterator[str]:
     """By check, which mutants are caught, and at which update."""
     mutants, variants = detection["mutants"], detection["variants"]
-    caught = [each for each in mutants if {found["check"] for found in each["found"]} == {each["check"]}]
-    flagged = [each for each in variants if {found["check"] for found in each["found"]} != {*each["warns"]}]
+    caught = [each for each in mutants if _causes(each) == {each["check"]}]
+    flagged = [each for each in variants if _causes(each) != {*each["warns"]}]
+    more = sum(len(_causes(each)) < len(each["found"]) for each in mutants)
     warned = sum(bool(each["warns"]) for each in variants)
     yield "# What `harness check` finds in its own corpus"
     yield ""
@@ -111,7 +114,8 @@ def table_lines(detection: dict[str, Any]) -> Iterator[str]:
     yield "say that nothing got lost, not how well other people's scripts are judged."
     yield ""
     yield (
-        f"{len(caught)} of {len(mutants)} mutants are caught by the check that they are meant for and by no other; "
+        f"{len(caught)} of {len(mutants)} mutants are caught by the check that they are meant for and by no other, but "
+        f"for findings that it explains ({more} have some); "
         f"{len(flagged)} of {len(variants)} right scripts are flagged ({warned} with a warning that explains when the "
         f"code is intended); {len(detection['unseen'])} more bugs are known that no check sees."
     )
@@ -124,6 +128,11 @@ def table_lines(detection: dict[str, Any]) -> Iterator[str]:
         yield f"| `{check}` | {', '.join(cells)} |"
     yield ""
     yield "Not seen: " + "; ".join(f"{each['name']} ({each['why']})" for each in detection["unseen"]) + "."
+
+
+def _causes(entry: dict[str, Any]) -> set[str]:
+    """The checks whose findings no other one explains."""
+    return {found["check"] for found in entry["found"] if "explained_by" not in found}
 
 
 def margin_lines(margins: dict[str, Any]) -> Iterator[str]:

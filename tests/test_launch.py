@@ -127,3 +127,15 @@ def test_a_rank_that_runs_on_after_the_first_is_ended(monkeypatch: pytest.Monkey
         launch.command_in_processes(
             ["-c", "import os, time; time.sleep(2 + 60 * int(os.environ['RANK']))"], processes=2
         )
+
+
+@pytest.mark.parametrize(
+    ("said", "wants"),
+    [
+        ("ValueError: ... rendezvous: environment variable RANK expected, but not set", True),
+        ("KeyError: 'LOCAL_RANK'", True),
+        ("KeyError: 'rank'", False),
+    ],
+)
+def test_a_script_that_wants_a_launcher_says_so(said: str, wants: bool) -> None:
+    assert launch.wants_a_launcher(f"Traceback ...\n{said}\n") == wants

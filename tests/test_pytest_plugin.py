@@ -290,7 +290,7 @@ def test_baseline_fixture(project: pytest.Pytester) -> None:
     missing = run(project, *arguments)
     missing.assert_outcomes(failed=1)
     missing.stdout.fnmatch_lines(
-        ["harness: no baseline *small-plain-cpu.json; record one with harness baseline record"]
+        ["harness: no baseline *small-plain-cpu.json; record one with harness baseline record --recipe mine.py:small"]
     )
     updated = run(project, *arguments, "--harness-update")
     updated.assert_outcomes(skipped=1)
@@ -433,3 +433,15 @@ def test_workers_tell_of_their_runs(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("-n", "2", *options)
     assert result.ret == 0
     assert (project.path / "found.html").exists()
+
+
+def test_a_recipe_without_a_test_says_what_to_add(project: pytest.Pytester) -> None:
+    (project.path / "test_contract.py").unlink()
+    result = run(project, "--recipe", "mine.py:small")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        ["harness: no test asks for the run of mine.py:small; add a file test_documented.py with"]
+    )
+    project.makepyfile(test_contract=CONTRACT)
+    asked = run(project, "--recipe", "mine.py:small", "--collect-only", "-q")
+    assert "no test asks" not in asked.stdout.str()

@@ -199,8 +199,10 @@ def test_a_run_that_was_killed_is_not_overwritten(small: Recipe, begun: Path) ->
 
 def test_a_whole_run_is_not_gone_on_with(small: Recipe, whole: Path) -> None:
     before = (whole / "run.json").read_bytes()
-    with pytest.raises(CannotTry, match="already holds a run; choose another folder"):
+    with pytest.raises(CannotTry, match=r"is finished, so there is nothing to go on with; choose another folder"):
         run_recipe(small, output=whole, resume=True)
+    with pytest.raises(CannotTry, match="already holds a run; choose another folder"):
+        run_recipe(small, output=whole)
     assert (whole / "run.json").read_bytes() == before
 
 

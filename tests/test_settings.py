@@ -26,6 +26,19 @@ def table(script: Path, text: str, *, up: int = 1) -> Path:
     return file
 
 
+def test_what_keeps_checks_from_being_read_is_not_the_files_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> None:
+        raise CannotTry("Python runs with -OO")
+
+    (tmp_path / "pyproject.toml").write_text("[tool.harness]\nreload = false\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "checks", none)
+    with pytest.raises(CannotTry, match=r"^Python runs with -OO$"):
+        wanted(None)
+
+
 def test_without_anything_all_checks_are_wanted(script: Path) -> None:
     chosen = wanted(script)
     assert chosen.selected == set(catalogue.checks())

@@ -15,7 +15,7 @@ from harness.baseline.stored import Baseline, SeedRun, as_plain, name_of, seed_r
 from harness.claims import BALL_PARK, RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.findings import Finding, Outcome
-from harness.recipe import METRICS, Recipe
+from harness.recipe import METRICS, RECIPES, Recipe
 from harness.record import RunRecord, Verdict
 
 
@@ -37,8 +37,17 @@ def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
     return [exact(baseline, runs, lrs), quality(baseline, runs), documented(records)]
 
 
-def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None) -> list[str]:
+def _words(path: Path, record: RunRecord, recipe: str | None) -> str:
+    """The options that record a baseline of that run's recipe in the file, and of no other."""
+    name, loop = record.recipe["name"], record.recipe["loop"]
+    spec = recipe or (name if name in RECIPES else f"FILE.py:{name}")
+    return f"--recipe {spec}" + (f" --loop {loop}" if f"-{loop}-" in path.name and loop != "plain" else "")
+
+
+def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None, recipe: str | None = None) -> list[str]:
     """Compare the run with its baseline in the folder, else in ``fallback``, and keep the verdicts in the record.
+
+    ``recipe`` is how the command line names it, for what is to be done where there is no baseline.
 
     Returns why it was not compared, where it was not: there is no such baseline, or it is of other data, say.
 
@@ -47,7 +56,7 @@ def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None) -
     """
     path = baseline_of(folder, record, fallback=fallback)
     if not path.exists():
-        return [f"no baseline {path}; record one with harness baseline record"]
+        return [f"no baseline {path}; record one with harness baseline record {_words(path, record, recipe)}"]
     if not record.whole or record.interrupted:
         return ["not compared with the baseline: only whole runs are"]
     baseline = Baseline.read(path)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.baseline.trainings import described, distance_between
+from harness import launch
+from harness.baseline.trainings import Crashed, described, distance_between
 from harness.describe.page import Description
 from harness.findings import Report, strict
 from harness.settings import Training, Way
@@ -27,6 +28,8 @@ UNSPLIT_FACTS = re.compile(
     r"|optimizer\..*\.(tensors|elements|lr|betas|eps|weight_decay|momentum|nesterov|in_none)"
 )
 """Facts that are the same however a batch is split."""
+
+STEPS = re.compile(r"update\..*\.steps")
 
 COUNTED = re.compile(r"loss\..*\.counted")
 """What one process sees all of."""
@@ -68,6 +71,8 @@ class WayReport:
     """In which numbers were compared."""
     not_judged: list[str] = field(default_factory=list)
     """What cannot be the same, and why."""
+    hint: str | None = None
+    """What may make it another training, and what to do."""
 
 
 @dataclass
@@ -93,14 +98,25 @@ def same_training(training: Training, folder: Path) -> SameTrainingReport:
     Raises:
         CannotTry: one of them could not be run, crashed, or made no update.
     """
-    first = described(training, folder)
+    first = _first(training, folder)
     ways = [compared(first, described(training, folder, way=way), way) for way in training.same_as]
     return SameTrainingReport(training.name, shlex.join(training.command), ways)
+
+
+def _first(training: Training, folder: Path) -> Description:
+    """The run that the others are compared with: in one process, which a launcher starts where the script wants one."""
+    try:
+        return described(training, folder)
+    except Crashed as crashed:
+        if not launch.wants_a_launcher(crashed.said):
+            raise
+        return described(training, folder, way=Way(processes=1))
 
 
 def compared(first: Description, other: Description, way: Way) -> WayReport:
     """How two runs compare that have to take the same steps: settings exactly, losses and norms within rounding."""
     found = WayReport(str(way), apart=list(_facts(first, other, way)))
+    found.hint = _hint(found.apart, way)
     if any(RANDOM.match(key) and any(value) for run in (first, other) for key, value in run.facts.items()):
         found.not_judged.append(
             "losses and norms: modules of dropout or batch statistics were active in training, and depend on how rows "
@@ -132,6 +148,18 @@ def _facts(first: Description, other: Description, way: Way) -> Iterator[Apart]:
         compares = UNSPLIT_FACTS.fullmatch(key) or (way.processes is None and COUNTED.fullmatch(key))
         if compares and key in two and one[key] != two[key]:
             yield Apart(key, one[key], two[key])
+
+
+def _hint(apart: Sequence[Apart], way: Way) -> str | None:
+    """What to do where several processes make so many times fewer updates, because each takes batches of its own."""
+    steps = [each for each in apart if STEPS.fullmatch(each.key)]
+    if way.processes is None or not any(each.other * way.processes == each.first for each in steps):
+        return None
+    return (
+        f"each of the {way.processes} processes takes whole batches of its own, so an update is made from "
+        f"{way.processes} times as many rows: give them a batch that is so many times smaller (--args-b '--batch 4', "
+        "or same-as of [[tool.harness.training]]), if the script has an argument for it"
+    )
 
 
 def _distances(values: Sequence[float], others: Sequence[float]) -> list[float]:

@@ -17,7 +17,7 @@ from harness.describe.lines import BITS
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.findings import Finding, Report, strict
+from harness.findings import Finding, Report, errors_of, strict
 from harness.fingerprint import fingerprint, git
 from harness.settings import Training, Way
 from harness.watch.scripts import run_apart
@@ -129,6 +129,14 @@ def path_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.txt"
 
 
+class Crashed(CannotTry):
+    """A training ended with an exception, whose traceback ``said`` is."""
+
+    def __init__(self, why: str, said: str) -> None:
+        super().__init__(why)
+        self.said = said
+
+
 def described(
     training: Training, folder: Path, env: Mapping[str, str] | None = None, way: Way | None = None
 ) -> Description:
@@ -145,7 +153,8 @@ def described(
         raise CannotTry(f"training {training.name} could not be run: {ran.last_words}")
     found = TypeAdapter(Description).validate_json(ran.written)
     if found.crashed is not None:
-        raise CannotTry(f"training {training.name} crashed after {found.updates} updates: {ran.last_words}")
+        why = f"training {training.name} crashed after {found.updates} updates: {ran.last_words}"
+        raise Crashed(why, found.crashed)
     if not found.updates or not found.numbers:
         raise CannotTry(f"training {training.name} made no update in its process, so there is nothing to compare")
     return found
@@ -160,7 +169,7 @@ def record(training: Training, folder: Path) -> tuple[StoredTraining, Descriptio
         CannotTry: as :func:`described`; or a check finds an error, which no baseline blesses.
     """
     runs = [described(training, folder, env) for env in ({}, {"PYTHONHASHSEED": "4711"}, {"OMP_NUM_THREADS": "1"})]
-    if errors := _errors(runs[0]):
+    if errors := errors_of(runs[0].findings):
         raise CannotTry(
             f"training {training.name} is not recorded: {said(errors[0])}; a baseline never blesses an error"
         )
@@ -199,7 +208,7 @@ def verdict(
     """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
     machine = machine or fingerprint()
     facts, same = now.facts, is_same_machine(stored, machine)
-    found = TrainingVerdict(name, findings=_errors(now), facts=len(facts))
+    found = TrainingVerdict(name, findings=errors_of(now.findings), facts=len(facts))
     changed = [
         Changed(key, stored.facts.get(key), facts.get(key))
         for key in {**stored.facts, **facts}
@@ -223,10 +232,6 @@ def verdict(
     if numbers:
         found.changed[NUMBERS] = numbers
     return found
-
-
-def _errors(run: Description) -> list[Finding]:
-    return [each for each in run.findings if each.severity == "error"]
 
 
 def said(finding: Finding) -> str:

@@ -10,6 +10,7 @@ import logging
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 from harness.findings import Finding, first_line
@@ -85,4 +86,7 @@ def _line(finding: Finding) -> str:
 
 
 def _text(finding: Finding) -> str:
-    return "\n".join([f"harness found in this run: {finding.check}", *finding.lines()])
+    """A finding with all that it says: what may explain it was told by itself."""
+    follows = f" (may follow from {finding.explained_by})" if finding.explained_by else ""
+    title = f"harness found in this run: {finding.check}{follows}"
+    return "\n".join([title, *replace(finding, explained_by=None).lines()])

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Name the first update in which two runs part, and why.")
 @click.option("--args-a", default="", metavar="ARGS", help="Arguments for A.")
-@click.option("--args-b", default="", metavar="ARGS", help="Arguments for B.")
+@click.option(
+    "--args-b", default="", metavar="ARGS", help="Arguments for B; with --processes, added in the N processes."
+)
 @click.option("--python-a", metavar="PYTHON", help="Python interpreter for A (the harness must be installed there).")
 @click.option("--python-b", metavar="PYTHON", help="Python interpreter for B.")
 @click.option(
@@ -117,11 +119,12 @@ def _same_training(
         one, _, several = processes.partition(",")
         if one != "1" or not several.isdigit() or int(several) < 2:
             raise click.UsageError(f"--processes takes 1,N with an N from 2 on; found {processes}")
-        if b is not None or any(others):
-            raise click.UsageError("--processes takes one script, with --args-a alone")
-        command = _command(a, args_a, None)
+        args_b, *more = others
+        if b is not None or any(more):
+            raise click.UsageError("--processes takes one script, with --args-a and --args-b")
+        command, besides = _command(a, args_a, None), _command(a, args_b or "", None).arguments
         words = [command.script, *command.arguments]
-        return same_training(Training(a, words, [Way(processes=int(several))]), Path.cwd())
+        return same_training(Training(a, words, [Way(besides, processes=int(several))]), Path.cwd())
     if b is not None or any((args_a, *others)) or Path(a).exists():
         return None
     folder, known = trainings()

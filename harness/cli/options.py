@@ -73,9 +73,9 @@ def _all(options: Sequence[Option[Any]]) -> Option[Any]:
 
 processes_option = click.option(
     "--processes",
-    type=click.IntRange(min=2),
+    type=click.IntRange(min=1),
     metavar="N",
-    help="Start the script in N processes on CPUs, as torchrun does.",
+    help="Start the script in N processes on CPUs, as torchrun does; 1 too sets what a launcher sets.",
 )
 
 

@@ -116,7 +116,7 @@ def run(
         out.echo(() if quiet else outcome_lines(record, output, verbose=verbose))
         try:
             folder, fallback = baseline_folders(baselines)
-            reasons = compared(folder, record, fallback=fallback)
+            reasons = compared(folder, record, fallback=fallback, recipe=options["recipe"])
             out.echo(() if quiet else reasons)
             out.echo(verdict_lines(each for each in record.comparison if not quiet or each.outcome == "fails"))
             record.write(output / FILE_NAME)

@@ -72,6 +72,8 @@ class Difference:
     """The largest difference, as a share of the largest number on side A; None also where a side is not finite."""
     rounding: float | None = None
     """What rounding alone may make of it, in the coarser of the two types."""
+    explained_by: str | None = None
+    """What else differs, in its own ``what``, from which this may follow; None where it stands alone."""
 
     def __post_init__(self) -> None:
         if self.size is not None and not math.isfinite(self.size):  # which JSON has no number for
@@ -282,7 +284,9 @@ def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Jo
     all_a, all_b = (Counter(row for u in each.updates for batch in u.batches for row in batch.rows) for each in (a, b))
     common = sum((all_a & all_b).values())
     if common or isinstance(rows[0][0], int):
-        return Difference(ORDER, "rows", one.at, "the order of the rows", (_listed(rows[0][:6]), _listed(rows[1][:6])))
+        seen = f" ({len(all_a)} rows are seen in A, {len(all_b)} in B)" if len(all_a) != len(all_b) else ""
+        values = _listed(rows[0][:6]), _listed(rows[1][:6])
+        return Difference(ORDER, "rows", one.at, f"the order of the rows{seen}", values)
     return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which none is among the other's"))
 
 
@@ -366,24 +370,22 @@ def elsewhere(a: Journal, b: Journal, update: int) -> Difference:
     return Difference(OTHER, "step", update, what, (), tuple(afterwards(a, b, update)))
 
 
-def unexplained(given: Sequence[Difference], computed: Sequence[Difference]) -> list[Difference]:
-    """Of what is computed otherwise, what does not follow from what is given.
+def with_causes(given: Sequence[Difference], computed: Sequence[Difference]) -> Iterator[Difference]:
+    """What is computed otherwise, with what is given that it may follow from; without what was said of that already.
 
     Another kernel explains what differs within rounding, and no more.
     """
-    return [
-        each
-        for each in computed
-        if not any(
-            known.what == each.what
-            or (
-                known.update <= each.update
-                and each.rung in EXPLAINS.get(known.rung, ())
-                and (known.cause != KERNEL or each.cause == KERNEL)
-            )
+    said = {known.what for known in given}
+    for each in computed:
+        causes = [
+            known.what
             for known in given
-        )
-    ]
+            if known.update <= each.update
+            and each.rung in EXPLAINS.get(known.rung, ())
+            and (known.cause != KERNEL or each.cause == KERNEL)
+        ]
+        if each.what not in said:
+            yield replace(each, explained_by=next(iter(causes), None))
 
 
 def _equal(what: str, with_given: Difference | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def compared(a: str, one: RunRecord, b: str, other: RunRecord) -> CompareReport:
     if one.digests and other.digests:
         found += _drawn(one.digests, other.digests)
     apart = _apart(one, other)
-    if apart is not None and not any(each.update <= apart.update for each in found):
-        found.append(apart)
+    if apart is not None:
+        cause = next((each.what for each in found if each.update <= apart.update), None)
+        found.append(replace(apart, explained_by=cause))
     if one.updates != other.updates:
         counts = f"{one.updates}", f"{other.updates}"
         found.append(Difference(HYPER, "window", report.updates + 1, "the number of updates", counts))

@@ -99,7 +99,7 @@ def compare_scripts(
             new, report.equal = differences.computed(*pair, kept[0], kept[1], names)
             if not new and not any(each.update <= first for each in found):
                 new = [differences.elsewhere(journals[0], journals[1], first)]
-            found += differences.unexplained(found, new)
+            found += list(differences.with_causes(found, new))
         if min(made) <= updates and made[0] != made[1]:
             counts = _more(made[0], updates), _more(made[1], updates)
             found.append(Difference(differences.HYPER, "window", min(made) + 1, "the number of updates", counts))

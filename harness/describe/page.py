@@ -106,7 +106,10 @@ class Description(Report):
                     break_on_hyphens=False,
                 )
                 name = ""
-        found = [each.check for each in self.findings]
+        found = [
+            each.check + (f" (may follow from {each.explained_by})" if each.explained_by else "")
+            for each in self.findings
+        ]
         said = f"{len(self.held)} held, " + (f"found: {', '.join(found)}" if found else "none found anything")
         if self.held or found:
             yield f"{'checks':<{INDENT}}{said}"
@@ -117,7 +120,9 @@ class Description(Report):
     def _place(self, where: str) -> str:
         """A line of the script without its folder: most lines are of one file."""
         file, _, line = where.rpartition(":")
-        return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) == os.path.abspath(self.script) else where
+        module = f"{self.script.replace('.', os.sep)}.py"
+        scripts = {os.path.abspath(each) for each in (self.script, module)}
+        return f"{os.path.basename(file)}:{line}" if os.path.abspath(file) in scripts else where
 
     def as_dict(self) -> dict[str, Any]:
         return strict(super().as_dict())

@@ -143,12 +143,12 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
     if again is None and any(
         each.check in known and (each.severity == "error" or each.check in WASTE) for each in report.findings
     ):
-        on.tell(
-            f"running it again, and once for each edit: about {report.seconds['in all']:.0f} s each"
-        )
+        on.tell(f"running it again, and once for each edit: about {report.seconds['in all']:.0f} s each")
         now = on.run({}, report.seconds["in all"])
     for finding in report.findings:
-        if finding.severity == "warning" and finding.check not in WASTE:
+        if isinstance(now, CheckReport) and (patched := _gone_with(finding.check, now, proved)) is not None:
+            patch = Patch(finding.check, gone_with=patched)
+        elif finding.severity == "warning" and finding.check not in WASTE:
             patch = Patch(finding.check, why="what a warning is about may be meant")
         elif finding.check not in known:
             patch = Patch(finding.check, why="its repair is not one place that is known")
@@ -162,13 +162,20 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
     return proved
 
 
+def _gone_with(check: str, now: CheckReport, proved: Proved) -> str | None:
+    """The check of the latest patch, where what another one found is not found with it any more."""
+    repaired = [each.check for each in proved.patches if each.diff is not None]
+    gone = all(each.check != check for each in now.findings)
+    return repaired[-1] if repaired and gone else None
+
+
 def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Patch, CheckReport]:
     """The first edit that is proved; and what is found with it, or without any."""
     finding = next((each for each in now.findings if each.check == check), None)
     if finding is None:
-        repaired = [each.check for each in proved.patches if each.diff is not None]
-        what = f"gone with the patch of {repaired[-1]}" if repaired else "not found when the script is run again"
-        return Patch(check, why=f"it is {what}"), now
+        return Patch(check, why="it is not found when the script is run again"), now
+    if finding.explained_by is not None:  # an edit could only hide what its cause does
+        return Patch(check, why=f"it may follow from {finding.explained_by}: repair that first"), now
     place = PLACE.fullmatch(finding.where or "")
     name = place["file"] if place else ""
     begun = on.read(name) if name else None

@@ -70,9 +70,10 @@ def receipt_lines(report: CheckReport, versions: Mapping[str, str | None]) -> It
     """What was looked at and what it came to, as Markdown of one screen for a pull request."""
     yield f"**harness check**: {summary_line(report)}"
     yield ""
-    yield from (
-        f"- {finding.severity} `{finding.check}` {finding.where}: {finding.observed}" for finding in report.findings
-    )
+    for finding in report.findings:
+        follows = f" (may follow from `{finding.explained_by}`)" if finding.explained_by else ""
+        indent = "  " if finding.explained_by else ""
+        yield f"{indent}- {finding.severity} `{finding.check}` {finding.where}: {finding.observed}{follows}"
     yield from (f"- {what}: {said}" for what, said in report.did.items())
     yield f"- {_looked_at(report)}"
     for why, checks in ((each.why, each.checks) for each in report.did_not_apply):
@@ -101,7 +102,9 @@ def script_lines(each: ScriptReport, *, quiet: bool = False, verbose: bool = Fal
 def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
     """What has a patch, and why the rest has none."""
     for patch in report.patches:
-        if patch.diff is None:
+        if patch.gone_with is not None:
+            yield f"  {'repaired' if written else 'patch'}: {patch.check}, by that of {patch.gone_with}"
+        elif patch.diff is None:
             yield f"  no patch: {patch.check}: {patch.why}"
         else:
             yield f"  {'repaired' if written else 'patch'}: {patch.check} in {patch.file}"

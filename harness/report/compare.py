@@ -18,6 +18,9 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
     if not report.differ:
         yield f"the same, bit for bit, in {report.updates} updates"
     for number, each in enumerate(report.differences):
+        if each.explained_by is not None:
+            yield f"also, update {each.update}: {each.cause}, {each.what}; may follow from {each.explained_by}"
+            continue
         yield f"{'first' if number == 0 else 'also'}, update {each.update}: {each.cause}"
         yield f"    {_sentence(each)}"
         if each.tensors:

@@ -125,7 +125,8 @@ def _of_block(block: BlockRecord, path: str) -> LogEntry:
 
 
 def _of_finding(finding: Finding) -> LogEntry:
-    details = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}"
+    follows = f"\nIt may follow from {finding.explained_by}." if finding.explained_by else ""
+    details = f"expected {finding.expected}; observed {finding.observed}\n{finding.hint}{follows}"
     found = LogEntry(_rule_of(finding.check, finding), finding.severity, finding.message, details)
     place = PLACE.match(finding.where or "")
     if place is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.digests import Digests, differing
-from harness.resume.plan import Kill, epochs
+from harness.resume.plan import Kill, ends_of_epochs, epochs
 from harness.starts.journal import Journal, Saved, Update
 
 
@@ -180,6 +180,30 @@ class Attempt:
             same = same and not parting.weights and not parting.state and whole.gradients == resumed.gradients
             if not (same and parting.same_evaluations and not parting.others):
                 return parting
+        return None
+
+    @cached_property
+    def rates_part(self) -> Parting | None:
+        """The first update with another learning rate, in the pass over the rows in which the two part.
+
+        It depends neither on the rows nor on the weights before it, unless it follows a score: where a model is
+        evaluated or a pass ends, or a GradScaler leaves out other steps, nothing can be said of what comes after.
+        """
+        if (first := self.parting) is None:
+            return None
+        ends, resumed_ends = ends_of_epochs(self.whole), ends_of_epochs(self.resumed)
+        pairs = zip(
+            self.whole.updates[first.whole.at - 1 :], self.resumed.updates[first.resumed.at - 1 :], strict=False
+        )
+        for number, (whole, resumed) in enumerate(pairs, start=first.after):
+            parting = Parting(number, whole, resumed)
+            evaluated = bool(whole.evaluations or resumed.evaluations)
+            if number > first.after and (evaluated or not parting.same_scale):
+                return None
+            if whole.lr != resumed.lr:
+                return parting
+            if whole.at in ends or resumed.at in resumed_ends:
+                return None
         return None
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from harness import catalogue
-from harness.findings import Finding
+from harness.findings import Finding, roots
 from harness.resume.attempt import Attempt
 from harness.resume.loss import Evidence, Loss
 
@@ -25,13 +25,12 @@ def all_losses() -> dict[str, type[Loss]]:
 
 
 def shown_by(attempt: Attempt) -> dict[str, Evidence]:
-    """What was lost after one kill, without what follows from it."""
+    """What was lost after one kill."""
     known = all_losses()
     found = {name: shown for name, loss in known.items() if (shown := loss.shown_by(attempt)) is not None}
     if "resume::fails" in found:
         return {"resume::fails": found["resume::fails"]}
-    explained = {effect for name in found for effect in known[name].explains}
-    return without_fallback({name: evidence for name, evidence in found.items() if name not in explained})
+    return without_fallback(found)
 
 
 def without_fallback(found: dict[str, Shown]) -> dict[str, Shown]:
@@ -40,20 +39,33 @@ def without_fallback(found: dict[str, Shown]) -> dict[str, Shown]:
 
 
 def findings(attempts: Iterable[Attempt], script: str) -> list[Finding]:
-    """What was lost after any of the kills; of each loss the first.
+    """What was lost after any of the kills; of each loss the first, and behind it what may follow from it.
 
-    What is lost by a kill during a save, and by no other, is the save's fault.
+    What is lost by a kill during a save, and by no other, is the save's fault. A loss that some kill shows without what
+    may explain it stands alone.
     """
-    known, found = all_losses(), dict[str, Finding]()
+    known, found, following = all_losses(), dict[str, Finding](), dict[str, Finding]()
+    explains = {name: loss.explains for name, loss in known.items()}
     for attempt in sorted(attempts, key=lambda each: each.kill.kind == "during a save"):
-        for name, evidence in shown_by(attempt).items():
+        shown, saving = shown_by(attempt), attempt.kill.kind == "during a save"
+        causes = roots(shown, explains)
+        for name, evidence in shown.items():
             if name in found:
                 continue
-            if attempt.kill.kind == "during a save":
+            if (cause := causes[name]) is not None:
+                if cause in found or not saving:
+                    following.setdefault(name, replace(_finding(known[name], evidence, script), explained_by=cause))
+            elif saving:
                 found.setdefault(TORN, _finding(known[TORN], _torn(attempt, name, evidence), script))
                 break
-            found[name] = _finding(known[name], evidence, script)
-    return list(without_fallback(found).values())
+            else:
+                found[name] = _finding(known[name], evidence, script)
+    told = without_fallback(found)
+    below = {
+        cause: [each for name, each in following.items() if name not in found and each.explained_by == cause]
+        for cause in told
+    }
+    return [finding for cause, each in told.items() for finding in (each, *below[cause])]
 
 
 def _finding(loss: type[Loss], evidence: Evidence, script: str) -> Finding:

@@ -51,6 +51,8 @@ class KillReport:
     """Where in the loop it was."""
     lost: tuple[str, ...] = ()
     """What was lost, by the ids of the losses."""
+    besides: bool = False
+    """Whether it is one more than was asked for: right before a save that lost something, to see whose fault it is."""
 
 
 @dataclass
@@ -116,14 +118,14 @@ def resume_script(
     patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
     kill_once = partial(starts.killed, resume_arguments, patience, 2 * len(first.updates) + 1, whole.fingerprint)
 
-    def add(kill: Kill, made: tuple[Start, Start]) -> None:
+    def add(kill: Kill, made: tuple[Start, Start], *, besides: bool = False) -> None:
         of_each = [
             Attempt(kill, *journals, hung=patience if made[1].timed_out else None)
             for journals in zip(whole.journals, again.journals, made[0].journals, made[1].journals, strict=True)
         ]
         attempts.extend(of_each)
         report.seconds["in all"] += made[0].seconds + made[1].seconds
-        report.kills.append(_reported(of_each))
+        report.kills.append(replace(_reported(of_each), besides=besides))
         tell(_line(report.kills[-1]))
 
     for kill, made in starts.spread(kill_once, chosen):
@@ -131,7 +133,7 @@ def resume_script(
         elsewhere = {name for each in report.kills[:-1] for name in each.lost if each.kind != "during a save"}
         if kill.kind == "during a save" and kill.at and set(report.kills[-1].lost) - elsewhere:
             for before, its in starts.spread(kill_once, after_each([kill.at])):
-                add(before, its)  # right before it: is it the save's fault?
+                add(before, its, besides=True)
     report.findings = findings(attempts, script)
     return report
 
@@ -331,4 +333,5 @@ def _reported(attempts: Sequence[Attempt]) -> KillReport:
 
 def _line(kill: KillReport) -> str:
     began = "began anew" if kill.resumed_from is None else f"went on after update {kill.resumed_from}"
-    return f"killed at update {kill.at}, {kill.kind}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"
+    why = " (one kill more: is it the save's fault?)" if kill.besides else ""
+    return f"killed at update {kill.at}, {kill.kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import CannotTry
-from harness.findings import Finding
+from harness.findings import Finding, below_their_causes, errors_of, lines_apart
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -133,9 +133,9 @@ def _watching(
     if threads.closed:
         return  # in a process that the block forked
     threads.ends()
-    errors = [finding for finding in reported(threads.all_findings, chosen.ignored) if finding.severity == "error"]
+    errors = errors_of(reported(threads.all_findings, chosen.ignored))
     if errors and raise_errors:
-        raise SilentBug("\n".join([headline(errors), *(line for each in errors for line in ("", *each.lines()))]))
+        raise SilentBug("\n".join([headline(errors), *lines_apart(errors)]))
     if must_train and not threads.trained and not threads.findings and threads.broken is None:
         raise CannotTry(
             "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
@@ -175,20 +175,12 @@ def checks_of(ids: Iterable[str]) -> tuple[Callable[[Monitor], Any], ...]:
 
 
 def reported(findings: Sequence[Finding], ignored: Collection[str]) -> list[Finding]:
-    """The findings that say something of their own and are wanted, errors first, in the order of the updates.
+    """The findings that are wanted, errors first, in the order of the updates; each behind the one that explains it.
 
-    Those that a comment in the user's code ignores are not wanted either.
+    Those that a comment in the user's code ignores are not wanted either. What is not wanted explains nothing.
     """
     from harness import catalogue
     from harness.settings import is_ignored_by_comment
 
-    known = catalogue.checks()
-    causes = {finding.check for finding in findings if finding.check in known}
-    # An id stands for all parts of its fault, and what explains it may be one of them.
-    explained = {effect for cause in causes for effect in catalogue.resolve(known[cause].explains) - {cause}}
-    found = [
-        each
-        for each in findings
-        if each.check not in ignored and each.check not in explained and not is_ignored_by_comment(each)
-    ]
-    return sorted(found, key=lambda finding: (finding.severity, finding.update or 0))
+    found = [each for each in findings if each.check not in ignored and not is_ignored_by_comment(each)]
+    return below_their_causes(found, {name: check.explains for name, check in catalogue.checks().items()})

@@ -9,6 +9,7 @@ not the event, which may hold a whole batch and its graph.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
@@ -53,6 +55,12 @@ class Pass:
     """What the dataset gave for the batch that is being collated."""
     model: int | None = None
     """The number of the first model that was called in it."""
+    trainable: bool = False
+    """Whether one of them has parameters that can be trained."""
+    outputs: list[list[StorageWeakRef]] = field(default_factory=list)
+    """Where the outputs of the first calls are in memory, for as long as a pass may be shortened."""
+    scored: bool = False
+    """Whether something was computed that may score what a model said in it: a loss, a comparison with labels."""
     trains: bool = False
     """Whether a backward pass came from one of its batches."""
     thread: int = 0
@@ -70,6 +78,17 @@ class Pass:
         """Whether the script holds its iterator, which has more to give: another pass may be within this one."""
         more = not self.exhausted and not self.shortened and (self.planned is None or self.batches < self.planned)
         return more and self.batches > 0 and self.iterator is not None and self.iterator() is not None
+
+    @property
+    def keeps_outputs(self) -> bool:
+        """Whether the script still holds what each of the first calls gave, but for the latest, which it may use now.
+
+        What several calls gave alike is the model's own, a parameter perhaps.
+        """
+        calls = self.outputs if len(self.outputs) < self.forwards else self.outputs[:-1]
+        seen = Counter(each.cdata for call in calls for each in call)
+        held = [[seen[each.cdata] == 1 and not each.expired() for each in call] for call in calls]  # type: ignore[no-untyped-call]
+        return bool(held) and all(map(any, held))
 
     @property
     def dataset(self) -> Any:

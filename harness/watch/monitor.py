@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.findings import Finding
 from harness.settings import Reload
-from harness.torch_objects import TWINS, raw_optimizer
+from harness.torch_objects import TWINS, raw_optimizer, storages
 from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended
 from harness.watch.events import (
     Backward,
@@ -337,10 +337,17 @@ class Monitor:
         if differentiable:
             called = replace(called, gradients=True)
         if self.batch is not None:
-            self.batch.of.forwards += 1
-            self.batch.of.model = self.batch.of.model or self.number_of(model)
+            self._called_in(self.batch.of, called)
         self.forwards = [*self.forwards[1 - HELD :], called]
         self.emit(called)
+
+    def _called_in(self, of: Pass, called: Forward) -> None:
+        of.forwards += 1
+        of.model = of.model or self.number_of(called.model)
+        of.trainable = of.trainable or any(each.requires_grad for each in called.model.parameters())
+        of.scored = of.scored or bool(called.losses) or called.loss is not None
+        if self.options.shortening is not None and not of.trains and len(of.outputs) < HELD:
+            of.outputs.append(storages(called.outputs))
 
     def inner_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """A pretrained model that a model of the script's own calls."""
@@ -348,6 +355,8 @@ class Monitor:
 
     def loss(self, call: LossCall) -> None:
         self.losses = [*self.losses[1 - HELD :], call]
+        if self.batch is not None:
+            self.batch.of.scored = True
         self.emit(call)
 
     def score(
@@ -365,6 +374,8 @@ class Monitor:
             return
         if self.forwards:
             latest = self.forwards[-1]
+            if latest.batch is not None:
+                latest.batch.of.scored = True
             self.emit(ScoredInGraph(latest, call) if latest.gradients else Scored(latest, call, parts, agrees))
 
     def threshold(self, values: torch.Tensor, threshold: float) -> None:

@@ -125,7 +125,9 @@ def readable_script(script: str) -> Path:
         if not path.is_file():
             raise CannotTry(f"{script} is a folder without a __main__.py; name the script in it")
     if not path.is_file():
-        raise CannotTry(f"there is no script {script}")
+        module = Path(*script.split("."))
+        meant = module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()
+        raise CannotTry(f"there is no script {script}" + (f"; for the module of that name write -m {script}" * meant))
     try:
         if path.suffix == notebooks.SUFFIX:
             list(notebooks.compiled(path))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness import launch
 from harness.errors import CannotTry
 from harness.files import working_in
 from harness.findings import Finding, Isolation, Report
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from harness.watch.bus import Listener
     from harness.watch.monitor import Monitor
     from harness.watch.session import Session
+
+
+PACKAGELESS = "attempted relative import with no known parent package"
+"""How Python refuses a module of a package that is started as a script."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Patch:
     """To the file with the patches before this one."""
     why: str | None = None
     """Why there is none."""
+    gone_with: str | None = None
+    """The check whose patch, one before this, repairs the finding too."""
 
 
 @dataclass
@@ -90,8 +97,8 @@ class CheckReport(Report):
 
     @property
     def left(self) -> list[Finding]:
-        """What was found and has no patch."""
-        repaired = {patch.check for patch in self.patches if patch.diff is not None}
+        """What was found and no patch repairs."""
+        repaired = {patch.check for patch in self.patches if patch.diff is not None or patch.gone_with is not None}
         return [finding for finding in self.findings if finding.check not in repaired]
 
     @property
@@ -180,6 +187,19 @@ def watch_script(
     return outcome(end.crashed)
 
 
+def _hints(script: str, crashed: str) -> Iterator[str]:
+    """How else a script is to be started, as the end of its traceback tells."""
+    if launch.world_size() is None and launch.wants_a_launcher(crashed):
+        yield "a launcher is to start it, which sets RANK and others: give --processes 2"
+    if PACKAGELESS in crashed:
+        yield f"a module of a package is started by its name: write -m {_as_module(script)}"
+
+
+def _as_module(script: str) -> str:
+    """The name of a module by its file, below the working directory."""
+    return ".".join(Path(os.path.relpath(script)).with_suffix("").parts)
+
+
 def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
     """End the watch, and put together what was found on all ranks.
 
@@ -213,6 +233,8 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         crashed=crashed,
         seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
     )
+    if crashed is not None:
+        report.notes += _hints(script, crashed)
     if crashed is not None and report.shortened:
         report.notes.append(
             "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "

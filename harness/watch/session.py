@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from torch.optim import Optimizer
 
-from harness.findings import Finding
+from harness.findings import Finding, lines_apart
 from harness.torch_objects import is_transformed
 from harness.watch.bus import said
 from harness.watch.events import LossCall
@@ -65,7 +65,7 @@ class Session:
         """What a notebook shows: the findings as a terminal shows them, and how much was looked at."""
         found = self.reported(self.all_findings)
         lines = [f"{len(found) or 'nothing'} found in {self.updates_made} updates; {len(self.looked)} checks looked"]
-        return "\n".join([*lines, *(line for finding in found for line in ("", *finding.lines()))])
+        return "\n".join([*lines, *lines_apart(found)])
 
     def current(self) -> Monitor | None:
         """The monitor of this thread; None where nobody is to be told what happens."""

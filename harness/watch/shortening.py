@@ -37,7 +37,7 @@ class Shortening:
         """Whether the batch that comes after ``given`` ones may be the last."""
         first = seen.number <= self.first_passes
         limit = self.unshortened_up_to if seen.planned is None else self.batches
-        if seen.planned is not None and seen.planned <= self.unshortened_up_to:
+        if (seen.planned is not None and seen.planned <= self.unshortened_up_to) or _may_be_trained_with(seen):
             return False
         if given < (limit if first else self.later_batches) - 1:
             return False
@@ -51,6 +51,17 @@ class Shortening:
             return False
         rows = seen.planned * (getattr(seen.loader, "batch_size", None) or 1)
         return rows <= MOST_ROWS_DRAWN and all(_package(each) in DRAWN_FROM for each in _samplers(seen.loader))
+
+
+def _may_be_trained_with(seen: Pass) -> bool:
+    """Whether what a pass comes to may decide the training, so that every batch of it is wanted.
+
+    One in which no model was called computes statistics, or a vocabulary. One in which a model was called and nothing
+    scored may gather features: of a model that cannot be trained, or before the first update if they are kept.
+    """
+    if seen.trains or seen.scored:
+        return False
+    return not (seen.forwards and seen.trainable) or (not seen.updates_before and seen.keeps_outputs)
 
 
 def _samplers(loader: Any) -> list[Any]:

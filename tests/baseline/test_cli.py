@@ -91,7 +91,7 @@ def test_a_run_of_another_learning_rate_under_the_same_name(recorded: Path, mine
 def test_without_a_baseline(mine: Path, tmp_path: Path) -> None:
     done = harness("run", "--recipe", f"{mine}:small", "--output", tmp_path / "run", "--baselines", tmp_path / "none")
     assert done.exit_code == 0
-    assert "no baseline" in done.output
+    assert f"record one with harness baseline record --recipe {mine}:small\n" in done.output
 
 
 @pytest.mark.slow

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.baseline.same_training import Apart, compared
+from harness.baseline import same_training
+from harness.baseline.same_training import Apart, SameTrainingReport, WayReport, compared
+from harness.baseline.trainings import Crashed
 from harness.describe.lines import Line
 from harness.describe.page import Description
-from harness.settings import Way
+from harness.errors import CannotTry
+from harness.report.same_training import same_training_lines
+from harness.settings import Training, Way
 
 NORM = "gradient_norm.AdamW"
 
@@ -71,3 +76,42 @@ def test_half_precision_is_coarser() -> None:
     half = run(1.0, model__Net__training__autocast="bfloat16")
     assert not compared(half, run(1.006), Way()).apart
     assert compared(half, run(1.02), Way()).apart
+
+
+@pytest.mark.parametrize(
+    ("steps", "way", "hinted"),
+    [(8, Way(processes=2), False), (4, Way(processes=2), True), (4, Way(("--batch", "16")), False)],
+)
+def test_processes_that_take_batches_of_their_own_are_named(steps: int, way: Way, hinted: bool) -> None:
+    found = compared(run(1.0), run(1.0, update__AdamW__steps=steps), way)
+    assert (found.hint is not None) == hinted
+    lines = list(same_training_lines(SameTrainingReport("train.py", "train.py --lr 1", [found])))
+    assert lines[0] == "train.py --lr 1", "the script is named once"
+    assert any("takes whole batches of its own" in line for line in lines) == hinted
+
+
+def test_a_training_of_a_name_has_it_before_its_command() -> None:
+    first, *_ = same_training_lines(SameTrainingReport("small", "train.py", [WayReport("--batch 4")]))
+    assert first == "small: train.py"
+
+
+@pytest.mark.parametrize(("said", "started"), [("KeyError: 'RANK'", [None, 1, 2]), ("KeyError: 'lr'", [None])])
+def test_the_run_in_one_process_gets_a_launcher_where_it_wants_one(
+    said: str, started: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways: list[int | None] = []
+
+    def described(training: Training, folder: Path, way: Way | None = None) -> Description:
+        ways.append(way.processes if way else None)
+        if way is None:
+            raise Crashed("training train.py crashed", said)
+        return run(1.0)
+
+    monkeypatch.setattr(same_training, "described", described)
+    training = Training("train.py", ["train.py"], [Way(processes=2)])
+    if len(started) > 1:
+        assert not same_training.same_training(training, Path()).failed
+    else:
+        with pytest.raises(CannotTry, match="crashed"):
+            same_training.same_training(training, Path())
+    assert ways == started

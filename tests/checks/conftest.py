@@ -74,7 +74,7 @@ class CaseItem(pytest.Item):
 
 
 def must_be_as_said(case: Case, verdict: Verdict) -> None:
-    """A bug is found by its check and by no other, in a line of its script; nothing is found in what is right."""
+    """A bug is found by its check, in a line of its script, and by others only below it; nothing in what is right."""
     __tracebackhide__ = True
     assert verdict.crashed is None, verdict.crashed
     assert verdict.not_looked_at == [], "a check itself crashed"
@@ -82,10 +82,12 @@ def must_be_as_said(case: Case, verdict: Verdict) -> None:
     if kept is not None:  # a new one is recorded by scripts.detection
         assert (found_in(verdict), verdict.updates) == (kept["found"], kept["updates"])
     if case.is_bug:
-        assert verdict.checks == [case.check]
+        assert verdict.checks == [case.check, *case.also]
+        alone = [finding for finding in verdict.findings if finding["explained_by"] is None]
+        assert {finding["check"] for finding in alone} == {case.check}
         assert all(finding["where"].startswith(f"{case.script}:") for finding in verdict.findings)
         if case.marked:
-            assert tuple(line_of(finding["where"]) for finding in verdict.findings) == case.marked
+            assert tuple(line_of(finding["where"]) for finding in alone) == case.marked
     else:  # a bug that is none on these versions, too
         assert verdict.checks == list(case.warns)
         assert all(finding["severity"] == "warning" for finding in verdict.findings)

@@ -7,7 +7,8 @@ further right scripts, in which nothing may be found. The first line of each may
 ``corpus.toml`` lists edits of the scripts in ``scripts/``:
 
 - ``[[bug]]``: a silent bug that this check must find, and no other: ``name``, ``script``, ``case`` (where it was
-  met), ``on`` (requirements of which one must be met for it to be one);
+  met), ``on`` (requirements of which one must be met for it to be one), ``also`` (checks that find what follows from
+  the bug, so that their findings are below this one's);
 - ``[[right]]``: a legitimate way to train, close to the bug, in which nothing may be found: ``warns`` are warnings that
   it may get, because what it does is right only if it is meant;
 - ``[[unseen]]``: a bug that no check sees, and ``why``;
@@ -17,7 +18,7 @@ narrow one that has learnt nothing otherwise),
 
 and ``[[….edit]]``: a passage ``old`` that occurs once in the script, and what takes its place. ``[example]`` says
 how the examples are run, where that is not as ``python bad.py``: ``processes``, ``environment``; ``[example.bad]``,
-``[example.good]`` and so on where they differ in that.
+``[example.good]`` and so on where they differ in that; ``also`` there as for a bug.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Case:
     case: str | None = None
     why: str | None = None
     warns: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Checks whose findings are explained by that of this one."""
     on: tuple[str, ...] = ()
     processes: int = 1
     environment: dict[str, str] = field(default_factory=dict)
@@ -94,7 +97,7 @@ def cases_of(folder: Path) -> Iterator[Case]:
             text = file.read_text(encoding="utf-8")
             marked = tuple(n for n, line in enumerate(text.splitlines(), start=1) if line.endswith(MARK))
             about = {"on": needs_of(text), **example, **own.get(file.stem, {}), "marked": marked}
-            about["guards"] = kind != "further"
+            about |= {"guards": kind != "further", "also": tuple(about.get("also", ()))}
             yield Case(cast("Kind", kind), file.name, file.name, check, text.replace(MARK, ""), **about)
     for file in sorted(folder.glob("right_*.py")):
         text = file.read_text(encoding="utf-8")

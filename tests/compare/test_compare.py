@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 from transformers import BertConfig, BertForSequenceClassification
 
 from harness.cli import main
-from harness.compare.differences import gap
+from harness.compare.differences import OTHER, Difference, _batches, gap, with_causes
 from harness.record import RunRecord
+from tests.resume.test_rows import journal
 from tests.test_record import RECORD
 
 
@@ -134,8 +135,10 @@ def test_a_record_of_the_documented_run_stays_small(changed: Callable[..., str])
 
 def test_a_setting_explains_the_curves(changed: Callable[..., str], tmp_path: Path) -> None:
     changes = {("recipe", "lr"): 3e-5, ("curves", "loss", 2): 0.9}
-    compare(str(RECORD), changed(changes), "--json", str(tmp_path / "found.json"))
-    assert [each["what"] for each in json.loads((tmp_path / "found.json").read_text())["differences"]] == ["lr"]
+    result = compare(str(RECORD), changed(changes), "--json", str(tmp_path / "found.json"))
+    found = json.loads((tmp_path / "found.json").read_text())["differences"]
+    assert [(each["what"], each["explained_by"]) for each in found] == [("lr", None), ("the loss", "lr")]
+    assert "also, update 3: compare::computation, the loss; may follow from lr\n" in result.output
 
 
 @pytest.mark.parametrize(
@@ -191,6 +194,24 @@ def test_an_interpreter_needs_the_harness_too(tmp_path: Path, monkeypatch: pytes
     result = compare("train.py", "--python-b", str(python))
     assert result.exit_code == 2
     assert "has no harness that compares" in result.output
+
+
+@pytest.mark.parametrize(("more", "says"), [([4], " (4 rows are seen in A, 5 in B)"), ([], "")])
+def test_how_many_rows_each_side_sees_is_said_where_the_order_is_another(more: list[int], says: str) -> None:
+    one = journal([(1, [0, 1]), (1, [2, 3])])
+    other = journal([(1, [1, 0]), (1, [3, 2]), *([(2, more)] if more else [])])
+    (found,) = _batches(one, other)
+    assert found.what == f"the order of the rows{says}"
+
+
+def test_what_is_computed_otherwise_names_what_it_may_follow_from() -> None:
+    lr = Difference("compare::hyper-parameter", "options", 2, "lr", ("1", "2"))
+    before, after = Difference(OTHER, "step", 1, "the update"), Difference(OTHER, "step", 2, "the update")
+    loss = Difference(OTHER, "loss", 2, "the loss")
+    found = list(with_causes([lr], [before, after, loss, Difference(OTHER, "step", 2, "lr")]))
+    assert [(each.what, each.update, each.explained_by) for each in found] == [
+        *(("the update", 1, None), ("the update", 2, "lr"), ("the loss", 2, None)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,8 @@ def test_a_training_is_held_to_the_ways_in_which_it_is_the_same(in_other_ways: P
     assert json.loads((in_other_ways / "found.json").read_text())["kind"] == "same-training"
     one = CliRunner().invoke(main, ["compare", "--processes", "1,2", "train.py"])
     assert (one.exit_code, one.output.splitlines()[1]) == (0, result.output.splitlines()[1])
+    with_arguments = CliRunner().invoke(main, ["compare", "--processes", "1,2", "--args-b=--batch 4", "train.py"])
+    assert with_arguments.output.splitlines()[1].startswith("  --processes 2 --batch 4: "), "those are of the second"
 
 
 def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Pytester, does: Does) -> None:
@@ -257,7 +259,7 @@ def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Py
     [
         (["small"], 2, "training small has no same-as"),
         (["--processes", "2", "train.py"], 2, "--processes takes 1,N with an N from 2 on; found 2"),
-        (["--processes", "1,2", "--args-b=-x", "train.py"], 2, "--processes takes one script"),
+        (["--processes", "1,2", "--python-b=x", "train.py"], 2, "--processes takes one script"),
     ],
 )
 def test_what_cannot_be_held_to_it_is_said(words: list[str], status: int, said: str, project: Path) -> None:

@@ -44,7 +44,7 @@ RUNS = {
 """Options of ``harness run``; the last has a checkpoint without its weights."""
 
 SAYS = re.compile(
-    r"^  (error|warning|ignored|not looked at|note): |^    (expected|observed|where|fix) |.py: .* in \d+ updates?|"
+    r"^  (error|warning|ignored|not looked at|note): |^    (expected|observed|where|fix|also) |.py: .* in \d+ updates?|"
     r"^  \d+ checks? held|"
     r"^\w+ +\d+ (passed|failed)|^recipe |checks did not apply: |^written to |^no baseline |^harness: |checks passed"
 )

@@ -15,9 +15,11 @@ from typing import Any, Protocol
 import pytest
 
 from harness.findings import Finding
+from harness.repairs import prove
 from harness.repairs.prove import _objection
 from harness.repairs.repair import all_repairs
-from harness.watch.script import CheckReport, NotLookedAt
+from harness.report.check import patch_lines
+from harness.watch.script import CheckReport, NotLookedAt, Patch
 from scripts.repairs import REPAIRS, TABLE, cases, is_repaired, is_worse, key, repaired, table_lines
 from tests.checks.corpus import Case
 from tests.server import Done, server_of
@@ -72,7 +74,8 @@ def test_a_diff_is_a_patch_and_leaves_the_script_alone(check: Check, tmp_path: P
     assert done.status == 1, done.stderr
     assert path.read_text() == NOT_CLEARED
     (patch,) = found["patches"]
-    assert patch == {"check": "gradients::not-cleared", "file": "train.py", "diff": done.stdout, "why": None}
+    about = {"check": "gradients::not-cleared", "file": "train.py", "why": None, "gone_with": None}
+    assert patch == {**about, "diff": done.stdout}
     assert "1 of 1 finding can be repaired" in done.stderr
     subprocess.run(["git", "apply", "-"], input=done.stdout.encode(), cwd=tmp_path, check=True)
     assert path.read_text() == RIGHT
@@ -109,6 +112,51 @@ def test_patches_are_proved_on_top_of_each_other(check: Check, tmp_path: Path) -
     assert done.stdout.count("--- a/train.py") == 1, "one patch for a file"
 
 
+def made(check: str, explained_by: str | None = None) -> Finding:
+    return Finding("this", "that", "Do it.", "train.py:1", 1, check, explained_by=explained_by)
+
+
+CAUSE, EFFECT = "gradients::not-cleared", "schedule::never-stepped"
+
+
+@pytest.mark.parametrize(
+    ("left", "patch", "status"),
+    [
+        ([], Patch(EFFECT, gone_with=CAUSE), []),
+        ([made(EFFECT)], Patch(EFFECT, "train.py", "its own"), []),
+        ([made(CAUSE), made(EFFECT, CAUSE)], Patch(EFFECT, why=f"it may follow from {CAUSE}: repair that first"), None),
+    ],
+    ids=["it is gone with the cause", "it stays without the cause", "the cause stays"],
+)
+def test_what_follows_is_repaired_after_its_cause(
+    left: list[Finding], patch: Patch, status: list[str] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first edit that is tried leaves what is ``left``, the second nothing."""
+    both = [made(CAUSE), made(EFFECT, CAUSE)]
+    report = CheckReport("train.py", findings=both, held=[], seconds={"in all": 1.0})
+    remaining = [left, []]
+
+    class Bench:
+        def read(self, name: str) -> bytes:
+            return b"begun"
+
+        def tell(self, line: str) -> None: ...
+
+        def run(self, files: Any, seconds: float) -> CheckReport:
+            found = remaining.pop(0) if CAUSE not in {each.check for each in left} else both
+            held = [each for each in (CAUSE, EFFECT) if each not in {finding.check for finding in found}]
+            return CheckReport("train.py", findings=found, held=held, seconds={"in all": 1.0})
+
+    monkeypatch.setattr(prove, "candidates", lambda data, finding: [data + finding.check.encode()])
+    monkeypatch.setattr(prove, "_overlap", lambda begun, before, edited: False)
+    monkeypatch.setattr(prove, "_diff", lambda name, before, after: "its own")
+    report.patches = prove.prove(Bench(), report, again=report).patches  # type: ignore[arg-type]
+    assert report.patches[1] == patch
+    assert [each.check for each in report.left] == ([CAUSE, EFFECT] if status is None else status)
+    said = "\n".join(patch_lines(report, written=True))
+    assert (f"repaired: {EFFECT}, by that of {CAUSE}" in said) == (patch.gone_with is not None)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "status", "why"),
     [
@@ -123,7 +171,8 @@ def test_what_gets_no_patch_is_said(check: Check, tmp_path: Path, old: str, new:
     assert done.status == status
     assert path.read_text() == RIGHT.replace(old, new)
     (patch,) = found["patches"]
-    assert patch == {"check": found["findings"][0]["check"], "file": None, "diff": None, "why": why}
+    about = {"check": found["findings"][0]["check"], "file": None, "diff": None, "gone_with": None}
+    assert patch == {**about, "why": why}
     assert f"  no patch: {patch['check']}: {why}\n" in done.stderr
 
 

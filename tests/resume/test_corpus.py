@@ -34,9 +34,10 @@ def found_in(file: str, tmp_path: Path, config: pytest.Config) -> dict[str, Any]
 
 
 def check(entry: dict[str, Any], found: dict[str, Any]) -> None:
-    """Whether exactly what is expected was said, and by the kills that show it."""
-    expected = [entry["expected"]] if entry["expected"] else []
-    assert [finding["check"] for finding in found["findings"]] == expected, found
+    """Whether exactly what is expected was said, with what follows from it, and by the kills that show it."""
+    expected = [(entry["expected"], None)] if entry["expected"] else []
+    expected += [(each, entry["expected"]) for each in entry.get("also", ())]
+    assert [(finding["check"], finding["explained_by"]) for finding in found["findings"]] == expected, found
     assert "error" not in found, found
     kills = [kill["kind"] for kill in found["kills"]]
     assert kills[:2] == ["in an epoch", "during a save"]

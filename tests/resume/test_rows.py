@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CannotTry
+from harness.report.resume import outcome_lines
 from harness.resume.attempt import Attempt
 from harness.resume.judge import findings, shown_by
 from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
 from harness.resume.rows import Row, other_rows
-from harness.resume.run import _check_checkpoints, _check_repeats
+from harness.resume.run import KillReport, ResumeReport, _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
 from harness.starts.orders import RowPlace
 
@@ -159,6 +160,67 @@ def test_what_is_lost_at_once(changes: dict[str, Any], loss: str, says: str) -> 
     assert found.check == f"resume::{loss}"
     assert says in found.observed
     assert (found.update, found.where) == (4, "train.py:4")
+
+
+def with_rates(lost: Attempt, whole: Sequence[float], resumed: Sequence[float], **changes: Any) -> Attempt:
+    """The attempt with other learning rates, and other changes of the second update after the start."""
+    for journals, rates in (((lost.whole, lost.again), whole), ((lost.resumed,), resumed)):
+        for each in journals:
+            each.updates = [Update(**(vars(u) | {"lr": (rates[u.at - 1],)})) for u in each.updates]
+    lost.resumed.updates[1] = Update(**(vars(lost.resumed.updates[1]) | changes))
+    return lost
+
+
+OTHER_ORDER = [(1, [0, 2]), (1, [3, 1]), (2, [0, 3]), (2, [2, 1])]
+"""What is trained with from update 3 on, where the order of the second epoch was lost."""
+
+
+def test_a_schedule_is_lost_beside_an_order() -> None:
+    """Whose rate is right in the first update, as that of the optimizer's state is."""
+    lost = with_rates(attempt(OTHER_ORDER, origin=2), (6, 5, 4, 3, 2, 1), (4, 6, 5, 4))
+    found = {each.check: each for each in findings([lost], "train.py")}
+    assert set(found) == {"resume::data-order-lost", "resume::schedule-lost"}
+    assert all(each.explained_by is None for each in found.values())
+    assert (found["resume::schedule-lost"].update, found["resume::schedule-lost"].observed) == (
+        4,
+        "a learning rate of 6",
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "rates", "changes"),
+    [
+        (OTHER_ORDER, (4, 3, 6, 5), {}),
+        ([(1, [0, 2]), (2, [3, 1]), (2, [0, 3]), (3, [2, 1])], (4, 6, 5, 4), {}),
+        (OTHER_ORDER, (4, 6, 5, 4), {"evaluations": ("said",)}),
+        (OTHER_ORDER, (4, 6, 5, 4), {"skipped": 1}),
+    ],
+    ids=["its epoch is over", "an epoch that was left is over", "a model is evaluated", "a step is left out"],
+)
+def test_a_rate_that_may_follow_from_other_rows_is_no_schedule_that_was_lost(
+    order: list[tuple[int, list[int]]], rates: Sequence[float], changes: dict[str, Any]
+) -> None:
+    lost = with_rates(attempt(order, origin=2), (6, 5, 4, 3, 2, 1), rates, **changes)
+    assert [each.check for each in findings([lost], "train.py")] == ["resume::data-order-lost"]
+
+
+def test_what_follows_from_a_loss_is_below_it_unless_it_shows_alone() -> None:
+    more = attempt([*OTHER_ORDER, (3, [0, 1]), (3, [2, 3])], origin=2)
+    alone = attempt(OTHER_ORDER, origin=2)
+    cause, effect = "resume::epoch-repeated", "resume::data-order-lost"
+    assert [(each.check, each.explained_by) for each in findings([more], "train.py")] == [
+        (cause, None),
+        (effect, cause),
+    ]
+    both = findings([more, alone], "train.py")
+    assert {(each.check, each.explained_by) for each in both} == {(cause, None), (effect, None)}
+    assert set(shown_by(more)) == {cause, effect}
+
+
+def test_a_kill_more_than_was_asked_for_is_counted_apart() -> None:
+    kills = [KillReport(3, 2, "in an epoch"), KillReport(2, 1, "after an update", besides=True)]
+    (line,) = outcome_lines(ResumeReport("train.py", kills, seconds={"uninterrupted": 1.0, "in all": 9.0}))
+    assert line.startswith("train.py: 2 of 2 kills (1 asked for, 1 more beside a save that lost something) survived")
 
 
 @pytest.mark.parametrize(("rows", "loss"), [((3, 2), "data-order-lost"), ((3, 0), "weights-lost")])

@@ -103,7 +103,8 @@ def test_a_silent_bug_is_named_with_line_update_and_remedy(check: Check) -> None
     line = SILENT.splitlines().index("        optimizer.step()") + 1
     expected = {"check": "gradients::not-cleared", "severity": "error", "update": 2}
     assert finding.items() >= {**expected, "where": f"train.py:{line}"}.items()
-    assert set(finding) == {"check", "severity", "update", "where", "message", "expected", "observed", "hint"}
+    keys = {"check", "severity", "update", "where", "message", "expected", "observed", "hint", "explained_by"}
+    assert set(finding) == keys
     assert "zero_grad" in finding["hint"]
     assert "error: gradients::not-cleared" in checked.stderr
 
@@ -168,6 +169,22 @@ def test_what_was_to_come_is_not_missed(check: Check) -> None:
 
 def test_there_is_no_such_script(check: Check) -> None:
     refused(check(None, name="absent.py"), "there is no script absent.py")
+
+
+def test_a_module_is_to_be_named_as_one(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    relative = check("from .model import build\n", name="pkg/train.py")
+    assert relative.status == 3
+    assert "a module of a package is started by its name: write -m pkg.train\n" in relative.stderr
+    (tmp_path / "found.json").unlink()
+    refused(
+        check(None, name="pkg.train"), "there is no script pkg.train; for the module of that name write -m pkg.train"
+    )
+
+
+def test_a_script_that_a_launcher_is_to_start(check: Check) -> None:
+    crashed = check("import os\nrank = int(os.environ['RANK'])\n")
+    assert "a launcher is to start it, which sets RANK and others: give --processes 2\n" in crashed.stderr
 
 
 def test_not_python(check: Check) -> None:

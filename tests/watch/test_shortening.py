@@ -250,6 +250,68 @@ assert seen == len(rows)
     assert "--full" in errors
 
 
+NEVER_CUT = {
+    "a pass for statistics": """
+values = torch.cat([x for x, _ in DataLoader(rows, batch_size=2)])
+assert len(values) == 800
+inputs = (inputs - values.mean(0)) / values.std(0)
+loader = DataLoader(TensorDataset(inputs, rows.tensors[1]), batch_size=40, shuffle=True)
+""",
+    "features that are kept": """
+body = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())
+with torch.no_grad():
+    features = [body(x).numpy() for x, _ in DataLoader(rows, batch_size=8)]
+assert sum(map(len, features)) == 800
+loader = DataLoader(TensorDataset(torch.tensor(features).flatten(0, 1), rows.tensors[1]), batch_size=40, shuffle=True)
+""",
+    "features of a frozen model, averaged": """
+body = torch.nn.Conv1d(1, 8, 3, padding=1).requires_grad_(False)
+features = []
+for x, _ in DataLoader(rows, batch_size=8):
+    features.append(body(x[:, None]).mean(2))
+assert sum(map(len, features)) == 800
+loader = DataLoader(TensorDataset(torch.cat(features), rows.tensors[1]), batch_size=40, shuffle=True)
+""",
+}
+"""Before a training whose passes are short."""
+
+TRAINS = """
+for _ in range(4):
+    for batch in loader:
+        train(batch); update()
+"""
+
+
+@pytest.mark.parametrize("before", NEVER_CUT)
+def test_what_the_training_is_made_from_is_read_to_its_end(check: Check, before: str) -> None:
+    found, errors = check(NEVER_CUT[before] + TRAINS)
+    assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], False), errors
+
+
+EVALUATES = {
+    "counts what is right": "right += (model(x).argmax(1) == y).sum().item()",
+    "gathers losses": "right += cross_entropy(model(x), y).item()",
+    "gathers predictions": "said.append(model(x).argmax(1))",
+    "gathers logits after the training": "said.append(model(x))",
+}
+
+
+@pytest.mark.parametrize("how", EVALUATES)
+def test_an_evaluation_is_shortened_and_says_of_how_many_rows(check: Check, how: str) -> None:
+    evaluates = f"""
+held_out, right, said = DataLoader(TensorDataset(inputs + 1, rows.tensors[1]), batch_size=4), 0, []
+with torch.no_grad():
+    for x, y in held_out:
+        {EVALUATES[how]}
+print(right, len(said))
+"""
+    trains = "loader = DataLoader(rows, batch_size=40, shuffle=True)\n" + TRAINS
+    after = "training" in how
+    found, errors = check(trains + evaluates if after else evaluates + trains)
+    assert (found["crashed"], found["findings"], found["shortened"]) == (None, [], True), errors
+    assert "scores 64 of 800 rows" in errors
+
+
 LIGHTNING = """
 import lightning
 import torch

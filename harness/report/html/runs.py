@@ -114,7 +114,8 @@ class RunView:
         parts = [f"{hold} of {hold + fail} checks passed"]
         if self.record.interrupted:
             parts.append("interrupted")
-        parts += [f"{each.comparison} comparison fails" for each in self.comparison if each.outcome == "fails"]
+        failed = [each.comparison for each in self.comparison if each.outcome == "fails"]
+        parts += [f"{'same-seed' if each == 'exact' else each} comparison fails" for each in failed]
         planned = self.record.updates_planned
         parts.append(f"{self.record.updates} of {planned} updates" if planned else f"{self.record.updates} updates")
         parts += [f"{name} {value:.4f}" for name, value in self.record.metrics.items()]

@@ -20,15 +20,13 @@ class ScheduleLost(Loss):
 
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
-        parting = attempt.parting
-        if attempt.anew or parting is None:
+        if attempt.anew:
             return None
-        whole, resumed = parting.whole, parting.resumed
-        if whole.lr == resumed.lr and whole.options == resumed.options:
-            return None
-        if whole.lr != resumed.lr:
-            rates = (", ".join(f"{lr:.6g}" for lr in each.lr) for each in (whole, resumed))
+        if (parting := attempt.rates_part) is not None:
+            rates = (", ".join(f"{lr:.6g}" for lr in each.lr) for each in (parting.whole, parting.resumed))
             expected, observed = (f"a learning rate of {each}" for each in rates)
-        else:
+        elif (parting := attempt.parting) is not None and parting.whole.options != parting.resumed.options:
             expected, observed = "the options that the optimizer had", "others, such as weight decay or momentum"
+        else:
+            return None
         return Evidence(f"{expected} in update {parting.update}", observed, attempt.load_line, parting.update)

@@ -75,7 +75,8 @@ class Evaluations(Recogniser):
             now.usable = False
             return
         now.batches.add(event.batch.number)
-        now.logits.append(logits.detach().float().cpu())
+        # A copy: that the script itself keeps its outputs is seen by their memory (Pass.keeps_outputs).
+        now.logits.append(logits.detach().to("cpu", torch.float32, copy=True))
         now.labels += labels
 
     def agreed(self) -> torch.Tensor | None:

@@ -50,7 +50,8 @@ class Outline(Recogniser):
 
     def begin(self) -> None:
         self._sources: dict[tuple[str, int | None, str | None], int] = {}
-        """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole."""
+        """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole. A pass that
+        trains and was shortened stands for a whole one, as the plan of its loop does; one that scores does not."""
         self._models: dict[int, _CalledModel] = {}
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
@@ -74,7 +75,8 @@ class Outline(Recogniser):
         role = "trains on" if of.trains else "scores" if of.forwards else "reads"
         key = role, length(of.dataset), of.where
         before = self._sources.get(key, 1)
-        whole = of.exhausted or of.shortened or not before
+        some = of.shortened and role == "scores" and of.rows > 0
+        whole = not before or ((of.exhausted or of.shortened) and not some)
         self._sources[key] = 0 if whole else max(before, of.rows)
 
     def on_forward(self, event: Forward) -> None:

@@ -14,6 +14,7 @@ from harness import launch
 from harness.torch_objects import share_parameters
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load, Save, StateAsked
+from harness.watch.facts.loaded_states import StateLoading
 from harness.watch.facts.saved_states import SavedState, SavedStates, StateSaved, Values, are_the_same, states_in
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, is_state_of, reached
 
@@ -83,14 +84,14 @@ class FirstSaves(Recogniser):
         self._knows_trained = False
         """Whether it is known which models are trained in the first update."""
         self._loaded_any = False
-        """Whether a state was loaded into a module."""
+        """Whether a state was loaded into a module that the module did not hold anyway."""
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
         self._early.clear()  # what was saved is what is loaded now
         self._early_trained.clear()
 
-    def on_load(self, event: Load) -> None:
-        self._loaded_any |= isinstance(event.into, nn.Module)
+    def on_state_loading(self, event: StateLoading) -> None:
+        self._loaded_any |= not event.of_model
 
     def on_state_asked(self, event: StateAsked) -> None:
         if not self.monitor.stepped:

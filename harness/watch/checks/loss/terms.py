@@ -87,7 +87,7 @@ class TermOfUntrainedParameters(Check):
     """
 
     new_since = "0.3.0"
-    explains = ("optimizer::missing-parameters", "loss::term-always-zero")
+    explains = ("optimizer::missing-parameters", "parameters::not-registered", "loss::term-always-zero")
 
     def judge(self, fact: TermReaches) -> Verdict:
         if fact.untrained is None or fact.times != MIN_PASSES:

@@ -175,7 +175,12 @@ class LoadedIntoAnother(Check):
 
     needs = "state loaded into a model"
     formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
-    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
+    explains = (
+        "saved::resumed-incompletely",
+        "saved::not-what-was-trained",
+        "model::evaluated-untrained",
+        "weights::left-random",
+    )
 
     def judge(self, fact: LoadedUnused) -> Verdict:
         return Found(
@@ -239,7 +244,12 @@ class StateNotLoaded(Check):
 
     needs = "state loaded into a model"
     formerly = ("identity::state-was-loaded",)
-    explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
+    explains = (
+        "saved::resumed-incompletely",
+        "saved::not-what-was-trained",
+        "model::evaluated-untrained",
+        "weights::left-random",
+    )
 
     def judge(self, load: Load) -> Verdict:
         if not isinstance(load.into, nn.Module) or not load.state:
