@@ -9,10 +9,11 @@ not the event, which may hold a whole batch and its graph.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
+from types import NoneType
+from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 import torch
@@ -677,3 +678,43 @@ class End(Event):
     """The loop is over, or was ended: what can only be said at the end is said now."""
 
     of_run = True
+
+
+# What rests on what
+
+
+def resting_on(kinds: Collection[type[Event]]) -> set[type[Event]]:
+    """The kinds of events and facts that are not what they say where these are not told: these, those that extend or
+    hold one of them, and without steps, by which updates are counted, all that are about an update.
+
+    One that is held in a field that may be None is not needed: so batches are, of which many scripts have none.
+    """
+    known, found, before = set(_all_kinds(Event)), set(kinds), -1
+    while len(found) > before:
+        before = len(found)
+        found |= {kind for kind in known if issubclass(kind, tuple(found)) or not found.isdisjoint(_held_in(kind))}
+        if Step in found:
+            found |= {kind for kind in known if not kind.of_run}
+    return found
+
+
+def _all_kinds(kind: type[Event]) -> Iterator[type[Event]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _all_kinds(each)
+
+
+def _held_in(kind: type[Event]) -> set[type[Event]]:
+    """The events that one of this kind always holds."""
+    if kind.__module__ != __name__:
+        return set()  # a fact: its recogniser is told of what it is made from
+    hints = get_type_hints(kind)
+    return {each for field in fields(kind) for each in _events_of(hints[field.name])}
+
+
+def _events_of(annotation: Any) -> Iterator[type[Event]]:
+    if isinstance(annotation, type) and issubclass(annotation, Event):
+        yield annotation
+    elif NoneType not in (parts := get_args(annotation)):
+        for part in parts:
+            yield from _events_of(part)

@@ -318,7 +318,7 @@ class Windows:
         threads = Session(Options(checks, every=1, before=self.updates), self._locator)
         self._besides = threads.first.fact(BesidesUpdates)
         self._besides.gives_up = self._give_up
-        self._open.enter_context(instrumented(threads, hooked=False))
+        self._open.enter_context(instrumented(threads, hooked=False, operators=first))
         self._threads, self._hooks, self._is_first = threads, optimizers.step_hooks(threads), first
         self.windows += 1
         self._since = 0

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import MetricCall, RankingCall
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
@@ -82,11 +82,11 @@ def install_rankings(threads: Session, patches: Patches, module: ModuleType) -> 
             patches.wrap(owner, name, ranked)
 
 
-MODULES = {
-    "evaluate.module": install_evaluate,
-    "sklearn.metrics._classification": install_sklearn,
-    "sklearn.metrics._ranking": install_rankings,
-}
+INSTRUMENTS = (
+    Instrument((MetricCall,), install_evaluate, "evaluate.module"),
+    Instrument((MetricCall,), install_sklearn, "sklearn.metrics._classification"),
+    Instrument((RankingCall,), install_rankings, "sklearn.metrics._ranking"),
+)
 
 
 def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **more: Any) -> None:

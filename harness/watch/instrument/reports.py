@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import Reported
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 LONGEST = 2000
@@ -89,7 +89,7 @@ def _of_one(owner: str, name: str, *names: str) -> Callable[[Session, Patches, M
     return install
 
 
-MODULES = {
+LIBRARIES = {
     "tqdm.std": install_tqdm,
     "torch.utils.tensorboard.writer": _of_one("SummaryWriter", "add_scalar", "tag", "scalar_value"),
     "accelerate.accelerator": _of_mapping("Accelerator", "log", "values"),
@@ -103,6 +103,11 @@ MODULES = {
     },
 }
 """By the module in which something is wrapped, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
+
+INSTRUMENTS = (
+    Instrument((Reported,), install),
+    *(Instrument((Reported,), install, module) for module, install in LIBRARIES.items()),
+)
 
 
 def _wrap(

@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.watch.events import Load, LoadBegins, Save, StateAsked
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
@@ -29,9 +29,6 @@ def install_safetensors(threads: Session, patches: Patches, module: ModuleType) 
 
     for name in ("save_file", "save_model"):
         patches.wrap(module, name, saved)
-
-
-MODULES = {"safetensors.torch": install_safetensors}
 
 
 def install(threads: Session, patches: Patches) -> None:
@@ -73,6 +70,12 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(nn.Module, "load_state_dict", into_module)
     patches.wrap(Optimizer, "load_state_dict", into_optimizer)
     patches.wrap(torch, "save", saved)
+
+
+INSTRUMENTS = (
+    Instrument((LoadBegins, Load, Save, StateAsked), install),
+    Instrument((Save,), install_safetensors, "safetensors.torch"),
+)
 
 
 def _path(given: Any) -> str | None:
