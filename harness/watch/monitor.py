@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.findings import Finding
 from harness.settings import Reload
-from harness.torch_objects import TWINS, raw_optimizer
+from harness.torch_objects import TWINS, have_same_values, raw_optimizer
 from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended, said
 from harness.watch.events import (
     Backward,
@@ -376,7 +376,7 @@ class Monitor:
         if not self.forwards or self.forwards[-1].gradients:
             return
         said = self.forwards[-1].logits
-        if said is not None and said.numel() == values.numel() > 1 and torch.equal(said.flatten(), values.flatten()):
+        if said is not None and values.numel() > 1 and have_same_values(said, values):
             self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
     def subtracted(self, value: torch.Tensor, parts: tuple[torch.Tensor, torch.Tensor]) -> None:

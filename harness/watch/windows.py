@@ -10,7 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -245,7 +245,8 @@ class Windows:
     def _give_up(self, why: str) -> None:
         logger.warning("harness watches this run no further: %s", why)
         # No hook can be removed in a hook: those that are left do nothing.
-        self._open.close()
+        with suppress(Exception):  # what could not be put back stays as it is, and does nothing
+            self._open.close()
         self._threads = self._hooks = self._besides = None
         self._next = float("inf")
         self._since = -1

@@ -1,0 +1,374 @@
+"""Nothing of ours raises in the script's code: whatever is put in the place of something of a library's is guarded."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import harness
+from harness import catalogue
+from harness.watch import checks_of, watch
+from harness.watch.events import (
+    Backward,
+    Batch,
+    Clip,
+    End,
+    Event,
+    Forward,
+    LossCall,
+    Scored,
+    Seeded,
+    Step,
+    Thresholded,
+    ZeroGrad,
+    resting_on,
+)
+from harness.watch.guards import Guard
+from harness.watch.instrument import INSTRUMENTS, instrumented, permutations
+from harness.watch.instrument.patches import Call, Patches
+from harness.watch.locate import Locator
+from harness.watch.monitor import Monitor, Options
+from harness.watch.session import Session
+
+PACKAGE = Path(harness.__file__).parent
+
+
+class Fault(Exception):
+    """What an instrument of ours raises in these tests."""
+
+
+class Theirs(Exception):
+    """What the script's own code raises in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def _no_debugging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_DEBUG", raising=False)
+
+
+# One guard
+
+
+def faulty(*_: Any, **__: Any) -> Any:
+    raise Fault("ours")
+
+
+def test_an_instrument_that_has_raised_is_off() -> None:
+    told: list[Exception] = []
+    guard = Guard(told.append)
+    hook = guard.guarded(faulty)
+    assert (hook(), hook()) == (None, None)
+    with guard:
+        raise Fault("in a block")
+    assert [str(each) for each in told] == ["ours", "in a block"]
+    assert guard.off
+
+
+def test_what_ends_a_script_goes_through_a_guard() -> None:
+    guard = Guard(faulty)
+    for error in (KeyboardInterrupt, SystemExit):
+        with pytest.raises(error), guard:
+            raise error
+    assert not guard.off
+
+
+def test_under_debug_an_instrument_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_DEBUG", "1")
+    guard = Guard(lambda error: None)
+    with pytest.raises(Fault):
+        guard.guarded(faulty)()
+    with pytest.raises(Fault), guard:
+        faulty()
+
+
+def test_a_failure_that_cannot_be_named_is_not_the_scripts_either() -> None:
+    guard = Guard(faulty)
+    assert guard.guarded(faulty)() is None
+    assert guard.off
+
+
+class Owner:
+    def method(self, *args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+
+class Wrong:
+    def method(self, *args: Any, **kwargs: Any) -> Any:
+        raise Theirs(args)
+
+
+def before(original: Call, args: Any, kwargs: Any) -> Any:
+    raise Fault
+
+
+def after(original: Call, args: Any, kwargs: Any) -> Any:
+    original(*args, **kwargs)
+    raise Fault
+
+
+def finally_(original: Call, args: Any, kwargs: Any) -> Any:
+    try:
+        return original(*args, **kwargs)
+    finally:
+        raise Fault
+
+
+def reading(original: Call, args: Any, kwargs: Any) -> Any:
+    original.reads(args[1])
+    raise Fault
+
+
+@pytest.fixture
+def failures() -> list[Exception]:
+    return []
+
+
+@pytest.fixture
+def patches(failures: list[Exception]) -> Iterator[Patches]:
+    made = Patches(failures.append)
+    yield made
+    made.undo()
+
+
+@pytest.mark.parametrize("wrapper", [before, after, finally_])
+def test_the_original_is_called_once_and_what_it_gives_or_raises_is_the_scripts(
+    wrapper: Any, patches: Patches, failures: list[Exception]
+) -> None:
+    patches.wrap(Owner, "method", wrapper)
+    assert Owner().method(1, two=2) == ((1,), {"two": 2})
+    assert [type(each) for each in failures] == [Fault]
+    failures.clear()
+    again = patches.guarded_by(Guard(failures.append))
+    again.wrap(Wrong, "method", wrapper)
+    with pytest.raises(Theirs, match="1"):
+        Wrong().method(1)
+    # One that raises before a call that is wrong by itself has failed by what was wrong about it.
+    assert [type(each) for each in failures] == ([Fault] if wrapper is finally_ else [])
+
+
+def test_what_was_read_ahead_of_the_original_is_given_to_it(patches: Patches, failures: list[Exception]) -> None:
+    patches.wrap(Owner, "method", reading)
+    assert Owner().method(iter([1, 2])) == (([1, 2],), {})
+    assert len(failures) == 1
+
+
+def test_what_an_iterator_of_the_scripts_raises_is_the_scripts(patches: Patches, failures: list[Exception]) -> None:
+    def gives() -> Iterator[int]:
+        yield 1
+        raise Theirs
+
+    patches.wrap(Owner, "method", reading)
+    with pytest.raises(Theirs):
+        Owner().method(gives())
+    assert failures == []
+
+
+class Settable:
+    @property
+    def number(self) -> int:
+        return 1
+
+    @number.setter
+    def number(self, value: int) -> None:
+        self.was_set = value
+
+
+def test_looks_before_and_after_and_setters(patches: Patches, failures: list[Exception]) -> None:
+    one, other, third, fourth = (patches.guarded_by(Guard(failures.append)) for _ in range(4))
+    one.before(Owner, "method", faulty)
+    other.after(Owner, "method", faulty)
+    third.after_operator(Owner, "method", faulty)
+    assert Owner().method(1, 2) == ((1, 2), {})
+    fourth.wrap_setter(Settable, "number", before)
+    it = Settable()
+    it.number = 7
+    assert (it.number, it.was_set, len(failures)) == (1, 7, 4)
+    it.number = 8
+    Owner().method(1, 2)
+    assert (it.was_set, len(failures)) == (8, 4)  # each is off
+
+
+def test_a_finder_that_fails_ends_no_import(
+    monkeypatch: pytest.MonkeyPatch, patches: Patches, failures: list[Exception]
+) -> None:
+    monkeypatch.delitem(importlib.import_module("sys").modules, "colorsys", raising=False)
+    patches.when_imported("colorsys", faulty)
+    monkeypatch.setattr("harness.watch.instrument.patches.find_spec", faulty)
+    assert importlib.import_module("colorsys").rgb_to_hsv is not None
+    assert len(failures) == 1
+
+
+# All that is replaced
+
+
+@contextmanager
+def recorded() -> Iterator[list[tuple[Any, str, Any]]]:
+    """What is replaced meanwhile: the owner, the name, and what is there then."""
+    found: list[tuple[Any, str, Any]] = []
+    put = Patches._put
+
+    def recording(self: Patches, owner: Any, name: str, value: Any) -> None:
+        found.append((owner, name, value))
+        put(self, owner, name, value)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Patches, "_put", recording)
+        yield found
+
+
+def session() -> Session:
+    """With a few checks, which need all operators."""
+    few = ("loss::broadcast", "loss::left-out", "metrics::broadcast", "metrics::ranked-by-classes")
+    return Session(Options(checks_of(few), every=1), Locator())
+
+
+def all_replaced() -> list[tuple[Any, str]]:
+    for each in INSTRUMENTS:
+        if each.module is not None:
+            with suppress(ImportError):
+                importlib.import_module(each.module)
+    with recorded() as found, instrumented(session()):
+        pass
+    return list({id(value): (owner, name) for owner, name, value in reversed(found)}.values())  # a second name is none
+
+
+def stub(of: Any, result: Any, calls: list[Any]) -> Any:
+    """In the place of an original, which it looks like."""
+
+    def standing_in(*args: Any, **kwargs: Any) -> Any:
+        calls.append((args, kwargs))
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    function = of.__func__ if isinstance(of, classmethod) else of
+    for name in ("__name__", "__module__", "__doc__"):
+        with suppress(AttributeError, TypeError):
+            setattr(standing_in, name, getattr(function, name))
+    with suppress(TypeError, ValueError):
+        standing_in.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return classmethod(standing_in) if isinstance(of, classmethod) else standing_in
+
+
+ROWS = torch.arange(8.0)
+GIVEN: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("__eq__", "eq", "__ne__", "ne"), (ROWS, ROWS)),
+    **dict.fromkeys(("__gt__", "__ge__", "gt", "ge"), (ROWS, 0.5)),
+    **dict.fromkeys(("__sub__", "sub", "__isub__"), (ROWS, ROWS)),
+    **dict.fromkeys(("abs", "__abs__", "square", "pow", "__pow__"), (ROWS,)),
+    "manual_seed": (1,),
+    "seed": (1,),
+    "showwarning": ("message", UserWarning, str(permutations.__file__), 1),
+    "callHandlers": (None, None),
+}
+"""What each is called with, by its name; all others with objects that nothing can be done with."""
+
+A_TENSOR = (torch.ones((), requires_grad=True), [torch.ones((), requires_grad=True)])
+RESULTS: dict[str, Any] = {
+    **dict.fromkeys(("__eq__", "eq", "__ne__", "ne", "__sub__", "sub", "__isub__"), ROWS),
+    **dict.fromkeys(
+        ("__add__", "__radd__", "__iadd__", "add", "__mul__", "__rmul__", "__imul__", "mul"), A_TENSOR[0]
+    ),
+    "fork": 0,
+    "forkpty": (0, 0),
+    "from_pretrained": ("model", {}),
+}
+"""What the original gives."""
+
+QUIET = {
+    "DataLoaderShard.__iter__": "what it gives is gone through later: test_a_loader_of_accelerate",
+    "DataLoaderDispatcher.__iter__": "as DataLoaderShard's",
+    "os.fork": "nothing in it can fail but what sets an attribute",
+    "os.forkpty": "as os.fork",
+}
+"""Those whose own part does not fail by the session's, and why that is right."""
+
+
+class Broken(Session):
+    """A session of which everything that an instrument asks fails."""
+
+    def current(self) -> Monitor | None:
+        raise Fault("current")
+
+    calling_a_model = current
+
+    def stepping(self, optimizer: Any) -> Monitor | None:
+        raise Fault("stepping")
+
+    @property
+    def leaving(self) -> Any:
+        raise Fault("leaving")
+
+    @leaving.setter
+    def leaving(self, value: Any) -> None: ...
+
+
+def named(owner: Any, name: str) -> str:
+    return f"{getattr(owner, '__name__', owner)}.{name}"
+
+
+class NoStack(Locator):
+    def stack(self, frame: Any = None) -> Any:
+        raise Fault("stack")
+
+
+def broken_session() -> Session:
+    threads = session()
+    threads.__class__ = Broken
+    threads.locator = NoStack()
+    return threads
+
+
+def called_while_broken(owner: Any, name: str, result: Any, calls: list[Any]) -> tuple[Any, Session]:
+    """What is given where an original is replaced that is stood in for, by a session that fails."""
+    args = GIVEN.get(name, (object(), object()))
+    with pytest.MonkeyPatch.context() as patched:
+        threads = broken_session()
+        patched.setattr(owner, name, stub(inspect.getattr_static(owner, name), result, calls))
+        with instrumented(threads, hooked=False):
+            replaced = vars(owner)[name]
+            function = replaced.__func__ if isinstance(replaced, classmethod) else replaced
+            try:
+                return function(*args), threads
+            finally:
+                calls.append(args)
+
+
+def test_every_replacement_gives_what_the_original_gives_whatever_fails_in_it() -> None:
+    """Each one that is there: who adds one gives it a way to be called in the tables above, where it needs one."""
+    silent = []
+    replaced = all_replaced()
+    assert len(replaced) > 100
+    for owner, name in replaced:
+        result, calls = RESULTS.get(name, object()), list[Any]()
+        found, threads = called_while_broken(owner, name, result, calls)
+        assert found is result or name == "__iter__", named(owner, name)
+        args = calls.pop()
+        if name != "__iter__":
+            assert [call[0] for call in calls] == [args], named(owner, name)
+        if not threads.crashed and not threads.notes:
+            silent.append(named(owner, name))
+    assert sorted(silent) == sorted(QUIET)
+
+
+def test_every_replacement_raises_what_the_original_raises() -> None:
+    for owner, name in all_replaced():
+        error, calls = Theirs(name), list[Any]()
+        if name == "__iter__":
+            continue
+        with pytest.raises(Theirs) as raised:
+            called_while_broken(owner, name, error, calls)
+        assert raised.value is error
+        assert len(calls) == 2, named(owner, name)  # its one call, and what it was given
