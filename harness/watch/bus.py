@@ -163,6 +163,8 @@ class Bus:
         self._left_out: set[object] = set()
         self._lost: dict[type[Event], str] = {}
         """Kinds that are told no more, because what tells them has failed, and how."""
+        self._less: dict[type[Event], str] = {}
+        """Those and the kinds that say less than they did."""
 
     def add(self, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
         """Make a listener, and before it the recognisers of what it is told of: so it is told after them."""
@@ -250,9 +252,19 @@ class Bus:
         All kinds that are lost with them.
         """
         lost = resting_on(kinds)
-        self._lost |= {kind: why for kind in lost if kind not in self._lost}
+        self._lost = dict.fromkeys(lost, why) | self._lost
+        self._less = dict.fromkeys(resting_on(kinds, in_part=True), why) | self._less
         self._leave_out({listener for kind in lost for listener, _ in self._told.get(kind, ())}, why)
         return lost
+
+    def misses(self, listener: Listener) -> str | None:
+        """How something has failed without which a listener, which has looked at nothing, may have had nothing to look
+        at; None where nothing has."""
+        needed, told = [listener], set[type[Event]]()
+        for each in needed:
+            needed += [other for other in self._needs.get(each, ()) if other not in needed]
+            told.update(kind for kind, _ in each.subscriptions())
+        return next((why for kind, why in self._less.items() if kind in told), None)
 
     def _leave_out(self, failed: Collection[Listener], why: str) -> None:
         gone: set[object] = set(failed)

@@ -683,16 +683,18 @@ class End(Event):
 # What rests on what
 
 
-def resting_on(kinds: Collection[type[Event]]) -> set[type[Event]]:
+def resting_on(kinds: Collection[type[Event]], *, in_part: bool = False) -> set[type[Event]]:
     """The kinds of events and facts that are not what they say where these are not told: these, those that extend or
     hold one of them, and without steps, by which updates are counted, all that are about an update.
 
-    One that is held in a field that may be None is not needed: so batches are, of which many scripts have none.
+    A field that may be None is not needed (batches are held so, of which many scripts have none); ``in_part``: those
+    that hold one in such a field, too.
     """
-    known, found, before = set(_all_kinds(Event)), set(kinds), -1
+    held = {kind: _held_in(kind, in_part) for kind in _all_kinds(Event)}
+    known, found, before = held.keys(), set(kinds), -1
     while len(found) > before:
         before = len(found)
-        found |= {kind for kind in known if issubclass(kind, tuple(found)) or not found.isdisjoint(_held_in(kind))}
+        found |= {kind for kind in known if issubclass(kind, tuple(found)) or not found.isdisjoint(held[kind])}
         if Step in found:
             found |= {kind for kind in known if not kind.of_run}
     return found
@@ -704,17 +706,18 @@ def _all_kinds(kind: type[Event]) -> Iterator[type[Event]]:
         yield from _all_kinds(each)
 
 
-def _held_in(kind: type[Event]) -> set[type[Event]]:
-    """The events that one of this kind always holds."""
+def _held_in(kind: type[Event], in_part: bool) -> set[type[Event]]:
+    """The events that one of this kind always holds, or ``in_part`` may hold."""
     if kind.__module__ != __name__:
         return set()  # a fact: its recogniser is told of what it is made from
     hints = get_type_hints(kind)
-    return {each for field in fields(kind) for each in _events_of(hints[field.name])}
+    return {each for field in fields(kind) for each in _events_of(hints[field.name], in_part)}
 
 
-def _events_of(annotation: Any) -> Iterator[type[Event]]:
+def _events_of(annotation: Any, in_part: bool) -> Iterator[type[Event]]:
+    parts = get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Event):
         yield annotation
-    elif NoneType not in (parts := get_args(annotation)):
+    elif in_part or NoneType not in parts:
         for part in parts:
-            yield from _events_of(part)
+            yield from _events_of(part, in_part)

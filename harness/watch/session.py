@@ -134,7 +134,7 @@ class Session:
         why = crash_of(error, self.updates_made + 1)
         self._lost.append((tells, why))
         lost = {kind for monitor in self.monitors for kind in monitor.lose(tells, why)}
-        if why not in self.crashed.values():
+        if all(why not in monitor.crashed.values() for monitor in self.monitors):
             self.first.note(why)  # no check needs it, or those that do could not look already
         if Step in lost:
             self.broken = self.broken or why
@@ -175,8 +175,14 @@ class Session:
 
     @property
     def crashed(self) -> dict[str, str]:
-        """Checks that could not look, and why: they failed themselves, or the watch did."""
-        return {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+        """Checks that could not look, and why: they failed themselves, or what they need of the watch did."""
+        found = {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
+        looked = self.looked
+        for monitor in self.monitors:
+            for check in monitor.checks:
+                if check.id not in looked and (why := monitor.bus.misses(check)) is not None:
+                    found.setdefault(check.id, why)
+        return found
 
     @property
     def looked(self) -> set[str]:

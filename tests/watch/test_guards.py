@@ -6,6 +6,8 @@ import ast
 import importlib
 import inspect
 import itertools
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -278,9 +280,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
 A_TENSOR = (torch.ones((), requires_grad=True), [torch.ones((), requires_grad=True)])
 RESULTS: dict[str, Any] = {
     **dict.fromkeys(("__eq__", "eq", "__ne__", "ne", "__sub__", "sub", "__isub__"), ROWS),
-    **dict.fromkeys(
-        ("__add__", "__radd__", "__iadd__", "add", "__mul__", "__rmul__", "__imul__", "mul"), A_TENSOR[0]
-    ),
+    **dict.fromkeys(("__add__", "__radd__", "__iadd__", "add", "__mul__", "__rmul__", "__imul__", "mul"), A_TENSOR[0]),
     "fork": 0,
     "forkpty": (0, 0),
     "from_pretrained": ("model", {}),
@@ -372,3 +372,90 @@ def test_every_replacement_raises_what_the_original_raises() -> None:
             called_while_broken(owner, name, error, calls)
         assert raised.value is error
         assert len(calls) == 2, named(owner, name)  # its one call, and what it was given
+
+
+# One that fails is left out alone
+
+
+def trained(updates: int = 6, at: int = 0, then: Callable[[], object] = lambda: None) -> list[float]:
+    """Losses of a small training that is right, with an evaluation; ``then`` is called before one of its updates."""
+    torch.manual_seed(0)
+    rows = torch.utils.data.TensorDataset(torch.randn(48, 4), torch.randint(2, (48,)))
+    loader, model = torch.utils.data.DataLoader(rows, batch_size=8), nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses, batches = [], itertools.chain.from_iterable(itertools.repeat(loader))
+    for number, (inputs, labels) in zip(range(updates), batches, strict=False):
+        if number == at:
+            then()
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    with torch.no_grad():
+        losses += [(model(inputs).argmax(-1) == labels).float().mean().item() for inputs, labels in loader]
+    return losses
+
+
+KINDS = sorted({each.tells for each in INSTRUMENTS if each.tells}, key=str)
+
+
+@pytest.mark.parametrize("tells", KINDS, ids=lambda tells: tells[0].__name__)
+def test_nothing_is_found_in_what_is_right_where_an_instrument_has_failed(tells: tuple[type[Event], ...]) -> None:
+    """What was lost is not taken for what did not happen."""
+    losses = trained()
+    with watch(raise_errors=False) as threads:
+        assert trained(at=3, then=lambda: threads.fails(Fault(), tells)) == losses
+    assert threads.all_findings == []
+    silent = {check.id for check in threads.first.checks} - threads.looked - set(threads.lacking) - set(threads.crashed)
+    assert silent == set()
+
+
+def test_clipping_that_fails_takes_its_checks_with_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = trained()
+    monkeypatch.setattr("harness.watch.instrument.optimizers._is_used_up", faulty)
+    with watch(raise_errors=False) as threads:
+        assert trained() == losses
+    assert "the watch itself crashed: Fault: ours" in threads.crashed["gradients::clips-nothing"]
+    assert "gradients::cut-off" in threads.looked - set(threads.crashed)
+    assert threads.broken is None
+
+
+def test_what_no_check_needs_is_noted() -> None:
+    threads = Session(Options(checks_of(["loss::broadcast"])), Locator())
+    threads.fails(Fault("ours"), (Seeded,))
+    assert threads.crashed == {}
+    assert threads.notes == ["the watch itself crashed: Fault: ours (update 1)"]
+
+
+def test_a_loop_that_begins_after_the_failure_misses_the_same() -> None:
+    threads = Session(Options(checks_of(["gradients::clips-nothing"])), Locator())
+    threads.fails(Fault("ours"), (Clip,))
+    threads._trains = threading.Thread(target=time.sleep, args=(1,))
+    threads._trains.start()
+    other = threads._assigned(threading.get_ident())
+    assert other is not threads.first
+    assert other.crashed == threads.first.crashed != {}
+
+
+def test_what_rests_on_what() -> None:
+    assert resting_on([Clip]) == {Clip}
+    assert resting_on([Thresholded]) == {Thresholded}
+    assert {Scored, Thresholded} < resting_on([Forward])
+    assert Forward in resting_on([LossCall])
+    assert resting_on([Batch]) == {Batch}
+    assert {Forward, LossCall, Backward, Step} < resting_on([Batch], in_part=True)
+    lost = resting_on([Step])
+    assert {ZeroGrad, Backward, Batch} < lost
+    assert lost.isdisjoint({Seeded, End})
+
+
+def test_an_error_that_cannot_be_said_is_named_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise Theirs
+
+    threads = session()
+    threads.fails(Mute(), (Clip,))
+    assert threads.notes == ["the watch itself crashed: Mute (update 1)"]

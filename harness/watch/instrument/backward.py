@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 
 from harness.torch_objects import is_dense, is_traced, leaves
-from harness.watch.events import Backward, BackwardBegins, Step, StepBegins
+from harness.watch.events import Backward, BackwardBegins, PassEnds, Step, StepBegins
 from harness.watch.instrument.patches import Call, Instrument, Original, Patches
 from harness.watch.monitor import Monitor, OwnUpdate
 from harness.watch.session import Session
@@ -165,7 +165,7 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(torch.autograd, "grad", grad)
 
 
-INSTRUMENTS = (Instrument((BackwardBegins, Backward), install),)
+INSTRUMENTS = (Instrument((BackwardBegins, Backward, PassEnds), install),)  # a pass is known to train by them
 
 
 def _loss_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tensor | None:

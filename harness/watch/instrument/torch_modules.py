@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from harness.torch_objects import is_traced
-from harness.watch.events import Forward, InnerForward, LossCall, Scored, ScoredInGraph
+from harness.watch.events import Forward, InnerForward, LossCall, PassEnds, Scored, ScoredInGraph
 from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
@@ -124,7 +124,7 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap_calls(nn.Module, "__call__", calls.told, where=calls.is_told)
 
 
-INSTRUMENTS = (Instrument((Forward, InnerForward, Scored, ScoredInGraph), install),)
+INSTRUMENTS = (Instrument((Forward, InnerForward, PassEnds, Scored, ScoredInGraph), install),)
 
 
 def _has_config(module: nn.Module) -> bool:
