@@ -8,11 +8,9 @@ import inspect
 import itertools
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ import torch
 from torch import nn
 
 import harness
-from harness import catalogue
 from harness.watch import checks_of, watch
 from harness.watch.events import (
     Backward,
@@ -459,3 +456,99 @@ def test_an_error_that_cannot_be_said_is_named_by_its_class(monkeypatch: pytest.
     threads = session()
     threads.fails(Mute(), (Clip,))
     assert threads.notes == ["the watch itself crashed: Mute (update 1)"]
+
+
+# What the source must look like
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    """The modules that may put something on what is the script's."""
+    for part in ("watch", "describe", "compare", "starts", "callbacks"):
+        for path in sorted((PACKAGE / part).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def called(node: ast.AST) -> str:
+    """The last name of the function that is called."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+ON_COPIES = {
+    "stacks.py": "a copy of the model, inside the watch",
+    "visible_tokens.py": "a copy of the model, inside the watch",
+    "windows.py": "guarded by its own except: the windows end as a whole",
+}
+"""Files that put hooks on something else than what is the script's."""
+
+
+def test_every_hook_is_guarded() -> None:
+    unguarded, seen = [], 0
+    for path, tree in modules():
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            hooks = [node for node in ast.walk(function) if _puts_a_hook(node)]
+            seen += len(hooks)
+            guards = any(called(node) in ("guarded", "_reaches", "step_hooks") for node in ast.walk(function))
+            if hooks and not guards and path.name not in ON_COPIES:
+                unguarded.append(f"{path.name}:{function.lineno}")
+    assert unguarded == []
+    assert seen > 10
+
+
+def _puts_a_hook(node: ast.AST) -> bool:
+    name = called(node) or getattr(node, "attr", "")
+    return (name.startswith("register_") and name.endswith("hook")) or name == "addaudithook"
+
+
+def test_nothing_is_put_in_the_place_of_something_but_by_a_guarded_way() -> None:
+    raw = []
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            if called(node) in ("_put", "setattr") and path.name != "patches.py":
+                raw.append(path.name)
+    assert raw == ["data.py"]  # which takes something of its own away again
+
+
+def test_an_instrument_says_all_that_it_tells() -> None:
+    """What is made of an event's class in its file, and what the methods of the monitor tell that are called there."""
+    told_by = methods_of_the_monitor()
+    for module in {inspect.getmodule(each.install) for each in INSTRUMENTS}:
+        assert module is not None
+        nodes = list(ast.walk(ast.parse(inspect.getsource(module))))
+        names = {called(node) for node in nodes}
+        asked = {
+            node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "monitor"
+        }
+        declared = {kind.__name__ for each in module.INSTRUMENTS for kind in each.tells}
+        guards = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "guard"]
+        declared |= {ast.unparse(argument) for guard in guards for argument in guard.args}
+        events = {name for name in names if inspect.isclass(kind := getattr(module, name, None)) and is_event(kind)}
+        told = events.union(*(told_by[name] for name in asked & told_by.keys()))
+        assert told - declared == set(), module.__name__
+
+
+def is_event(kind: Any) -> bool:
+    return issubclass(kind, Event)
+
+
+NOT_TOLD = {"_end_own_update", "_losses_of", "emit"}
+"""What ends the script's own writing, whichever event comes next: its steps are told by what sees it write; losses by
+hand are made for the event of the backward pass, and not told."""
+
+
+def methods_of_the_monitor() -> dict[str, set[str]]:
+    """The names of the events that its methods tell, themselves or by others of them."""
+    (tree,) = ast.parse(inspect.getsource(Monitor)).body
+    assert isinstance(tree, ast.ClassDef)
+    names = {each.name: {called(n) for n in ast.walk(each)} for each in tree.body if isinstance(each, ast.FunctionDef)}
+    events = importlib.import_module("harness.watch.events")
+
+    def told(name: str, seen: set[str]) -> set[str]:
+        found = {each for each in names[name] if inspect.isclass(k := getattr(events, each, None)) and is_event(k)}
+        for other in names[name] & names.keys() - seen - NOT_TOLD:
+            found |= told(other, seen | {other})
+        return found
+
+    return {name: told(name, {name}) for name in names}

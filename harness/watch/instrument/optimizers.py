@@ -58,8 +58,8 @@ def step_hooks(threads: Session) -> tuple[StepHook, StepHook]:
     @guard.guarded
     def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         threads.stop_at_limit()
-        _put(optimizer._optimizer_step_post_hooks, ends, last=False)
-        if _put(optimizer._optimizer_step_pre_hooks, begins, last=True):
+        _hook_in(optimizer._optimizer_step_post_hooks, ends, last=False)
+        if _hook_in(optimizer._optimizer_step_pre_hooks, begins, last=True):
             return None
         return begins(optimizer, args, kwargs)
 
@@ -76,7 +76,7 @@ OURS = "harness"
 """The key of a hook of ours among those that a script has registered with an optimizer."""
 
 
-def _put(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
+def _hook_in(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
     """Have our hook called last, or first, of a script's own; whether it has any."""
     _take_out(hooks)  # it is there still where a step has raised
     if hooks:
