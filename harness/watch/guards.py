@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from harness.watch.locate import from_signal_handler
 
@@ -47,9 +47,9 @@ class Guard:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> Literal[True] | None:
+    ) -> bool:
         if not isinstance(error, Exception) or is_the_scripts(error):
-            return None
+            return False
         self.failed(error)
         return True
 
