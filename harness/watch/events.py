@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import NoneType
@@ -212,14 +213,16 @@ class Forward(Event):
             output = tensors[0] if len(tensors) == 1 else None
         if torch.is_tensor(output):
             return output if output.dim() == 0 and output.is_floating_point() else None
-        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        found = held(output, "loss")
         return found if torch.is_tensor(found) else None
 
     @property
     def outputs(self) -> list[torch.Tensor]:
         """The tensors that it gave, each once: the logits, the loss, and others beside them."""
         output = self.output
-        others = output.values() if isinstance(output, Mapping) else output
+        others: Any = ()
+        with suppress(Exception):  # of a mapping of the script's own
+            others = output.values() if isinstance(output, Mapping) else output
         others = others if isinstance(others, (list, tuple, ValuesView)) else getattr(output, "__dict__", {}).values()
         found = (logits_in(output), self.loss, output, *others)
         return list({id(each): each for each in found if torch.is_tensor(each)}.values())
@@ -236,14 +239,21 @@ class Forward(Event):
         return named
 
 
+def held(output: Any, name: str) -> Any:
+    """What a model's output holds under a name; what its class computes is the script's to ask for."""
+    if isinstance(getattr(type(output), name, None), (property, cached_property)):
+        return None
+    with suppress(Exception):  # of a class that finds its entries itself
+        return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+    return None
+
+
 def logits_in(output: Any) -> torch.Tensor | None:
     """What a model says, of what its forward returned."""
-    if isinstance(output, Mapping):
-        output = output.get("logits")
-    elif isinstance(output, (tuple, list)):
+    if isinstance(output, (tuple, list)):
         output = next((each for each in output if torch.is_tensor(each) and each.dim() > 0), None)
     elif not torch.is_tensor(output):
-        output = getattr(output, "logits", None)
+        output = held(output, "logits")
     return output if torch.is_tensor(output) and output.is_floating_point() and output.dim() > 0 else None
 
 

@@ -6,6 +6,8 @@ import ast
 import importlib
 import inspect
 import itertools
+import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -552,3 +554,146 @@ def methods_of_the_monitor() -> dict[str, set[str]]:
         return found
 
     return {name: told(name, {name}) for name in names}
+
+
+# What is the script's own
+
+
+class Draws(torch.utils.data.Sampler[int]):
+    """A sampler whose length draws, or cannot be told."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(4)
+
+    def __len__(self) -> int:
+        if self.error is not None:
+            raise self.error
+        return 4 + 0 * int(torch.randint(9, ())) + 0 * random.randrange(9)
+
+
+def passed(sampler: Draws) -> tuple[list[float], float, float]:
+    torch.manual_seed(0)
+    random.seed(0)
+    rows = torch.utils.data.TensorDataset(torch.arange(4.0))
+    given = [float(batch) for (batch,) in torch.utils.data.DataLoader(rows, sampler=sampler)]
+    return given, torch.rand(()).item(), random.random()
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError(), Theirs()])
+def test_the_length_of_a_sampler_of_the_scripts_changes_nothing(error: Exception | None) -> None:
+    alone = passed(Draws(error))
+    threads = session()
+    with instrumented(threads):
+        assert passed(Draws(error)) == alone
+    assert (threads.crashed, threads.notes) == ({}, [])
+
+
+class Answer:
+    """An output of a model's that computes what it is asked for."""
+
+    def __init__(self, said: torch.Tensor) -> None:
+        self.said, self.asked = said, 0
+
+    @property
+    def logits(self) -> torch.Tensor:
+        self.asked += 1
+        raise Theirs
+
+    loss = logits
+
+    def __getattr__(self, name: str) -> Any:
+        raise Theirs
+
+
+class Answers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.read = 0
+
+    @property
+    def config(self) -> Any:
+        self.read += 1
+        return None
+
+    def forward(self, rows: torch.Tensor) -> Answer:
+        return Answer(self.inner(rows))
+
+
+def test_properties_of_the_scripts_models_and_outputs_are_not_asked() -> None:
+    threads, model = session(), Answers()
+    with instrumented(threads):
+        answer = model(torch.randn(4, 2))
+        answer.said.sum().backward()
+    assert (answer.asked, model.read, threads.crashed, threads.notes) == (0, 0, {}, [])
+
+
+class Speaks:
+    said = 0
+
+    def __str__(self) -> str:
+        type(self).said += 1
+        return "0.5"
+
+    def __iter__(self) -> Iterator[int]:
+        type(self).said += 1
+        return iter([0, 1])
+
+
+def test_what_is_logged_or_scored_is_asked_as_often_as_alone() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    logger = logging.Logger("theirs", logging.INFO)  # without a handler
+    threads = Session(Options(checks_of(["metrics::other-than-named"])), Locator())
+    with instrumented(threads):
+        logger.info("accuracy %s", Speaks())
+        logger.info(Speaks())
+        assert metrics.accuracy_score([0, 1], [0, 1]) == 1
+        with suppress(Exception):
+            metrics.accuracy_score(Speaks(), [0, 1])
+    assert (Speaks.said, threads.crashed, threads.notes) == (0, {}, [])
+
+
+def test_a_generator_is_clipped_once_and_what_it_raises_is_the_scripts() -> None:
+    def gives(error: Exception | None) -> Iterator[nn.Parameter]:
+        yield weight
+        if error is not None:
+            raise error
+
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.full((2,), 8.0)
+    threads = session()
+    with instrumented(threads):
+        nn.utils.clip_grad_norm_(gives(None), 1.0)
+        with pytest.raises(Theirs):
+            nn.utils.clip_grad_norm_(gives(Theirs()), 1.0)
+        with pytest.raises(Theirs):
+            torch.autograd.backward(each.sum() for each in gives(Theirs()))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="a norm"):
+            nn.utils.clip_grad_norm_([weight], "a norm")  # type: ignore[arg-type]
+    assert weight.grad.norm().item() == pytest.approx(1.0, abs=1e-4)
+    assert (threads.crashed, threads.notes) == ({}, [])
+
+
+def test_a_threshold_of_what_lies_on_two_devices() -> None:
+    model, here = nn.Linear(2, 1, device="meta"), nn.Linear(2, 1)
+    threads = session()
+    with instrumented(threads), torch.no_grad():
+        model(torch.randn(8, 2, device="meta"))
+        assert (torch.rand(8, 1) > 0.5).shape == (8, 1)
+        assert (torch.rand(8, 1) == torch.rand(8, 1)).shape == (8, 1)
+        here(torch.randn(8, 2))
+        assert (torch.rand(8, 1, device="meta") > 0.5).is_meta
+    assert (threads.crashed, threads.notes) == ({}, [])
+
+
+def test_a_loader_of_accelerate_goes_on_where_its_instrument_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaders = pytest.importorskip("accelerate.data_loader")
+    threads = Session(Options(checks_of(["rows::repeated-or-skipped"])), Locator())
+    with instrumented(threads):
+        monkeypatch.setattr(Monitor, "give", faulty)
+        loader = loaders.DataLoaderShard(torch.utils.data.TensorDataset(torch.arange(6.0)), batch_size=2)
+        assert [rows.tolist() for (rows,) in loader] == [[0, 1], [2, 3], [4, 5]]
+    assert "Fault: ours" in threads.crashed["rows::repeated-or-skipped"]

@@ -31,7 +31,7 @@ def install(threads: Session, patches: Patches) -> None:
     _wrap(
         threads, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
     )
-    _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: str(args[1].getMessage()))
+    _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: _message(args[1]))
     for owner, name in ((json, "dump"), (json, "dumps"), (csv.DictWriter, "writerow")):
         _wrap(threads, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
 
@@ -133,6 +133,20 @@ def _wrap(
         return found
 
     patches.wrap(owner, name, reported)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """What a logger says; nothing where objects of the script's own would have to say it, once more than it asks."""
+    given = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
+    return record.getMessage() if all(map(_is_plain, (record.msg, *given))) else ""
+
+
+def _is_plain(value: Any, nested: bool = False) -> bool:
+    if isinstance(value, dict) and not nested:
+        return all(_is_plain(each, nested=True) for pair in value.items() for each in pair)
+    if isinstance(value, (list, tuple)) and not nested:
+        return all(_is_plain(each, nested=True) for each in value)
+    return type(value).__module__.partition(".")[0] in ("builtins", "numpy", "torch")
 
 
 def _said(value: Any) -> str:
