@@ -32,7 +32,7 @@ from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import Options, OwnUpdate
+from harness.watch.monitor import OptimizerSeen, Options, OwnUpdate
 from harness.watch.session import Session
 
 FIRST_WINDOW = 16
@@ -319,6 +319,9 @@ class Windows:
         threads = Session(Options(checks, every=1, before=self.updates), self._locator)
         self._besides = threads.first.fact(BesidesUpdates)
         self._besides.gives_up = self._give_up
+        counted = None if first else self._counted()
+        if counted is not None:  # what has an optimizer makes no updates by hand, for which operators are replaced
+            threads.first.optimizers[counted] = OptimizerSeen()
         self._open.enter_context(instrumented(threads, hooked=False, operators=first))
         self._threads, self._hooks, self._is_first = threads, optimizers.step_hooks(threads), first
         self.windows += 1
