@@ -421,8 +421,8 @@ class GradientLedger(Recogniser):
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.shortened:
-            for ledger in self.ledgers:
-                self.cut |= {entry.number for entry in ledger.unused}
+            self.cut &= {entry.number for ledger in self.ledgers for entry in ledger.entries}
+            self.cut |= {entry.number for ledger in self.ledgers for entry in ledger.unused}
 
 
 class _Differentiated:
