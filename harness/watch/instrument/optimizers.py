@@ -6,7 +6,6 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -167,7 +166,7 @@ def install_clipping(threads: Session, patches: Patches) -> None:
         if monitor is None:
             return original(*args, **kwargs)
         given_limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
-        limit = None if given_limit is None else _number(given_limit)
+        limit = None if given_limit is None else float(given_limit)
         if limit == math.inf:
             return original(*args, **kwargs)  # it only measures
         parameters = args[0] if args else kwargs["parameters"]
@@ -190,13 +189,6 @@ def install_clipping(threads: Session, patches: Patches) -> None:
     for name in ("clip_grad_norm_", "clip_grad_value_"):
         patches.wrap(clip_grad, name, clipped)
         patches.same(torch.nn.utils, name, clip_grad)
-
-
-def _number(limit: Any) -> float | None:
-    """What is a number; of all else torch says itself what is wrong with it."""
-    with suppress(TypeError, ValueError, RuntimeError):
-        return float(limit)
-    return None
 
 
 def _is_used_up(parameters: Any) -> bool:
