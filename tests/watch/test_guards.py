@@ -32,6 +32,7 @@ from harness.watch.events import (
     Scored,
     Seeded,
     Step,
+    StepBegins,
     Thresholded,
     ZeroGrad,
     resting_on,
@@ -419,6 +420,16 @@ def test_clipping_that_fails_takes_its_checks_with_it_alone(monkeypatch: pytest.
     assert "the watch itself crashed: Fault: ours" in threads.crashed["gradients::clips-nothing"]
     assert "gradients::cut-off" in threads.looked - set(threads.crashed)
     assert threads.broken is None
+
+
+def test_what_was_kept_of_what_failed_is_let_go() -> None:
+    threads = session()
+    monitor: Any = threads.first
+    monitor.batch, monitor.passes, monitor.forwards, monitor.losses = object(), [object()], [object()], [object()]
+    monitor.in_backward, monitor.in_step = True, object()
+    threads.fails(Fault(), (Batch, Forward, LossCall, Backward, StepBegins))
+    assert (monitor.batch, monitor.passes, monitor.forwards, monitor.losses) == (None, [], [], [])
+    assert (monitor.in_backward, monitor.in_step) == (False, None)
 
 
 def test_what_no_check_needs_is_noted() -> None:

@@ -492,7 +492,7 @@ ENTRIES = {
     "end_pass": ("rows::repeated-or-skipped", "inputs::stale-batch"),
     "forward": ("gradients::cut-off", "groups::duplicate-parameters"),
     "loss": ("loss::constant", "schedule::decays-too-fast"),
-    "backward": ("gradients::not-cleared", "groups::duplicate-parameters"),
+    "backward": ("rows::evaluation-incomplete", "groups::duplicate-parameters"),
     "optimizer_made": ("saved::best-is-last", "gradients::not-cleared"),
     "step_begins": ("gradients::not-cleared", None),
     "step_ends": ("gradients::not-cleared", None),
