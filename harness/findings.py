@@ -10,6 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
@@ -251,7 +252,9 @@ def few(names: Sequence[str], most: int) -> str:
 
 def first_line(error: BaseException) -> str:
     """An error in one line of bounded length: libraries quote whole files."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    first = ""
+    with suppress(Exception):  # its class may be the script's
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {shortened(first, 200)}" if first else type(error).__name__
 
 

@@ -43,6 +43,12 @@ def is_dense(value: Any) -> bool:
     return torch.is_tensor(value) and value.layout is torch.strided and not value.is_nested
 
 
+def have_same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same numbers in the same order, on whichever devices; not of what holds none."""
+    known = is_dense(one) and is_dense(other) and not one.is_meta and not other.is_meta
+    return known and one.numel() == other.numel() and torch.equal(one.flatten().to(other.device), other.flatten())
+
+
 def real(tensor: torch.Tensor) -> torch.Tensor:
     """Without its graph; of complex numbers both parts."""
     return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()

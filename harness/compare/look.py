@@ -28,6 +28,7 @@ from harness.watch.bus import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.twins import Twin
+from harness.watch.guards import Guard
 from harness.watch.monitor import Monitor
 
 LARGEST = 2**31
@@ -70,8 +71,9 @@ class Look(Onlooker):
             self._begin()
 
     def _begin(self) -> None:
-        after = register_module_forward_hook(self._called, always_call=True)
-        self._handles = [register_module_forward_pre_hook(self._is_called), after]
+        guard = Guard(lambda error: self.monitor.bus.leave_out(self, error))
+        after = register_module_forward_hook(guard.guarded(self._called), always_call=True)
+        self._handles = [register_module_forward_pre_hook(guard.guarded(self._is_called)), after]
         self._depth = 0
 
     def _end(self) -> None:

@@ -11,9 +11,10 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import Line, Section, line, listed, patterns
+from harness.describe.lines import MOST_SHOWN, Line, Section, line, listed, patterns
 from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
+from harness.watch.bounded import Distinct
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
@@ -63,8 +64,8 @@ class _Model:
     """In which mode it was called in passes that were differentiated."""
     asked: Counter[str] = field(default_factory=Counter)
     """And otherwise."""
-    asked_at: dict[int, None] = field(default_factory=dict)
-    """After how many updates it was called without being differentiated, each once."""
+    asked_at: Distinct[int] = field(default_factory=Distinct)
+    """After how many updates it was called without being differentiated."""
     asked_where: str | None = None
     autocast: str | None = None
     checkpoint: list[str] | None = None
@@ -173,7 +174,7 @@ class Models(Section):
         seen.with_graph += graph
         seen.without_graph += not graph
         seen.asked_where = seen.asked_where or where
-        seen.asked_at.setdefault(made)
+        seen.asked_at.add(made)
 
     def on_step_begins(self, event: StepBegins) -> None:
         """Whether anything but an optimizer has changed tensors since the latest step, in the first updates."""
@@ -292,8 +293,8 @@ class Models(Section):
             "modes": modes,
             "graph": graph,
             "active": sorted(seen.asked_active),
-            "rounds": len(seen.asked_at),
-            "after_updates": [min(seen.asked_at), max(seen.asked_at)],
+            "rounds": seen.asked_at.number,
+            "after_updates": [min(seen.asked_at.first), max(seen.asked_at.latest())],
         }
         said = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
         if seen.sensitive == 0 and modes == ["train"]:
@@ -301,7 +302,7 @@ class Models(Section):
         elif modes == ["eval"] and any(seen.asked_active):
             said += f" with {max(seen.asked_active)} modules of dropout or batch statistics active"
         said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
-        said += f", after update {listed(sorted(seen.asked_at))}" if seen.asked_at else ""
+        said += f", after update {seen.asked_at.few(sorted(seen.asked_at.first), MOST_SHOWN)}" if seen.asked_at else ""
         return line("evaluation", said, facts, seen.asked_where, of=seen.name)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from harness.put_back import CannotKeep, Log
 from harness.starts.mirror import Mirror
+from harness.watch.guards import Guard, is_the_scripts
 from harness.watch.instrument.patches import Original, Patches
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -139,6 +140,19 @@ def _inductors() -> list[str]:
     return []
 
 
+class Stays(Guard):
+    """The guard of what must not be off after it has failed once: files and uploads."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(lambda error: None)
+
+    def failed(self, error: Exception) -> None:
+        if is_the_scripts(error):
+            raise error
+
+
 _own = threading.local()
 """Whether the guard of this thread is at work: what it does then is nobody's change."""
 
@@ -159,7 +173,7 @@ def _busy() -> Iterator[bool]:
         _own.busy = before
 
 
-class Guard:
+class FileGuard:
     """Tells of each change before it is made, in this process and in those that it forks."""
 
     def __init__(self, changes: Changes) -> None:
@@ -192,6 +206,7 @@ class Guard:
 
         sys.addaudithook(heard)  # none can be taken away: it is deaf from then on
         patches.at_the_end(self._ends)
+        patches = patches.guarded_by(Stays())
         for name in ("rename", "replace"):
             patches.wrap(os, name, _moved_between_file_systems)
         for module, wrap in WRITERS.items():
@@ -318,7 +333,7 @@ def _moved_between_file_systems(original: Original, args: tuple[Any, ...], kwarg
 def _writes(place: int, keyword: str, *, when: Callable[..., bool] = lambda *args, **kwargs: True) -> Any:
     """A wrapper that tells of the path among the arguments, where it is a path and ``when`` says that it is written."""
 
-    def of(guard: Guard) -> Any:
+    def of(guard: FileGuard) -> Any:
         def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             path = args[place] if len(args) > place else kwargs.get(keyword)
             if isinstance(path, (str, bytes, os.PathLike)) and when(*args, **kwargs):
@@ -330,10 +345,10 @@ def _writes(place: int, keyword: str, *, when: Callable[..., bool] = lambda *arg
     return of
 
 
-def _wraps(*told: tuple[str, Any]) -> Callable[[Guard, Patches, ModuleType], None]:
+def _wraps(*told: tuple[str, Any]) -> Callable[[FileGuard, Patches, ModuleType], None]:
     """Wraps functions of a module, given by dotted names."""
 
-    def wrap(guard: Guard, patches: Patches, module: ModuleType) -> None:
+    def wrap(guard: FileGuard, patches: Patches, module: ModuleType) -> None:
         for dotted, of in told:
             owner: Any = module
             *holders, name = dotted.split(".")
@@ -352,7 +367,7 @@ def _in_any_mode_but(*reading: str) -> Callable[..., bool]:
     return writes
 
 
-WRITERS: Mapping[str, Callable[[Guard, Patches, ModuleType], None]] = {
+WRITERS: Mapping[str, Callable[[FileGuard, Patches, ModuleType], None]] = {
     "torch._C": _wraps(("PyTorchFileWriter", _writes(0, "name"))),
     "torch.jit": _wraps(("ScriptModule.save", _writes(1, "f")), ("RecursiveScriptModule.save", _writes(1, "f"))),
     "safetensors": _wraps(("serialize_file", _writes(1, "filename"))),

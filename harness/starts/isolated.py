@@ -27,7 +27,7 @@ from harness.findings import Isolation
 from harness.processes import afterwards
 from harness.put_back import CannotKeep, Log, changes_in, logs_folder, put_back_all, remove
 from harness.starts import caches
-from harness.starts.guard import Guard, Kept, Noticed
+from harness.starts.guard import FileGuard, Kept, Noticed
 from harness.starts.mirror import Mirror, Stamp
 from harness.starts.uploads import Uploads
 from harness.watch.instrument.patches import Patches
@@ -386,7 +386,7 @@ def joined() -> Iterator[None]:
     kept, patches = directory.guarded(), Patches(_raised)
     sys.path[:] = [_path(each, directory.mirror) for each in sys.path]
     try:
-        Guard(kept).install(patches)
+        FileGuard(kept).install(patches)
         Uploads().install(patches)
         yield
     finally:
@@ -405,7 +405,7 @@ def _entered(place: Place) -> Iterator[None]:
     patches = Patches(_raised)
     undo = place._stack
     undo.callback(patches.undo)
-    guard = Guard(place.changes)
+    guard = FileGuard(place.changes)
     if place.directory is not None:
         _go(place.directory, undo)
         place.uploads.install(patches)

@@ -59,7 +59,7 @@ class Files:
             self._wrap_reader(patches, module, name)
         patches.when_imported("safetensors.torch", functools.partial(self._install_safetensors, patches))
 
-        sys.addaudithook(self._hears)  # none can be taken away: it ends with the process
+        sys.addaudithook(patches.guard.guarded(self._hears))  # none can be taken away: it ends with the process
 
     def _hears(self, event: str, args: tuple[Any, ...]) -> None:
         if is_ours():

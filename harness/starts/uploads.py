@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import ModuleType
 from typing import Any
 
+from harness.starts.guard import Stays
 from harness.watch.instrument.patches import Original, Patches
 
 HUB = "https://huggingface.co"
@@ -43,6 +44,7 @@ class Uploads:
         self.held_back: dict[str, None] = {}
 
     def install(self, patches: Patches) -> None:
+        patches = patches.guarded_by(Stays())
         for module, hold in (
             ("huggingface_hub.hf_api", self._hub),
             ("wandb", self._wandb),
@@ -77,8 +79,7 @@ class Uploads:
     def _hub(self, patches: Patches, module: ModuleType) -> None:
         api = module.HfApi
 
-        def commit(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-            given = method.bind(*args, **kwargs).arguments
+        def commit(name: str, given: Mapping[str, Any]) -> Any:
             url = f"{_url(given)}/commit/{NOWHERE}"
             return module.CommitInfo(
                 commit_url=url,
@@ -87,27 +88,34 @@ class Uploads:
                 oid=NOWHERE,
             )
 
-        def repository(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-            return module.RepoUrl(_url(method.bind(*args, **kwargs).arguments))
+        def repository(name: str, given: Mapping[str, Any]) -> Any:
+            return module.RepoUrl(_url(given))
 
-        def nothing(method: inspect.Signature, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def nothing(name: str, given: Mapping[str, Any]) -> Any:
             return None
 
         changing = [name for name in dir(api) if name.startswith(CHANGING)]
         made = {**dict.fromkeys(changing, nothing), **dict.fromkeys(COMMITS, commit), "create_repo": repository}
         for name, make in made.items():
-            original = getattr(api, name, None)
-            if original is None:
-                continue
-            make_it = functools.partial(make, inspect.signature(original), name)
+            for owner in (api, module):  # the function of that name is a method of an object that was made before
+                if callable(original := getattr(owner, name, None)):
+                    held = functools.partial(self._held, functools.partial(make, name), inspect.signature(original))
+                    patches.wrap(owner, name, held)
 
-            patches.wrap(api, name, functools.partial(self._held, name, make_it))
-            if name in vars(module):  # the function of that name is a method of an object made before
-                patches.put(module, name, functools.partial(getattr(api, name), module.api))
-
-    def _held(self, name: str, make: Any, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        self._says(f"huggingface_hub {name}")
-        found = make(args, kwargs)
+    def _held(
+        self,
+        make: Callable[[Mapping[str, Any]], Any],
+        signature: inspect.Signature,
+        original: Original,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        self._says(f"huggingface_hub {original.__name__}")
+        try:
+            given: Mapping[str, Any] = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # whatever it is given, it is not called
+            given = kwargs
+        found = make(given)
         return _done(found) if kwargs.get("run_as_future") else found
 
     def _wandb(self, patches: Patches, module: ModuleType) -> None:

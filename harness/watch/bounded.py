@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import UserDict, deque
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -63,3 +63,30 @@ class LatestByKey(FirstByKey[K, T]):
         if not self.takes(key):
             del self.data[next(iter(self.data))]
         self.data[key] = entry
+
+
+class Distinct(Generic[T]):
+    """How many different values come, and the first of them; a value that comes again comes soon."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.first = First[T](most)
+        self._latest = Latest[T](most=most)
+        self.number = 0
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+    def add(self, value: T) -> None:
+        if value not in self._latest and value not in self.first:
+            self._latest.append(value)
+            self.first.append(value)
+            self.number += 1
+
+    def latest(self) -> Latest[T]:
+        """The latest that were new."""
+        return self._latest
+
+    def few(self, values: Iterable[T], most: int) -> str:
+        """Some of the first values, and how many more there are of all."""
+        shown = [str(each) for each in values][:most]
+        return ", ".join(shown) + (f" and {self.number - len(shown)} more" if self.number > len(shown) else "")

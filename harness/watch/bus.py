@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from types import FunctionType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from harness.findings import shortened
-from harness.watch.events import Event, Fact, Position
-from harness.watch.locate import from_signal_handler
+from harness.watch.events import Event, Fact, Position, resting_on
+from harness.watch.guards import Guard, is_the_scripts
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -160,6 +161,10 @@ class Bus:
         """Which recognisers a listener needs."""
         self._making: list[list[Listener]] = []
         self._left_out: set[object] = set()
+        self._lost: dict[type[Event], str] = {}
+        """Kinds that are told no more, because what tells them has failed, and how."""
+        self._less: dict[type[Event], str] = {}
+        """Those and the kinds that say less than they did."""
 
     def add(self, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
         """Make a listener, and before it the recognisers of what it is told of: so it is told after them."""
@@ -172,6 +177,8 @@ class Bus:
         self._needs[listener] = self._making.pop()
         for event, handle in told:
             self._told.setdefault(event, []).append((listener, handle))
+        for why in [self._lost[event] for event, _ in told if event in self._lost][:1]:
+            self._leave_out({listener}, why)
         return listener
 
     def recogniser(self, kind: type[KnownListener]) -> KnownListener:
@@ -208,7 +215,7 @@ class Bus:
                 try:
                     handle(event)
                 except Exception as error:
-                    if from_signal_handler(error):
+                    if is_the_scripts(error):
                         raise
                     self.leave_out(listener, error)
 
@@ -216,26 +223,51 @@ class Bus:
         """Whether it has failed, or what it needs has."""
         return listener in self._left_out
 
-    def guarded(self, listener: Listener, handle: Callable[[Any], None]) -> Callable[[Any], None]:
-        """A hook that a listener puts on something of the script's: what it raises is not the script's."""
+    def guarded(self, listener: Listener, handle: Callable[..., None]) -> Callable[..., Any]:
+        """A hook that a listener puts on something of the script's: what it raises is not the script's.
 
-        def guarded(told: Any) -> None:
-            try:
-                with self.suspended:
-                    if listener not in self._left_out:
-                        handle(told)
-            except Exception as error:
-                if from_signal_handler(error):
-                    raise
-                self.leave_out(listener, error)
+        What happens within it is not the script's doing either.
+        """
 
-        return guarded
+        def handled(*told: Any) -> None:
+            with self.suspended:
+                if listener not in self._left_out:
+                    handle(*told)
+
+        return Guard(lambda error: self.leave_out(listener, error)).guarded(handled)
 
     def leave_out(self, failed: Listener, error: Exception) -> None:
-        """A check that fails itself leaves out only itself; a recogniser that does, those that need it."""
-        if os.environ.get("HARNESS_DEBUG"):
+        """A check that fails itself leaves out only itself; a recogniser that does, those that need it.
+
+        Raises:
+            Exception: the error, where it is the script's, or is to be seen.
+        """
+        if is_the_scripts(error):
             raise error
-        gone: set[object] = {failed}
+        self._leave_out({failed}, f"the check itself crashed: {said(error, self._monitor.update)}")
+
+    def lose(self, kinds: Collection[type[Event]], why: str) -> set[type[Event]]:
+        """What tells these events has failed: who is told of them, or of what rests on them, is left out.
+
+        All kinds that are lost with them.
+        """
+        lost = resting_on(kinds)
+        self._lost = dict.fromkeys(lost, why) | self._lost
+        self._less = dict.fromkeys(resting_on(kinds, in_part=True), why) | self._less
+        self._leave_out({listener for kind in lost for listener, _ in self._told.get(kind, ())}, why)
+        return lost
+
+    def misses(self, listener: Listener) -> str | None:
+        """How something has failed without which a listener, which has looked at nothing, may have had nothing to look
+        at; None where nothing has."""
+        needed, told = [listener], set[type[Event]]()
+        for each in needed:
+            needed += [other for other in self._needs.get(each, ()) if other not in needed]
+            told.update(kind for kind, _ in each.subscriptions())
+        return next((why for kind, why in self._less.items() if kind in told), None)
+
+    def _leave_out(self, failed: Collection[Listener], why: str) -> None:
+        gone: set[object] = set(failed)
         left = -1
         while len(gone) > left:
             left = len(gone)
@@ -245,12 +277,14 @@ class Bus:
             self._told[kind] = [each for each in listeners if each[0] not in gone]
         for each in self._needs:
             if each in gone and (name := getattr(each, "id", None)):
-                self.crashed.setdefault(name, f"the check itself crashed: {said(error, self._monitor.update)}")
+                self.crashed.setdefault(name, why)
 
 
 def said(error: Exception, update: int) -> str:
-    """What an error says, in one line, and where it was raised."""
-    last, (first, *_) = traceback.extract_tb(error.__traceback__)[-1], [*str(error).splitlines(), ""]
-    return (
-        f"{type(error).__name__}: {shortened(first)} ({os.path.basename(last.filename)}:{last.lineno}, update {update})"
-    )
+    """What an error says, in one line, and where it was raised; of one that cannot say anything, its class."""
+    words, place = "", ""
+    with suppress(Exception):  # its class may be the script's
+        words = f": {shortened(next(iter(str(error).splitlines()), ''))}"
+    for last in traceback.extract_tb(error.__traceback__)[-1:]:
+        place = f"{os.path.basename(last.filename)}:{last.lineno}, "
+    return f"{type(error).__name__}{words} ({place}update {update})"

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
+from types import NoneType
+from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 import torch
@@ -230,14 +232,16 @@ class Forward(Event):
             output = tensors[0] if len(tensors) == 1 else None
         if torch.is_tensor(output):
             return output if output.dim() == 0 and output.is_floating_point() else None
-        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        found = held(output, "loss")
         return found if torch.is_tensor(found) else None
 
     @property
     def outputs(self) -> list[torch.Tensor]:
         """The tensors that it gave, each once: the logits, the loss, and others beside them."""
         output = self.output
-        others = output.values() if isinstance(output, Mapping) else output
+        others: Any = ()
+        with suppress(Exception):  # of a mapping of the script's own
+            others = output.values() if isinstance(output, Mapping) else output
         others = others if isinstance(others, (list, tuple, ValuesView)) else getattr(output, "__dict__", {}).values()
         found = (logits_in(output), self.loss, output, *others)
         return list({id(each): each for each in found if torch.is_tensor(each)}.values())
@@ -254,14 +258,21 @@ class Forward(Event):
         return named
 
 
+def held(output: Any, name: str) -> Any:
+    """What a model's output holds under a name; what its class computes is the script's to ask for."""
+    if isinstance(getattr(type(output), name, None), (property, cached_property)):
+        return None
+    with suppress(Exception):  # of a class that finds its entries itself
+        return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+    return None
+
+
 def logits_in(output: Any) -> torch.Tensor | None:
     """What a model says, of what its forward returned."""
-    if isinstance(output, Mapping):
-        output = output.get("logits")
-    elif isinstance(output, (tuple, list)):
+    if isinstance(output, (tuple, list)):
         output = next((each for each in output if torch.is_tensor(each) and each.dim() > 0), None)
     elif not torch.is_tensor(output):
-        output = getattr(output, "logits", None)
+        output = held(output, "logits")
     return output if torch.is_tensor(output) and output.is_floating_point() and output.dim() > 0 else None
 
 
@@ -696,3 +707,46 @@ class End(Event):
     """The loop is over, or was ended: what can only be said at the end is said now."""
 
     of_run = True
+
+
+# What rests on what
+
+
+def resting_on(kinds: Collection[type[Event]], *, in_part: bool = False) -> set[type[Event]]:
+    """The kinds of events and facts that are not what they say where these are not told: these, those that extend or
+    hold one of them, and without steps, by which updates are counted, all that are about an update.
+
+    A field that may be None is not needed (batches are held so, of which many scripts have none); ``in_part``: those
+    that hold one in such a field, too.
+    """
+    held = {kind: _held_in(kind, in_part) for kind in _all_kinds(Event)}
+    known, found, before = held.keys(), set(kinds), -1
+    while len(found) > before:
+        before = len(found)
+        found |= {kind for kind in known if issubclass(kind, tuple(found)) or not found.isdisjoint(held[kind])}
+        if Step in found:
+            found |= {kind for kind in known if not kind.of_run}
+    return found
+
+
+def _all_kinds(kind: type[Event]) -> Iterator[type[Event]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _all_kinds(each)
+
+
+def _held_in(kind: type[Event], in_part: bool) -> set[type[Event]]:
+    """The events that one of this kind always holds, or ``in_part`` may hold."""
+    if kind.__module__ != __name__:
+        return set()  # a fact: its recogniser is told of what it is made from
+    hints = get_type_hints(kind)
+    return {each for field in fields(kind) for each in _events_of(hints[field.name], in_part)}
+
+
+def _events_of(annotation: Any, in_part: bool) -> Iterator[type[Event]]:
+    parts = get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Event):
+        yield annotation
+    elif in_part or NoneType not in parts:
+        for part in parts:
+            yield from _events_of(part, in_part)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
@@ -19,8 +19,8 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.findings import Finding
 from harness.settings import Reload
-from harness.torch_objects import TWINS, raw_optimizer, storages
-from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended
+from harness.torch_objects import TWINS, have_same_values, raw_optimizer, storages
+from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended, said
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -41,6 +41,7 @@ from harness.watch.events import (
     StepBegins,
     Thresholded,
 )
+from harness.watch.guards import Guard
 from harness.watch.locate import Locator
 from harness.watch.shortening import Shortening
 from harness.watch.written_losses import written_losses
@@ -209,8 +210,24 @@ class Monitor:
         return self.bus.crashed
 
     @property
-    def guarded(self) -> Callable[[Listener, Callable[[Any], None]], Callable[[Any], None]]:
+    def guarded(self) -> Callable[[Listener, Callable[..., None]], Callable[..., Any]]:
         return self.bus.guarded
+
+    def lose(self, kinds: Collection[type[Event]], why: str) -> set[type[Event]]:
+        """What tells these events has failed: who needs them is left out, and what was kept of them is let go, so that
+        nobody takes it for the latest. All kinds that are lost with them."""
+        lost = self.bus.lose(kinds, why)
+        if Batch in lost:
+            self.batch, self.passes = None, []
+        if Forward in lost:
+            self.forwards, self.difference = [], None
+        if LossCall in lost:
+            self.losses = []
+        if Backward in lost:
+            self.in_backward = False
+        if StepBegins in lost:
+            self.in_step = self._step = None
+        return lost
 
     def continues(self) -> None:
         """A state is loaded into a model or an optimizer."""
@@ -328,7 +345,8 @@ class Monitor:
         called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked, losses=losses)
         differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
-            handle = tensor.register_hook(_Reached(self.reached, number))  # type: ignore[no-untyped-call]
+            hook = _reaches(ref(self), self.reached, number)
+            handle = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
             if tensor.is_leaf:  # it lives on with its hooks: a parameter that the model gives as it is
                 self._on_leaves.append(handle)
         for old in self._on_leaves[:-HELD]:
@@ -383,7 +401,7 @@ class Monitor:
         if not self.forwards or self.forwards[-1].gradients:
             return
         said = self.forwards[-1].logits
-        if said is not None and said.numel() == values.numel() > 1 and torch.equal(said.flatten(), values.flatten()):
+        if said is not None and values.numel() > 1 and have_same_values(said, values):
             self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
     def subtracted(self, value: torch.Tensor, parts: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -443,8 +461,8 @@ class Monitor:
         self.reached |= self.reached_before
         self.reached_before.clear()
         self.in_backward = True
-        self.emit(begins)
         try:
+            self.emit(begins)
             yield
         finally:
             self.in_backward = False
@@ -579,14 +597,19 @@ class Monitor:
                 other.schedulers[scheduler] = self.schedulers.pop(scheduler)
 
 
-class _Reached:
+def _reaches(monitor: ref[Monitor], reached: set[int], number: int) -> Callable[..., Any]:
     """A tensor's hook, which holds no tensor."""
 
-    def __init__(self, reached: set[int], number: int) -> None:
-        self._reached, self._number = reached, number
+    def failed(error: Exception) -> None:
+        if (known := monitor()) is not None:
+            known.lose((Backward,), crash_of(error, known.update))
 
-    def __call__(self, gradient: torch.Tensor) -> None:
-        self._reached.add(self._number)
+    return Guard(failed).guarded(lambda gradient: reached.add(number))
+
+
+def crash_of(error: Exception, update: int) -> str:
+    """How a part of the watch has failed, as the checks that need it are left out with."""
+    return f"the watch itself crashed: {said(error, update)}"
 
 
 def _count(indices: Any) -> int:

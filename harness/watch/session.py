@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from weakref import ref
 
 from torch.optim import Optimizer
 
 from harness.findings import Finding, lines_apart
 from harness.torch_objects import is_transformed
-from harness.watch.bus import said
-from harness.watch.events import LossCall
-from harness.watch.locate import Locator, from_signal_handler
-from harness.watch.monitor import Monitor, Options, UpdateLimitReached
+from harness.watch.events import End, Event, LossCall, PassEnds, Step
+from harness.watch.guards import Guard
+from harness.watch.locate import Locator
+from harness.watch.monitor import Monitor, Options, UpdateLimitReached, crash_of
 
 MOST_STOPS = 100
 """How often a script may go on after it was ended, before its process is left. More than it has loops."""
@@ -50,7 +50,9 @@ class Session:
         self.closed = False
         """Whether the watch is over: what was made meanwhile may still call its instruments."""
         self.broken: str | None = None
-        """How the watch itself failed, where it did; the script then goes on without it."""
+        """How the watch itself failed, where it did in what nearly all checks need; the script goes on without it."""
+        self._lost: list[tuple[Collection[type[Event]], str]] = []
+        """The events of instruments that have failed, and how."""
         self.leaving: Callable[[int], int] | None = None
         """Called where the process is left by os._exit, with the exit status; gives the one to leave it with."""
         self._stops = 0
@@ -70,12 +72,12 @@ class Session:
     def current(self) -> Monitor | None:
         """The monitor of this thread; None where nobody is to be told what happens."""
         monitor: Monitor = getattr(self._own, "monitor", self.first)
-        over = self.closed or self.broken is not None or monitor.over
+        over = self.closed or monitor.over
         return None if over or monitor.suspended.depth or is_transformed() else monitor
 
     def calling_a_model(self) -> Monitor | None:
         """The monitor of this thread, which shows by its call that it may be a loop of its own."""
-        if not self.closed and self.broken is None and not hasattr(self._own, "monitor"):
+        if not self.closed and not hasattr(self._own, "monitor"):
             with self._lock:
                 self._own.monitor = self._assigned(threading.get_ident())
         return self.current()
@@ -91,6 +93,8 @@ class Session:
             return self.first
         other = Monitor(self.options, self.locator)
         other.thread = thread
+        for kinds, why in self._lost:
+            other.lose(kinds, why)
         self.monitors.append(other)
         self.first.hand_over(other, thread)
         return other
@@ -110,25 +114,32 @@ class Session:
                 os._exit(self.leaving(0))
             raise UpdateLimitReached
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """What is done meanwhile is ours; where it fails, the script goes on as if nobody watched."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - one crash policy: the script never pays for it, and it is named
-            self.fails(error)
+    def guard(self, *tells: type[Event]) -> Guard:
+        """The guard of an instrument that tells these events."""
+        known = ref(self)  # hooks on tensors hold their guard, and must not hold what the session holds
 
-    def fails(self, error: Exception) -> None:
-        """The watch itself has failed: it is over, and what was not found until now was not looked at.
+        def fails(error: Exception) -> None:
+            if (session := known()) is not None:
+                session.fails(error, tells)
 
-        Raises:
-            Exception: the error, where a signal handler of the script's own raised it, or under HARNESS_DEBUG.
-        """
-        if os.environ.get("HARNESS_DEBUG") or from_signal_handler(error):
-            raise error
-        self.broken = self.broken or f"the watch itself crashed: {said(error, self.updates_made + 1)}"
-        for monitor in self.monitors:
-            monitor.cut_short()
+        return Guard(fails)
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether anybody is told of such events."""
+        return any(monitor.bus.wants(kind) for monitor in self.monitors)
+
+    def fails(self, error: Exception, tells: Collection[type[Event]] = (Event,)) -> None:
+        """An instrument has failed, which told these events; by default all. Who needs them is left out, and named;
+        everybody else goes on."""
+        why = crash_of(error, self.updates_made + 1)
+        self._lost.append((tells, why))
+        lost = {kind for monitor in self.monitors for kind in monitor.lose(tells, why)}
+        if all(why not in monitor.crashed.values() for monitor in self.monitors):
+            self.first.note(why)  # no check needs it, or those that do could not look already
+        if Step in lost:
+            self.broken = self.broken or why
+            for monitor in self.monitors:
+                monitor.cut_short()
 
     def stepping(self, optimizer: Optimizer) -> Monitor | None:
         """The monitor of this thread, which steps the optimizer: whoever made it, it belongs to this loop."""
@@ -140,8 +151,9 @@ class Session:
     def ends(self) -> None:
         """All loops are over; what a thread that Python does not wait for goes on with is not judged."""
         self.closed = True
-        for monitor in self.monitors if self.broken is None else ():
-            monitor.ends()
+        for monitor in self.monitors:
+            with self.guard(PassEnds, End):
+                monitor.ends()
 
     @property
     def findings(self) -> dict[str, Finding]:
@@ -163,12 +175,14 @@ class Session:
 
     @property
     def crashed(self) -> dict[str, str]:
-        """Checks that could not look, and why: they failed themselves, or the watch did."""
+        """Checks that could not look, and why: they failed themselves, or what they need of the watch did."""
         found = {check: how for monitor in self.monitors for check, how in sorted(monitor.crashed.items())}
-        if self.broken is None:
-            return found
-        unseen = {check.id for check in self.first.checks} - set(self.findings)
-        return dict.fromkeys(sorted(unseen), self.broken) | found
+        looked = self.looked
+        for monitor in self.monitors:
+            for check in monitor.checks:
+                if check.id not in looked and (why := monitor.bus.misses(check)) is not None:
+                    found.setdefault(check.id, why)
+        return found
 
     @property
     def looked(self) -> set[str]:

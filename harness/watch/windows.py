@@ -10,7 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -32,7 +32,7 @@ from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import Options, OwnUpdate
+from harness.watch.monitor import OptimizerSeen, Options, OwnUpdate
 from harness.watch.session import Session
 
 FIRST_WINDOW = 16
@@ -245,7 +245,8 @@ class Windows:
     def _give_up(self, why: str) -> None:
         logger.warning("harness watches this run no further: %s", why)
         # No hook can be removed in a hook: those that are left do nothing.
-        self._open.close()
+        with suppress(Exception):  # what could not be put back stays as it is, and does nothing
+            self._open.close()
         self._threads = self._hooks = self._besides = None
         self._next = float("inf")
         self._since = -1
@@ -318,7 +319,10 @@ class Windows:
         threads = Session(Options(checks, every=1, before=self.updates), self._locator)
         self._besides = threads.first.fact(BesidesUpdates)
         self._besides.gives_up = self._give_up
-        self._open.enter_context(instrumented(threads, hooked=False))
+        counted = None if first else self._counted()
+        if counted is not None:  # what has an optimizer makes no updates by hand, for which operators are replaced
+            threads.first.optimizers[counted] = OptimizerSeen()
+        self._open.enter_context(instrumented(threads, hooked=False, operators=first))
         self._threads, self._hooks, self._is_first = threads, optimizers.step_hooks(threads), first
         self.windows += 1
         self._since = 0

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import copy
+import itertools
+from collections import Counter
 from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.describe.models import Models
+from harness.findings import few
 from harness.watch import bounded
-from harness.watch.bounded import First, FirstByKey, Latest, LatestByKey
+from harness.watch.bounded import Distinct, First, FirstByKey, Latest, LatestByKey
+from harness.watch.events import Forward
+from harness.watch.facts import outline, reported_numbers
+from harness.watch.facts.evaluations_by_hand import MIN_ROUNDS_OF_NEW_ROWS, EvaluationsByHand
+from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
 
 ENTRIES = st.lists(st.integers(0, 12), max_size=40)
 BOUNDS = st.integers(1, 8)
@@ -105,3 +116,62 @@ def test_a_copy_of_the_latest_has_their_bound() -> None:
     kept = copy.copy(Latest([1, 2], most=2))
     kept.append(3)
     assert list(kept) == [2, 3]
+
+
+@given(st.lists(st.integers(0, 3), max_size=40), BOUNDS)
+def test_different_values_are_counted(steps: list[int], most: int) -> None:
+    """Values that grow, and that may come again at once."""
+    values = list(itertools.accumulate(steps))
+    found = Distinct[int](most)
+    for value in values:
+        found.add(value)
+    different = list(dict.fromkeys(values))
+    assert (found.number, bool(found)) == (len(different), bool(different))
+    assert (found.first, list(found.latest())) == (different[:most], different[-most:])
+    names = list(map(str, different))
+    assert found.few(found.first, most) == few(names, most)
+
+
+def test_what_is_kept_for_each_update_is_bounded() -> None:
+    """Of models that are called without a graph between all updates of a long run."""
+    called = outline._CalledModel("teacher", 1, 0)
+    described = SimpleNamespace(**{name: Counter() for name in ("asked", "asked_active")}, asked_at=Distinct[int]())
+    described.with_graph, described.without_graph, described.asked_where = 0, 0, None
+    for made in range(3000):
+        outline.Outline._asked(cast("Any", None), called, 8, made)
+        Models._asked(cast("Any", None), cast("Any", described), "eval", 0, "train.py:1", made, graph=False)
+    assert (len(called.after.first), called.after.number) == (bounded.MOST, 3000)
+    assert called.after.few(called.after.first, 4) == "0, 1, 2, 3 and 2996 more"
+    assert (described.asked_at.number, max(described.asked_at.latest())) == (3000, 2999)
+
+
+def test_a_line_that_scores_remembers_a_few_updates() -> None:
+    known = cast("Any", SimpleNamespace(monitor=SimpleNamespace(number_of=id, updates_made=0)))
+    forward = Forward(1, torch.nn.Linear(2, 1), (torch.ones(4, 2),), {}, None)
+    lines = FirstByKey[tuple[int, str | None], Any]()
+    for known.monitor.updates_made in range(2000):
+        line = EvaluationsByHand._keep(known, forward, lines, cast("Any", None))
+    assert line is not None
+    assert (len(line.rounds), line.calls) == (MIN_ROUNDS_OF_NEW_ROWS, 2000)
+
+
+def test_backward_passes_that_were_cut_are_forgotten_with_their_update() -> None:
+    ledger, of = Ledger([], []), SimpleNamespace(shortened=True)
+    known = cast("Any", SimpleNamespace(cut=set(), ledgers=[ledger]))
+    for number in range(2000):
+        ledger.entries = [Contribution(number)]
+        GradientLedger.on_pass_ends(known, cast("Any", SimpleNamespace(of=of)))
+    assert known.cut == {1999}
+
+
+def test_parts_of_a_line_are_remembered_up_to_the_batches_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reported_numbers, "MOST_PARTS", 8)
+    known = cast("Any", SimpleNamespace(monitor=SimpleNamespace(number_of=id), _by_line={}))
+    known._began = lambda key, evaluation: evaluation
+    model = torch.nn.Linear(2, 1)
+    for number in range(20):
+        found = reported_numbers.ReportedNumbers._evaluation(
+            known, Forward(number, model, (torch.ones(4, 2),), {}, None)
+        )
+    assert found is not None
+    assert len(found.bases) == 8

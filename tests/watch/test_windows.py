@@ -140,6 +140,23 @@ def test_between_windows_nothing_is_there_but_two_hooks() -> None:
     assert dict(_looked_at()) == before
 
 
+@pytest.mark.parametrize("given", [{}, {"select": ["loss::not-finite"]}])
+def test_operators_are_replaced_in_the_first_window_alone_and_where_a_check_needs_them(given: dict[str, Any]) -> None:
+    before, replaced = dict(vars(torch.Tensor)), list[tuple[int, str]]()
+
+    def look(loop: Loop, place: str) -> None:
+        now = vars(torch.Tensor)
+        replaced.extend((loop.update, name) for name in now if now[name] is not before.get(name))
+
+    Loop().run(2)
+    watching = watched(Loop(look), 40, apart=2, **given)
+    assert watching.windows > 2
+    names = {name for update, name in replaced}
+    assert max(update for update, _ in replaced) <= FIRST_WINDOW
+    assert {"__gt__", "abs", "pow"}.isdisjoint(names)
+    assert ("__sub__" in names) is (not given)
+
+
 def _in_eval_mode(loop: Loop, place: str) -> None:
     loop.model.train(loop.update < BUG_FROM)
 

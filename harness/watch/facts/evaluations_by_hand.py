@@ -60,6 +60,7 @@ class _ScoringLine:
     first: FirstForward
     model: int
     rounds: set[int] = field(default_factory=set)
+    """Numbers of updates that had been made, the first few."""
     calls: int = 0
     rows: set[bytes] = field(default_factory=set)
     """Those of the latest calls, as many as are compared."""
@@ -205,7 +206,8 @@ class EvaluationsByHand(Recogniser):
         if given is None or given.dim() < 2 or not lines.takes(key):
             return None
         line = lines.setdefault(key, _ScoringLine(first, key[0]))
-        line.rounds.add(self.monitor.updates_made)
+        if len(line.rounds) < MIN_ROUNDS_OF_NEW_ROWS:
+            line.rounds.add(self.monitor.updates_made)
         line.calls += 1
         if len(line.rows) < MOST_ROWS:
             line.rows.update(row_bytes(given))

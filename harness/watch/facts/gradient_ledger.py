@@ -269,7 +269,8 @@ class GradientLedger(Recogniser):
                 self._clear(optimizer, ledger, event.where)
         self._fate = Fate()
         if event.root.grad_fn is not None:
-            event.root.grad_fn.register_prehook(_Differentiated(self._fate))
+            hook = self.monitor.guarded(self, _Differentiated(self._fate))
+            event.root.grad_fn.register_prehook(hook)
         sampled = self.monitor.is_sampled()
         self._value = None
         if sampled and not any(is_weighted(event.root, call) for call in event.losses):
@@ -420,8 +421,8 @@ class GradientLedger(Recogniser):
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.shortened:
-            for ledger in self.ledgers:
-                self.cut |= {entry.number for entry in ledger.unused}
+            self.cut &= {entry.number for ledger in self.ledgers for entry in ledger.entries}
+            self.cut |= {entry.number for ledger in self.ledgers for entry in ledger.unused}
 
 
 class _Differentiated:

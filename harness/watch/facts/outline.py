@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from harness.findings import count, few
+from harness.watch.bounded import Distinct
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Save, Step
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
@@ -41,8 +42,8 @@ class _CalledModel:
     """The others."""
     asked: int = 0
     """Their rows."""
-    after: dict[int, None] = field(default_factory=dict)
-    """After how many updates the others were, each once."""
+    after: Distinct[int] = field(default_factory=Distinct)
+    """After how many updates the others were."""
 
 
 class Outline(Recogniser):
@@ -97,7 +98,7 @@ class Outline(Recogniser):
     def _asked(self, seen: _CalledModel, rows: int, made: int) -> None:
         seen.asked_calls += 1
         seen.asked += rows
-        seen.after.setdefault(made)
+        seen.after.add(made)
 
     def on_backward(self, event: Backward) -> None:
         for seen, rows, _ in self._waiting.reached(event.reached):
@@ -174,7 +175,7 @@ class Outline(Recogniser):
 
     def _scored(self, asked: list[_CalledModel]) -> str:
         given = [count(each.asked, "row") if each.asked else count(each.asked_calls, "call") for each in asked]
-        after = [few(list(map(str, each.after)), MOST_SHOWN) for each in asked]
+        after = [each.after.few(each.after.first, MOST_SHOWN) for each in asked]
         scored = [
             f"{model.name}: {what}, after update {when}" for model, what, when in zip(asked, given, after, strict=True)
         ]

@@ -121,7 +121,7 @@ class RankGradients(Recogniser):
         for number, probe in enumerate(self._probes):
             if probe.requires_grad:
                 hook: Any = probe.register_hook
-                self._handles.append(hook(partial(self._add, number)))
+                self._handles.append(hook(self.monitor.guarded(self, partial(self._add, number))))
 
     def _add(self, number: int, gradient: torch.Tensor) -> None:
         now = _values(gradient)

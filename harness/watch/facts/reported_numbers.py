@@ -446,9 +446,10 @@ class ReportedNumbers(Recogniser):
         key = "rows", event.where, model
         if key not in self._by_line:
             self._by_line[key] = self._began(key, _Evaluation(None, event.at.updates_made))
-        if event.number not in self._by_line[key].batches:
-            self._by_line[key].bases.append(None if base is None else base.data_ptr())
-        return self._by_line[key]
+        found = self._by_line[key]
+        if event.number not in found.batches and len(found.bases) < MOST_PARTS:
+            found.bases.append(None if base is None else base.data_ptr())
+        return found
 
     def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
         of_key = self._sources.pop(key, Latest[_Evaluation]())

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
+from harness.findings import first_line
 from harness.torch_objects import TWINS, raw_optimizer, unchanged_random_state
 from harness.watch.facts.stateless import LIBRARIES, keeps_nothing
 from harness.watch.locate import from_signal_handler
@@ -85,7 +86,7 @@ def _of_the_script() -> Iterator[None]:
     except Exception as error:
         if from_signal_handler(error):
             raise
-        raise NotComputable(f"it fails ahead: {type(error).__name__}: {error}") from error
+        raise NotComputable(f"it fails ahead: {first_line(error)}") from error
 
 
 def _by_lambda(scheduler: lr_scheduler.LambdaLR) -> Callable[[int], float]:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from harness.findings import first_line
 from harness.torch_objects import unchanged_random_state
 from harness.watch.events import LOSSES, Forward, logits_in
 from harness.watch.facts.batches import CONSTANTS
@@ -92,7 +93,7 @@ class Twin:
         except Exception as error:
             if from_signal_handler(error):
                 raise
-            raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+            raise Refused(first_line(error)) from error
 
     def logits(self, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The logits of what it gives, or those that its own loss is of; None where there are none.

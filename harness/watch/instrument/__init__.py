@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import ModuleType
 
 from harness.watch.instrument import (
     accelerate,
@@ -27,20 +26,34 @@ from harness.watch.instrument import (
     transformers,
     warned,
 )
-from harness.watch.instrument.patches import Patches
+from harness.watch.instrument.patches import Instrument, Patches
 from harness.watch.session import Session
 
-LIBRARIES: tuple[tuple[str, Callable[[Session, Patches, ModuleType], None]], ...] = (
-    *accelerate.MODULES.items(),
-    (datasets.MODULE, datasets.install),
-    *lightning.MODULES.items(),
-    *metrics.MODULES.items(),
-    ("torch.distributed", processes.install_groups),
-    *reports.MODULES.items(),
-    *states.MODULES.items(),
-    *transformers.MODULES.items(),
+INSTRUMENTS: tuple[Instrument, ...] = tuple(
+    each
+    for part in (
+        torch_modules,
+        data,
+        backward,
+        optimizers,
+        schedulers,
+        seeds,
+        losses,
+        arithmetic,
+        permutations,
+        states,
+        processes,
+        reports,
+        warned,
+        accelerate,
+        datasets,
+        lightning,
+        metrics,
+        transformers,
+    )
+    for each in part.INSTRUMENTS
 )
-"""What the script may import, by the module in which something is wrapped."""
+"""In the order in which they are put on."""
 
 _in_use: list[Session] = []
 
@@ -51,11 +64,12 @@ def is_in_use() -> bool:
 
 
 @contextmanager
-def instrumented(threads: Session, *, hooked: bool = True) -> Iterator[None]:
+def instrumented(threads: Session, *, hooked: bool = True, operators: bool = True) -> Iterator[None]:
     """Report to ``threads`` what happens; afterwards everything is as it was.
 
     Without ``hooked`` no hook is registered on the steps of optimizers: torch lets none be added or removed in such a
-    hook, and who begins and ends a watch there calls :func:`optimizers.step_hooks` itself.
+    hook, and who begins and ends a watch there calls :func:`optimizers.step_hooks` itself. Without ``operators`` those
+    of tensors stay as they are; otherwise those are watched of which somebody is told.
     """
     patches = Patches(threads.fails)
     with ExitStack() as stack:
@@ -64,22 +78,16 @@ def instrumented(threads: Session, *, hooked: bool = True) -> Iterator[None]:
         stack.callback(_in_use.remove, threads)
         for handle in optimizers.hooks(threads) if hooked else ():
             stack.callback(handle.remove)
-        for part in (
-            torch_modules,
-            data,
-            backward,
-            optimizers,
-            schedulers,
-            seeds,
-            losses,
-            arithmetic,
-            permutations,
-            states,
-            processes,
-            reports,
-            warned,
-        ):
-            part.install(threads, patches)
-        for module, install in LIBRARIES:
-            patches.when_imported(module, functools.partial(install, threads, patches))
+        for each in INSTRUMENTS:
+            if each not in arithmetic.INSTRUMENTS or (operators and any(map(threads.wants, each.tells))):
+                _put_on(each, threads, patches)
         yield
+
+
+def _put_on(instrument: Instrument, threads: Session, patches: Patches) -> None:
+    own = patches.guarded_by(threads.guard(*instrument.tells))
+    if instrument.module is not None:
+        own.when_imported(instrument.module, functools.partial(instrument.install, threads, own))
+    else:
+        with own.guard:
+            instrument.install(threads, own)

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
-from harness.watch.events import AcceleratorBackward, Pass
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import AcceleratorBackward, Batch, Pass, PassBegins, PassEnds
+from harness.watch.guards import Guard
+from harness.watch.instrument.patches import Instrument, Original, Patches
+from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
 
@@ -19,34 +21,49 @@ class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
     ended: Pass | None = None
 
 
-def install_loaders(threads: Session, patches: Patches, module: ModuleType) -> None:
-    def iterate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-        (loader,) = args
-        inner, fetched = original(loader), _Fetched()
-        to_skip = getattr(loader, "skip_batches", 0)
-        while True:
-            if threads.closed:
-                yield from inner
-                return
-            monitor = threads.current() or threads.first
-            monitor.fetching.append(fetched)
+class _Given:
+    """The batches of one pass over a loader, each told of when it is given and not when it is taken."""
+
+    def __init__(self, threads: Session, guard: Guard, loader: Any, inner: Iterator[Any]) -> None:
+        self._threads, self._guard, self._inner = threads, guard, inner
+        self._fetched = _Fetched()
+        self._to_skip = getattr(loader, "skip_batches", 0)
+
+    def batches(self) -> Iterator[Any]:
+        while not (self._threads.closed or self._guard.off):
+            monitor = self._threads.current() or self._threads.first
+            monitor.fetching.append(self._fetched)
             try:
-                data = next(inner)
+                data = next(self._inner)
             except StopIteration:
-                break
+                with self._guard:
+                    self._ends(monitor)
+                return
             finally:
                 monitor.fetching.pop()
-            for _ in range(min(to_skip, len(fetched) - 1)):
-                fetched.popleft()
-            to_skip = 0
-            if fetched and threads.current() is not None:
-                of, indices, samples, _ = fetched.popleft()
-                with threads.guarded():  # the loader may have moved, joined or cut what it took
-                    monitor.give(of, indices, samples, data)
+            with self._guard:
+                self._gives(monitor, data)
             yield data
-        if fetched.ended is not None and threads.current() is not None:
-            with threads.guarded():
-                monitor.end_pass(fetched.ended)
+        yield from self._inner
+
+    def _gives(self, monitor: Monitor, data: Any) -> None:
+        for _ in range(min(self._to_skip, len(self._fetched) - 1)):
+            self._fetched.popleft()
+        self._to_skip = 0
+        if self._fetched and self._threads.current() is not None:
+            of, indices, samples, _ = self._fetched.popleft()
+            monitor.give(of, indices, samples, data)  # the loader may have moved, joined or cut what it took
+
+    def _ends(self, monitor: Monitor) -> None:
+        if self._fetched.ended is not None and self._threads.current() is not None:
+            monitor.end_pass(self._fetched.ended)
+
+
+def install_loaders(threads: Session, patches: Patches, module: ModuleType) -> None:
+    guard = patches.guard
+
+    def iterate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+        return _Given(threads, guard, args[0], original(*args)).batches()
 
     for name in ("DataLoaderShard", "DataLoaderDispatcher"):
         patches.wrap(getattr(module, name), "__iter__", iterate)
@@ -69,4 +86,7 @@ def install_accelerator(threads: Session, patches: Patches, module: ModuleType) 
     patches.wrap(module.Accelerator, "backward", backward)
 
 
-MODULES = {"accelerate.data_loader": install_loaders, "accelerate.accelerator": install_accelerator}
+INSTRUMENTS = (
+    Instrument((Batch, PassBegins, PassEnds), install_loaders, "accelerate.data_loader"),
+    Instrument((AcceleratorBackward,), install_accelerator, "accelerate.accelerator"),
+)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import torch
 
 from harness.torch_objects import is_traced
-from harness.watch.events import Combined, Pairing
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import Combined, Pairing, Scored, ScoredInGraph, Thresholded
+from harness.watch.instrument.patches import Instrument, Patches
 from harness.watch.session import Session
+
+Look = Callable[[Any, Any, Any], None]
+"""Called with what an operator has given, and what it was given."""
 
 DEVIATIONS = ("abs", "__abs__", "square", "pow", "__pow__")
 """What a script does to a difference to make an error of it."""
@@ -32,66 +35,82 @@ COMBINATIONS = {
 }
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install_comparisons(threads: Session, patches: Patches) -> None:
     for name, sign in COMPARISONS.items():
-        patches.put(torch.Tensor, name, _comparison(threads, sign, getattr(torch.Tensor, name)))
+        patches.after_operator(torch.Tensor, name, _comparison(threads, sign))
+
+
+def install_thresholds(threads: Session, patches: Patches) -> None:
     for name in THRESHOLDS:
-        patches.put(torch.Tensor, name, _threshold(threads, getattr(torch.Tensor, name)))
+        patches.after_operator(torch.Tensor, name, _threshold(threads))
+
+
+def install_subtractions(threads: Session, patches: Patches) -> None:
     for name in SUBTRACTIONS:
-        patches.put(torch.Tensor, name, _subtraction(threads, getattr(torch.Tensor, name)))
+        patches.after_operator(torch.Tensor, name, _subtraction(threads))
+
+
+def install_combinations(threads: Session, patches: Patches) -> None:
     for name, sign in COMBINATIONS.items():
-        patches.put(torch.Tensor, name, _combined(threads, sign, getattr(torch.Tensor, name)))
+        patches.after_operator(torch.Tensor, name, _combined(threads, sign))
+
+
+def install_deviations(threads: Session, patches: Patches) -> None:
     for name in DEVIATIONS:
-        patches.put(torch.Tensor, name, _deviation(threads, getattr(torch.Tensor, name)))
+        patches.after(torch.Tensor, name, _deviation(threads))
 
 
-def _comparison(threads: Session, sign: str, original: Original) -> Original:
-    @functools.wraps(original)
-    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
-        value = original(one, other, *args, **kwargs)
+INSTRUMENTS = (
+    Instrument((Pairing, Scored, ScoredInGraph), install_comparisons),
+    Instrument((Thresholded,), install_thresholds),
+    Instrument((Pairing, Combined, Scored, ScoredInGraph), install_subtractions),
+    Instrument((Combined,), install_combinations),
+    Instrument((Scored, ScoredInGraph), install_deviations),
+)
+
+CALLER = 2
+"""Frames between a look and who uses the operator: its own and that of :class:`Patches`."""
+
+
+def _comparison(threads: Session, sign: str) -> Look:
+    def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(one) is not torch.Tensor or is_traced():  # to ask for a size is recorded, too
-            return value
+            return
         if type(other) is torch.Tensor:
             if _meet_all(one, other, value):
                 _tell_pairing(threads, sign, one, other)
-            elif (monitor := threads.current()) and not _is_torchs_own(sys._getframe(1)):
+            elif (monitor := threads.current()) and not _is_torchs_own(sys._getframe(CALLER)):
                 monitor.score(agrees=value if sign == "==" else None)
         elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
             monitor.score_class(one)
-        return value
 
-    return operation
+    return look
 
 
-def _threshold(threads: Session, original: Original) -> Original:
-    @functools.wraps(original)
-    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
+def _threshold(threads: Session) -> Look:
+    def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(other) is float and type(one) is torch.Tensor and not one.requires_grad and not is_traced():
             monitor = threads.current()
             if monitor is not None and one.is_floating_point():
                 monitor.threshold(one, other)
-        return original(one, other, *args, **kwargs)
 
-    return operation
+    return look
 
 
-def _subtraction(threads: Session, original: Original) -> Original:
-    @functools.wraps(original)
-    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
-        value = original(one, other, *args, **kwargs)
+def _subtraction(threads: Session) -> Look:
+    def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(other) is not torch.Tensor or type(one) is not torch.Tensor or is_traced():
-            return value
+            return
         if _meet_all(one, other, value):
             _tell_pairing(threads, "-", one, other)
         elif not value.requires_grad:
             monitor = threads.current() if value.dim() else None
-            if monitor is not None and monitor.locator.is_users(sys._getframe(1)):  # and no density's
+            if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no density's
                 monitor.subtracted(value, (one, other))
         elif value.dim() == 0:
             _tell(threads, "-", one, other, value)
-        return value
 
-    return operation
+    return look
 
 
 def _is_torchs_own(frame: FrameType) -> bool:
@@ -109,30 +128,25 @@ def _tell_pairing(threads: Session, sign: str, one: torch.Tensor, other: torch.T
         monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
 
 
-def _deviation(threads: Session, original: Original) -> Original:
-    @functools.wraps(original)
-    def operation(one: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not is_traced() and not one.requires_grad and (monitor := threads.current()):
+def _deviation(threads: Session) -> Callable[..., None]:
+    def look(value: Any, one: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+        if not one.requires_grad and not is_traced() and (monitor := threads.current()):
             monitor.deviates(one)
-        return original(one, *args, **kwargs)
 
-    return operation
+    return look
 
 
-def _combined(threads: Session, sign: str, original: Original) -> Original:
-    @functools.wraps(original)
-    def operation(one: torch.Tensor, other: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_traced():
-            return original(one, other, *args, **kwargs)
-        value = original(one, other, *args, **kwargs)
+def _combined(threads: Session, sign: str) -> Look:
+    def look(value: Any, one: torch.Tensor, other: Any) -> None:
         # A weight of 0 is told of whatever it weighs: losses are weighed before or after their mean is taken.
         if type(value) is not torch.Tensor or not value.requires_grad:  # one that is spread over processes, too
-            return value
+            return
+        if is_traced():
+            return
         if value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
             _tell(threads, sign, one, other, value)
-        return value
 
-    return operation
+    return look
 
 
 def _tell(threads: Session, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:

@@ -8,15 +8,15 @@ made: elsewhere nothing is wrapped.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
 
 from harness.torch_objects import is_dense, is_traced, leaves
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import Backward, BackwardBegins, PassEnds, Step, StepBegins
+from harness.watch.instrument.patches import Call, Instrument, Original, Patches
 from harness.watch.monitor import Monitor, OwnUpdate
 from harness.watch.session import Session
 
@@ -55,7 +55,9 @@ class _Loop:
 
 class OwnUpdates:
     def __init__(self, threads: Session, patches: Patches) -> None:
-        self._threads, self._patches = threads, patches
+        self._threads = threads
+        self.guard = threads.guard(StepBegins, Step)
+        self._patches = patches.guarded_by(self.guard)
         self._loops: WeakKeyDictionary[Monitor, _Loop] = WeakKeyDictionary()
         self._wrapped = False
 
@@ -79,28 +81,16 @@ class OwnUpdates:
         if not self._wrapped:
             self._wrapped = True
             for name in WRITES:
-                self._patches.put(torch.Tensor, name, self._write(getattr(torch.Tensor, name)))
-            self._patches.put(torch.Tensor, "data", self._data())
+                self._patches.before(torch.Tensor, name, self._writes)
+            self._patches.wrap_setter(torch.Tensor, "data", self._sets)
 
-    def _write(self, original: Original) -> Original:
-        @functools.wraps(original)
-        def operation(one: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            self._writes(one)
-            return original(one, *args, **kwargs)
-
-        return operation
-
-    def _data(self) -> property:
-        data: Any = torch._C.TensorBase.data
-
-        def write(tensor: torch.Tensor, value: torch.Tensor) -> None:
-            loop = self._writes(tensor)
-            before = tensor.data_ptr() if loop is not None else 0
-            data.__set__(tensor, value)
-            if loop is not None:
-                loop.leaves[tensor.data_ptr()] = loop.leaves.pop(before)
-
-        return property(data.__get__, write)
+    def _sets(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        tensor = args[0]
+        loop = self._writes(tensor)
+        before = tensor.data_ptr() if loop is not None else 0
+        original(*args, **kwargs)
+        if loop is not None:
+            loop.leaves[tensor.data_ptr()] = loop.leaves.pop(before)
 
     def _writes(self, one: torch.Tensor) -> _Loop | None:
         """Something is about to be written to a tensor: the loop that updates it, if it is a parameter of one."""
@@ -112,8 +102,7 @@ class OwnUpdates:
         leaf = None if reference is None else reference()
         if leaf is None or leaf.shape != one.shape:
             return None
-        with self._threads.guarded():
-            self._writes_to(leaf, loop, monitor)
+        self._writes_to(leaf, loop, monitor)
         return loop
 
     def _writes_to(self, leaf: torch.Tensor, loop: _Loop, monitor: Monitor) -> None:
@@ -137,23 +126,25 @@ def install(threads: Session, patches: Patches) -> None:
     """Replace torch's backward passes by those that are told of, before and after which updates may be made."""
     updates = OwnUpdates(threads, patches)
 
-    def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def backward(original: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
+        if monitor is None or monitor.in_backward:
+            return original(*args, **kwargs)
         tensors = args[0] if args else kwargs["tensors"]
-        if isinstance(tensors, Iterator):
-            tensors = tuple(tensors)
+        if not torch.is_tensor(tensors) and not isinstance(tensors, (list, tuple)):
+            tensors = original.reads(tensors)
             args, kwargs = (tensors, *args[1:]), {name: value for name, value in kwargs.items() if name != "tensors"}
         root = tensors if torch.is_tensor(tensors) else next(iter(tensors), None)
-        if monitor is None or not torch.is_tensor(root) or monitor.in_backward:
+        if not torch.is_tensor(root):
             return original(*args, **kwargs)
         return differentiated(monitor, root, lambda: original(*args, **kwargs), gives=False)
 
     def differentiated(monitor: Monitor, root: torch.Tensor, original: Callable[[], Any], *, gives: bool) -> Any:
-        with threads.guarded():
+        with updates.guard:
             updates.backward_begins(monitor, root)
         with monitor.backward(root):
             found = original()
-        with threads.guarded():
+        with updates.guard:
             updates.backward_ends(monitor, gives=gives)
         return found
 
@@ -172,6 +163,9 @@ def install(threads: Session, patches: Patches) -> None:
 
     patches.wrap(torch.autograd, "backward", backward)
     patches.wrap(torch.autograd, "grad", grad)
+
+
+INSTRUMENTS = (Instrument((BackwardBegins, Backward, PassEnds), install),)  # a pass is known to train by them
 
 
 def _loss_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tensor | None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch.utils.data import dataloader
 
-from harness.watch.asking import COUNTS, asker
-from harness.watch.events import LoaderMade, Pass
-from harness.watch.instrument.patches import Original, Patches
+from harness.torch_objects import unchanged_random_state
+from harness.watch.asking import asker
+from harness.watch.events import Batch, LoaderMade, Pass, PassBegins, PassEnds
+from harness.watch.guards import Guard
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
@@ -24,8 +26,8 @@ MOST_PLANNED = 10_000_000
 class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
-    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Session) -> None:
-        self.drawn, self._seen, self._threads = drawn, seen, threads
+    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Session, guard: Guard) -> None:
+        self.drawn, self._seen, self._threads, self._guard = drawn, seen, threads, guard
         self._shortening = threads.options.shortening
         self._given = 0
         self.queue: list[Any] = []
@@ -36,36 +38,38 @@ class _Indices:
         seen = self._seen
         if seen.shortened:
             raise StopIteration
-        index = next(self.drawn)
-        if self._may_end():
-            loop = COUNTS
-            with self._threads.guarded():
-                loop = asker(self._threads.locator)
-            if loop.waits_for_the_end:
-                seen.shortened, seen.may_be_left = True, loop.may_leave
-                index = self._last_after(index)
-            else:
-                self._shortening = None  # the script has to get as many as it counts on
+        index, ends, skips = next(self.drawn), False, False
+        if not self._guard.off:
+            with self._guard:
+                ends, skips = self._ends()
+        if ends and not skips:
+            raise StopIteration
+        if skips:
+            for index in self.drawn:  # noqa: B007, the last one is wanted
+                pass
         self._given += 1
         self.queue.append(index)
         return index
 
-    def _may_end(self) -> bool:
-        return self.asked and self._shortening is not None and self._shortening.is_enough(self._seen, self._given)
-
-    def _last_after(self, index: Any) -> Any:
-        if self._shortening is None or not self._shortening.can_skip_to_the_last(self._seen):
-            raise StopIteration
-        for index in self.drawn:  # noqa: B007, the last one is wanted
-            pass
-        return index
+    def _ends(self) -> tuple[bool, bool]:
+        """Whether the pass is left before its time, and if so, whether its last batch is given before."""
+        seen, shortening = self._seen, self._shortening
+        if not self.asked or shortening is None or not shortening.is_enough(seen, self._given):
+            return False, False
+        loop = asker(self._threads.locator)
+        if not loop.waits_for_the_end:
+            self._shortening = None  # the script has to get as many as it counts on
+            return False, False
+        skips = shortening.can_skip_to_the_last(seen)
+        seen.shortened, seen.may_be_left = True, loop.may_leave
+        return True, skips
 
 
 class _Passes:
     """The iterators of DataLoaders that are being gone through."""
 
-    def __init__(self, threads: Session) -> None:
-        self._threads = threads
+    def __init__(self, threads: Session, guard: Guard) -> None:
+        self._threads, self._guard = threads, guard
         self._begun: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
         """By the iterator, with the monitor that the pass was begun in."""
 
@@ -85,12 +89,7 @@ class _Passes:
             self._begin(monitor, args[0], _loader(args, kwargs))
 
     def _begin(self, monitor: Monitor, iterator: Any, loader: Any) -> Pass:
-        planned = None
-        if iterator._dataset_kind == dataloader._DatasetKind.Map:
-            with suppress(TypeError, NotImplementedError, AttributeError):  # a sampler without a length
-                planned = len(iterator._index_sampler)
-            if planned is not None and planned > MOST_PLANNED:
-                planned = None
+        planned = _planned(iterator)
         _, old = self._begun.get(iterator, (None, None))
         if old is not None and old.batches:
             monitor.end_pass(old)  # of workers that stay
@@ -99,7 +98,7 @@ class _Passes:
         begun = monitor.begin_pass(loader, planned)
         begun.iterator = weakref.ref(iterator)
         self._begun[iterator] = monitor, begun
-        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, self._threads)
+        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, self._threads, self._guard)
         return begun
 
     def following(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -144,7 +143,7 @@ class _Passes:
 
 
 def install(threads: Session, patches: Patches) -> None:
-    passes = _Passes(threads)
+    passes = _Passes(threads, patches.guard)
     patches.at_the_end(passes.put_back)
 
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -157,6 +156,23 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(base, "__init__", passes.made)
     patches.wrap(base, "_reset", passes.began_again)
     patches.wrap(base, "__next__", passes.following)
+
+
+INSTRUMENTS = (Instrument((Batch, LoaderMade, PassBegins, PassEnds), install),)
+
+
+def _planned(iterator: Any) -> int | None:
+    """How many batches the pass has; None where its sampler does not say, or says it by code of the script's that
+    draws: what has a length of its own is asked with the random states set aside, and may fail."""
+    if iterator._dataset_kind != dataloader._DatasetKind.Map:
+        return None
+    sampler = iterator._index_sampler
+    kinds = (type(sampler), type(getattr(sampler, "sampler", None)))
+    own = not all(kind.__module__.startswith(("torch.", "builtins")) for kind in kinds)
+    with suppress(Exception), unchanged_random_state() if own else nullcontext():
+        planned = len(sampler)
+        return planned if planned <= MOST_PLANNED else None
+    return None
 
 
 def _loader(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

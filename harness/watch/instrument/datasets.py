@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import DatasetMade, RowsPrepared
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
-
-MODULE = "datasets.arrow_dataset"
 
 
 def install(threads: Session, patches: Patches, module: ModuleType) -> None:
@@ -47,3 +45,6 @@ def install(threads: Session, patches: Patches, module: ModuleType) -> None:
         patches.wrap(module.Dataset, name, prepared)
     for name in ("remove_columns", "select_columns", "rename_column", "rename_columns"):
         patches.wrap(module.Dataset, name, changed)
+
+
+INSTRUMENTS = (Instrument((DatasetMade, RowsPrepared), install, "datasets.arrow_dataset"),)

@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
-from harness.watch.events import Pass
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import Pass, PassEnds
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
@@ -29,4 +29,7 @@ def install(threads: Session, patches: Patches, module: ModuleType) -> None:
     patches.wrap(module._TrainingEpochLoop, "_should_check_val_fx", is_time)
 
 
-MODULES = {f"{package}.loops.training_epoch_loop": install for package in ("lightning.pytorch", "pytorch_lightning")}
+INSTRUMENTS = tuple(
+    Instrument((PassEnds,), install, f"{package}.loops.training_epoch_loop")
+    for package in ("lightning.pytorch", "pytorch_lightning")
+)

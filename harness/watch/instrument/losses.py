@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-from harness.watch.events import LOSSES, LossCall, SignedLoss
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import LOSSES, LossCall, Scored, ScoredInGraph, SignedLoss
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss")
@@ -18,7 +18,7 @@ SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss"
 
 
 def install(threads: Session, patches: Patches) -> None:
-    parameters = {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in (*LOSSES, *SIGNED)}
+    parameters = _parameters(LOSSES)
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
@@ -38,6 +38,13 @@ def install(threads: Session, patches: Patches) -> None:
             monitor.score(call)
         return value
 
+    for name in LOSSES:
+        patches.wrap(functional, name, loss)
+
+
+def install_signed(threads: Session, patches: Patches) -> None:
+    parameters = _parameters(SIGNED)
+
     def signed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
         monitor = threads.current()
@@ -47,7 +54,15 @@ def install(threads: Session, patches: Patches) -> None:
             monitor.emit(SignedLoss(name, given["target"], monitor.locator.where()))
         return value
 
-    for name in LOSSES:
-        patches.wrap(functional, name, loss)
     for name in SIGNED:
         patches.wrap(functional, name, signed)
+
+
+INSTRUMENTS = (
+    Instrument((LossCall, Scored, ScoredInGraph), install),
+    Instrument((SignedLoss,), install_signed),
+)
+
+
+def _parameters(functions: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(inspect.signature(getattr(functional, name)).parameters) for name in functions}

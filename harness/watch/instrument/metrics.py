@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import MetricCall, RankingCall
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
@@ -57,7 +57,7 @@ def install_sklearn(threads: Session, patches: Patches, module: ModuleType) -> N
         given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
         options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}
         said = {"whole": True, "options": options, "value": value}
-        _emit(monitor, original.__name__, given["y_pred"], given["y_true"], **said)
+        _emit(monitor, original.__name__, given.get("y_pred"), given.get("y_true"), **said)
         return value
 
     for owner in (module, sys.modules["sklearn.metrics"]):  # which may have taken them already
@@ -73,7 +73,7 @@ def install_rankings(threads: Session, patches: Patches, module: ModuleType) -> 
         with monitor.suspended:  # one computes another
             value = original(*args, **kwargs)
         given = dict(zip(("y_true", "y_score"), args, strict=False)) | dict(kwargs)
-        references, scores = _listed(given["y_true"]), _listed(given["y_score"])
+        references, scores = _listed(monitor, given.get("y_true")), _listed(monitor, given.get("y_score"))
         monitor.emit(RankingCall(original.__name__, scores, references, monitor.locator.where()))
         return value
 
@@ -82,20 +82,23 @@ def install_rankings(threads: Session, patches: Patches, module: ModuleType) -> 
             patches.wrap(owner, name, ranked)
 
 
-MODULES = {
-    "evaluate.module": install_evaluate,
-    "sklearn.metrics._classification": install_sklearn,
-    "sklearn.metrics._ranking": install_rankings,
-}
+INSTRUMENTS = (
+    Instrument((MetricCall,), install_evaluate, "evaluate.module"),
+    Instrument((MetricCall,), install_sklearn, "sklearn.metrics._classification"),
+    Instrument((RankingCall,), install_rankings, "sklearn.metrics._ranking"),
+)
 
 
 def _emit(monitor: Monitor, metric: str, predictions: Any, references: Any, **more: Any) -> None:
     where = monitor.locator.where()
-    monitor.emit(MetricCall(metric, _listed(predictions), _listed(references), where, **more))
+    monitor.emit(MetricCall(metric, _listed(monitor, predictions), _listed(monitor, references), where, **more))
 
 
-def _listed(values: Any) -> list[Any]:
-    if values is None or isinstance(values, Iterator):  # which is the script's to go through
+def _listed(monitor: Monitor, values: Any) -> list[Any]:
+    """The values; none of what only the script goes through: its iterators, and objects of its own classes."""
+    module = sys.modules.get(type(values).__module__)
+    file = getattr(module, "__file__", None)
+    if values is None or isinstance(values, Iterator) or (file is not None and monitor.locator.is_users_file(file)):
         return []
     found = values.tolist() if hasattr(values, "tolist") else [_plain(each) for each in values]
     return found if isinstance(found, list) else [found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -17,8 +17,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
-from harness.watch.events import Clip, SkippedStep, Unscale, ZeroGrad
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.events import BackwardBegins, Clip, OptimizerMade, SkippedStep, Step, StepBegins, Unscale, ZeroGrad
+from harness.watch.guards import Guard
+from harness.watch.instrument.patches import Call, Instrument, Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
@@ -39,26 +40,29 @@ def step_hooks(threads: Session) -> tuple[StepHook, StepHook]:
     to gradients and parameters is the script's, so that the step begins and ends between them.
     """
 
-    closures = _Closures(threads)
+    guard = threads.guard(StepBegins, Step)
+    closures = _Closures(threads, guard)
 
+    @guard.guarded
     def begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        with threads.guarded():
-            if monitor := threads.stepping(optimizer):
-                return closures.step_begins(monitor, optimizer, args, kwargs)
+        if monitor := threads.stepping(optimizer):
+            return closures.step_begins(monitor, optimizer, args, kwargs)
         return None
 
+    @guard.guarded
     def ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        with threads.guarded():
-            if monitor := threads.current():
-                monitor.step_ends(optimizer)
+        if monitor := threads.current():
+            monitor.step_ends(optimizer)
 
+    @guard.guarded
     def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         threads.stop_at_limit()
-        _put(optimizer._optimizer_step_post_hooks, ends, last=False)
-        if _put(optimizer._optimizer_step_pre_hooks, begins, last=True):
+        _hook_in(optimizer._optimizer_step_post_hooks, ends, last=False)
+        if _hook_in(optimizer._optimizer_step_pre_hooks, begins, last=True):
             return None
         return begins(optimizer, args, kwargs)
 
+    @guard.guarded
     def step_ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         ends(optimizer, args, kwargs)
         for each in (optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks):
@@ -71,7 +75,7 @@ OURS = "harness"
 """The key of a hook of ours among those that a script has registered with an optimizer."""
 
 
-def _put(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
+def _hook_in(hooks: Any, ours: Callable[..., Any], *, last: bool) -> bool:
     """Have our hook called last, or first, of a script's own; whether it has any."""
     _take_out(hooks)  # it is there still where a step has raised
     if hooks:
@@ -92,8 +96,8 @@ class _Closures:
     one does not (sharpness-aware minimization), the step begins before, as without a closure.
     """
 
-    def __init__(self, threads: Session) -> None:
-        self._threads = threads
+    def __init__(self, threads: Session, guard: Guard) -> None:
+        self._threads, self._guard = threads, guard
         self._calls_first: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         self._waiting: dict[int, Optimizer] = {}
         """By thread, the optimizer whose step has not called its closure yet."""
@@ -121,11 +125,12 @@ class _Closures:
     ) -> Any:
         """Call the closure, and begin the step that it was given to if it waits for that."""
         waits = self._waiting.pop(threading.get_ident(), None) is not None
-        if optimizer in self._calls_first and _written(optimizer) == written:
-            self._calls_first[optimizer] = True
+        with self._guard:
+            if optimizer in self._calls_first and _written(optimizer) == written:
+                self._calls_first[optimizer] = True
         result = closure(*args, **kwargs)
-        with self._threads.guarded():
-            monitor = self._threads.current() if waits else None
+        with self._guard:
+            monitor = self._threads.current() if waits and not self._guard.off else None
             if monitor is not None:
                 monitor.step_begins(optimizer)
         return result
@@ -142,47 +147,55 @@ def install(threads: Session, patches: Patches) -> None:
         if monitor := threads.current():
             monitor.optimizer_made(args[0])
 
+    patches.wrap(Optimizer, "__init__", made)
+
+
+def install_clearing(threads: Session, patches: Patches) -> None:
     def cleared(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if monitor := threads.current():
             monitor.emit(ZeroGrad(args[0], monitor.locator.where()))
         return original(*args, **kwargs)
 
-    def clipped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    patches.wrap(Optimizer, "zero_grad", cleared)
+    patches.wrap(nn.Module, "zero_grad", cleared)
+
+
+def install_clipping(threads: Session, patches: Patches) -> None:
+    def clipped(original: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         monitor = threads.current()
         if monitor is None:
             return original(*args, **kwargs)
         given_limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
-        if given_limit is not None and float(given_limit) == math.inf:
+        limit = None if given_limit is None else float(given_limit)
+        if limit == math.inf:
             return original(*args, **kwargs)  # it only measures
         parameters = args[0] if args else kwargs["parameters"]
         used_up = _is_used_up(parameters)
-        if isinstance(parameters, Iterator):
+        if torch.is_tensor(parameters):
+            given = [parameters]
+        elif isinstance(parameters, (list, tuple)):
             given = list(parameters)
-            # torch warns of an empty generator, and only of that
-            parameters = (p for p in given) if isinstance(parameters, GeneratorType) else iter(given)
         else:
-            given = [parameters] if torch.is_tensor(parameters) else list(parameters)
-        limit, by_value = None if given_limit is None else float(given_limit), original.__name__ == "clip_grad_value_"
+            given = original.reads(parameters)
+            # torch warns of an empty generator, and only of that
+            parameters = (p for p in given) if isinstance(parameters, GeneratorType) else given
+        by_value = original.__name__ == "clip_grad_value_"
         monitor.emit(Clip(given, monitor.locator.where(), used_up, limit, by_value))
         others = {name: value for name, value in kwargs.items() if name != "parameters"}
         with monitor.suspended:
             return original(parameters, *args[1:], **others)
 
-    patches.wrap(Optimizer, "__init__", made)
-    patches.wrap(Optimizer, "zero_grad", cleared)
-    patches.wrap(nn.Module, "zero_grad", cleared)
     clip_grad = torch.nn.utils.clip_grad
     for name in ("clip_grad_norm_", "clip_grad_value_"):
         patches.wrap(clip_grad, name, clipped)
-        patches.put(torch.nn.utils, name, getattr(clip_grad, name))
-    _scalers(threads, patches)
+        patches.same(torch.nn.utils, name, clip_grad)
 
 
 def _is_used_up(parameters: Any) -> bool:
     return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
 
 
-def _scalers(threads: Session, patches: Patches) -> None:
+def install_scalers(threads: Session, patches: Patches) -> None:
     def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         monitor = threads.current()
@@ -191,7 +204,7 @@ def _scalers(threads: Session, patches: Patches) -> None:
             # an iterator is the script's to go through
             for each in found if isinstance(found, list | tuple) else [found]:
                 if torch.is_tensor(each) and each.requires_grad:
-                    each.register_hook(_Scaled(monitor))  # type: ignore[no-untyped-call]
+                    each.register_hook(patches.guard.guarded(_Scaled(monitor)))  # type: ignore[no-untyped-call]
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -219,6 +232,14 @@ def _scalers(threads: Session, patches: Patches) -> None:
     patches.wrap(scaler, "scale", scaled)
     patches.wrap(scaler, "unscale_", unscaled)
     patches.wrap(scaler, "step", stepped)
+
+
+INSTRUMENTS = (
+    Instrument((OptimizerMade,), install),
+    Instrument((ZeroGrad,), install_clearing),
+    Instrument((Clip,), install_clipping),
+    Instrument((BackwardBegins, SkippedStep, Unscale), install_scalers),
+)
 
 
 def _optimizer(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
 import torch
 
 from harness.watch.events import Drawn
-from harness.watch.instrument.patches import Patches
+from harness.watch.instrument.patches import Instrument, Patches
 from harness.watch.session import Session
+
+CALLER = 2
+"""Frames between the look and who draws: its own and that of :class:`Patches`."""
 
 
 def install(threads: Session, patches: Patches) -> None:
     # What is taken out of a tensor by an index cannot be seen: a __getitem__ of Python's own would make torch.tensor
     # take a tensor without dimensions for a sequence.
-    drawn = torch.randperm
-
-    @functools.wraps(drawn)
-    def permuted(*args: Any, **kwargs: Any) -> torch.Tensor:
-        value = drawn(*args, **kwargs)
+    def drawn(value: torch.Tensor, *args: Any, **kwargs: Any) -> None:
         monitor = threads.current()
-        if monitor is not None and monitor.locator.is_users(sys._getframe(1)):  # and no library's sampler
+        if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no library's sampler
             monitor.emit(Drawn(value, monitor.locator.where()))
-        return value
 
-    patches.put(torch, "randperm", permuted)
+    patches.after(torch, "randperm", drawn)
+
+
+INSTRUMENTS = (Instrument((Drawn,), install),)

@@ -10,8 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from harness.launch import WAITS
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
+
+TIMEOUT = 2
+"""The place of init_process_group's timeout among its arguments."""
 
 
 def install(threads: Session, patches: Patches) -> None:
@@ -44,7 +47,16 @@ def install_groups(threads: Session, patches: Patches, module: ModuleType) -> No
     waits = os.environ.get(WAITS)
 
     def joined(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return original(*args, **{**kwargs, "timeout": timedelta(seconds=float(waits or 0))})
+        patience = timedelta(seconds=float(waits or 0))
+        if len(args) > TIMEOUT:
+            return original(*args[:TIMEOUT], patience, *args[TIMEOUT + 1 :], **kwargs)
+        return original(*args, **{**kwargs, "timeout": patience})
 
     if waits:
         patches.wrap(module, "init_process_group", joined)
+
+
+INSTRUMENTS = (
+    Instrument((), install),
+    Instrument((), install_groups, "torch.distributed"),
+)

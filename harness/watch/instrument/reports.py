@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import Reported
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 LONGEST = 2000
@@ -31,7 +31,7 @@ def install(threads: Session, patches: Patches) -> None:
     _wrap(
         threads, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
     )
-    _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: str(args[1].getMessage()))
+    _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: _message(args[1]))
     for owner, name in ((json, "dump"), (json, "dumps"), (csv.DictWriter, "writerow")):
         _wrap(threads, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
 
@@ -89,7 +89,7 @@ def _of_one(owner: str, name: str, *names: str) -> Callable[[Session, Patches, M
     return install
 
 
-MODULES = {
+LIBRARIES = {
     "tqdm.std": install_tqdm,
     "torch.utils.tensorboard.writer": _of_one("SummaryWriter", "add_scalar", "tag", "scalar_value"),
     "accelerate.accelerator": _of_mapping("Accelerator", "log", "values"),
@@ -103,6 +103,11 @@ MODULES = {
     },
 }
 """By the module in which something is wrapped, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
+
+INSTRUMENTS = (
+    Instrument((Reported,), install),
+    *(Instrument((Reported,), install, module) for module, install in LIBRARIES.items()),
+)
 
 
 def _wrap(
@@ -128,6 +133,20 @@ def _wrap(
         return found
 
     patches.wrap(owner, name, reported)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """What a logger says; nothing where objects of the script's own would have to say it, once more than it asks."""
+    given = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
+    return record.getMessage() if all(map(_is_plain, (record.msg, *given))) else ""
+
+
+def _is_plain(value: Any, nested: bool = False) -> bool:
+    if isinstance(value, dict) and not nested:
+        return all(_is_plain(each, nested=True) for pair in value.items() for each in pair)
+    if isinstance(value, (list, tuple)) and not nested:
+        return all(_is_plain(each, nested=True) for each in value)
+    return type(value).__module__.partition(".")[0] in ("builtins", "numpy", "torch")
 
 
 def _said(value: Any) -> str:

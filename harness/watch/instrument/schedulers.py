@@ -10,7 +10,7 @@ from typing import Any
 from torch.optim import lr_scheduler
 
 from harness.watch.events import Load, SchedulerStep
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
@@ -60,6 +60,9 @@ def install(threads: Session, patches: Patches) -> None:
             for method, wrapper in (("__init__", made), ("step", stepped), ("load_state_dict", restored)):
                 if method in vars(each):
                     patches.wrap(each, method, wrapper)
+
+
+INSTRUMENTS = (Instrument((SchedulerStep, Load), install),)
 
 
 def _metric(scheduler: Any, *args: Any, **kwargs: Any) -> float | None:

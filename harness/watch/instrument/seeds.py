@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from harness.watch.events import Seeded
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 SEEDS: tuple[tuple[str, Any, str], ...] = (
@@ -31,3 +31,6 @@ def install(threads: Session, patches: Patches) -> None:
             return found
 
         patches.wrap(owner, name, seeded)
+
+
+INSTRUMENTS = (Instrument((Seeded,), install),)

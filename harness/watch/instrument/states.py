@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.watch.events import Load, LoadBegins, Save, StateAsked
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
@@ -31,9 +31,6 @@ def install_safetensors(threads: Session, patches: Patches, module: ModuleType) 
     for name in ("save_file", "save_model"):
         patches.wrap(module, name, saved)
     patches.wrap(module, "load_file", functools.partial(_read, threads, "filename"))
-
-
-MODULES = {"safetensors.torch": install_safetensors}
 
 
 def install(threads: Session, patches: Patches) -> None:
@@ -86,6 +83,12 @@ def _read(threads: Session, keyword: str, original: Original, args: tuple[Any, .
     if monitor := threads.current():
         monitor.file_read = _path([*args[:1], kwargs.get(keyword)][0])
     return found
+
+
+INSTRUMENTS = (
+    Instrument((LoadBegins, Load, Save, StateAsked), install),
+    Instrument((Save,), install_safetensors, "safetensors.torch"),
+)
 
 
 def _path(given: Any) -> str | None:

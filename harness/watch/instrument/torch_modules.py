@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from harness.torch_objects import is_traced
-from harness.watch.events import LossCall
-from harness.watch.instrument.patches import Patches
+from harness.watch.events import Forward, InnerForward, LossCall, PassEnds, Scored, ScoredInGraph
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 FRAMES = 8
@@ -25,6 +25,9 @@ FRAMES = 8
 A_FORWARD = re.compile(r"(?<!super\(\))\.forward\(")
 """A call of a method of that name that is not the base class's."""
 
+
+CALLER = 2
+"""Frames between the function that says which calls are told of and who calls: its own and that of :class:`Patches`."""
 
 REDIRECTED = "wrapped_forward"
 """What Lightning puts in the place of a module's forward for the length of a step."""
@@ -40,19 +43,11 @@ class _Calls:
         self.called: set[type[nn.Module]] = set()
         """Classes of models that were called."""
 
-    def told(
-        self,
-        call: Callable[..., Any],
-        module: nn.Module,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        unhooked: bool = False,
-    ) -> Any:
+    def told(self, call: Original, given: tuple[Any, ...], kwargs: Mapping[str, Any], *, unhooked: bool = False) -> Any:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
-        threads, calling = self.threads, self.threads.calling
+        threads, calling, (module, *args) = self.threads, self.threads.calling, given
         if not calling.depth:
-            calling.within_own, calling.losses = not hasattr(module, "config"), []
+            calling.within_own, calling.losses = not _has_config(module), []
         calling.depth += 1
         try:
             output = call(module, *args, **kwargs)
@@ -64,16 +59,26 @@ class _Calls:
         is_model = (
             calling.depth or next(nn.Module.named_parameters(module), None) is not None
         )  # a class may have its own
-        with threads.guarded():
-            monitor = threads.calling_a_model() if is_model else threads.current() if losses else None
-            if monitor is not None and not monitor.in_backward:
-                if calling.depth:
-                    monitor.inner_forward(module, args, kwargs, output)
-                elif is_model:  # and no loss, transform of data, or replica of DataParallel
-                    monitor.forward(module, args, kwargs, output, losses, unhooked=unhooked)
-                for each in losses:
-                    monitor.score(each)
+        monitor = threads.calling_a_model() if is_model else threads.current() if losses else None
+        if monitor is not None and not monitor.in_backward:
+            if calling.depth:
+                monitor.inner_forward(module, tuple(args), dict(kwargs), output)
+            elif is_model:  # and no loss, transform of data, or replica of DataParallel
+                monitor.forward(module, tuple(args), dict(kwargs), output, losses, unhooked=unhooked)
+            for each in losses:
+                monitor.score(each)
         return output
+
+    def is_told(self, module: nn.Module) -> bool:
+        """Whether a call of a module is told of."""
+        calling = self.threads.calling
+        if calling.depth:
+            return calling.within_own and hasattr(type(module), "base_model_prefix") and not is_traced()
+        if is_traced() or _is_redirected(module) or self.is_part(module, caller := sys._getframe(CALLER)):
+            return False
+        if type(module) not in self.called:
+            self.expect_forward_of(type(module), caller)
+        return True
 
     def is_part(self, module: nn.Module, frame: FrameType) -> bool:
         """Whether a module is called in the forward of another that a script called by itself, ``model.forward(...)``.
@@ -105,39 +110,30 @@ class _Calls:
             frame = frame.f_back
 
     def watch_forward_of(self, model: type[nn.Module]) -> None:
-        forward, calling, told = model.forward, self.threads.calling, self.told
+        def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            return self.told(original, args, kwargs, unhooked=True)
 
-        @functools.wraps(forward)
-        def watched(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or calling.depth or is_traced():
-                return forward(module, *args, **kwargs)
-            return told(forward, module, args, kwargs, unhooked=True)
-
-        self.patches.put(model, "forward", watched)
+        calling = self.threads.calling
+        self.patches.wrap_calls(model, "forward", told, where=lambda module: not calling.depth and not is_traced())
 
 
 def install(threads: Session, patches: Patches) -> None:
     """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
     on its slow path, and only few calls are told of."""
     calls = _Calls(threads, patches)
-    calling, call = threads.calling, nn.Module.__call__
+    patches.wrap_calls(nn.Module, "__call__", calls.told, where=calls.is_told)
 
-    def __call__(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807, what it replaces
-        if torch.compiler.is_compiling():  # asked first: what is compiled must not see the depth
-            return call(module, *args, **kwargs)
-        if calling.depth and not (calling.within_own and hasattr(type(module), "base_model_prefix")):
-            return call(module, *args, **kwargs)
-        is_part = is_traced() or (not calling.depth and _is_redirected(module))
-        if not calling.depth and not is_part:
-            with threads.guarded():
-                is_part = calls.is_part(module, sys._getframe(1))
-                if not is_part and type(module) not in calls.called:
-                    calls.expect_forward_of(type(module), sys._getframe(1))
-        if is_part:
-            return call(module, *args, **kwargs)
-        return calls.told(call, module, args, kwargs)
 
-    patches.put(nn.Module, "__call__", __call__)
+INSTRUMENTS = (Instrument((Forward, InnerForward, PassEnds, Scored, ScoredInGraph), install),)
+
+
+def _has_config(module: nn.Module) -> bool:
+    """Whether it is a pretrained model, or stands for one."""
+    if "config" in vars(module) or hasattr(type(module), "config"):
+        return True  # what computes it is not called
+    with suppress(Exception):  # of a class that finds attributes itself
+        return hasattr(module, "config")
+    return False
 
 
 def _is_redirected(module: nn.Module) -> bool:

@@ -20,7 +20,7 @@ from harness.watch.events import (
     TokenizerSaved,
     TrainerMade,
 )
-from harness.watch.instrument.patches import Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
@@ -135,9 +135,13 @@ def install_trainer(threads: Session, patches: Patches, module: ModuleType) -> N
     patches.wrap(module.Trainer, "__init__", made)
 
 
-MODULES = {
-    "transformers.modeling_utils": install_models,
-    "transformers.tokenization_utils_base": install_tokenizers,
-    "transformers.trainer": install_trainer,
-    "peft.peft_model": install_adapters,
-}
+INSTRUMENTS = (
+    Instrument(
+        (EmbeddingsResized, FromPretrained, ModelMade, ModelSaved, Save, StateAsked),
+        install_models,
+        "transformers.modeling_utils",
+    ),
+    Instrument((Encode, TokenizerMade, TokenizerSaved), install_tokenizers, "transformers.tokenization_utils_base"),
+    Instrument((TrainerMade,), install_trainer, "transformers.trainer"),
+    Instrument((Load, ModelSaved, Save, StateAsked), install_adapters, "peft.peft_model"),
+)

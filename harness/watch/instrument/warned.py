@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
-from harness.watch.instrument.patches import Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 OWN = str(Path(__file__).parent) + os.sep
 
 
 def install(threads: Session, patches: Patches) -> None:
-    show = warnings.showwarning
+    def shown(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        message, category, name, *more = args
+        if str(name).startswith(OWN) and (lines := threads.locator.stack()):
+            return original(message, category, *lines[0], *more[1:], **kwargs)
+        return original(*args, **kwargs)
 
-    def showwarning(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if filename.startswith(OWN) and (lines := threads.locator.stack()):
-            filename, lineno = lines[0]
-        show(message, category, filename, lineno, file, line)
+    patches.wrap(warnings, "showwarning", shown)
 
-    patches.put(warnings, "showwarning", showwarning)
+
+INSTRUMENTS = (Instrument((), install),)
