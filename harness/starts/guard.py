@@ -200,9 +200,11 @@ class FileGuard:
     def install(self, patches: Patches) -> None:
         """Listen until ``patches`` are undone."""
 
+        hears = Stays().guarded(self.hears)
+
         def heard(event: str, args: tuple[Any, ...]) -> None:
-            if self.on and (event in self._events or event in STARTS):
-                self.hears(event, args)
+            if self.on and (event in self._events or event in STARTS):  # of thousands a second
+                hears(event, args)
 
         sys.addaudithook(heard)  # none can be taken away: it is deaf from then on
         patches.at_the_end(self._ends)
