@@ -137,7 +137,7 @@ def check(
         def told(report: CheckReport) -> int:
             if restore is not None:
                 restore()
-            report = replace(named(report, place.real), script=script, isolation=place.close())
+            report = replace(named(report, place.real), script=script, isolation=place.close(report.crashed))
             return _told(report, output, bench, diff=diff, fix=fix, strict=strict)
 
         def leaving(outcome: Callable[[], CheckReport]) -> int:

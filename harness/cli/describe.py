@@ -78,7 +78,7 @@ def describe(
 
         def told(report: page.Description) -> int:
             restore()
-            report = replace(named(report, place.real), isolation=(isolation := place.close()))
+            report = replace(named(report, place.real), isolation=(isolation := place.close(report.crashed)))
             if report.crashed is not None:
                 say(report.crashed, err=True)
             if launch.is_main_process():

@@ -69,7 +69,7 @@ def tokens(
     with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep, hidden=hidden) as place:
         report = taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
         restore()
-        report = replace(named(report, place.real), isolation=(isolation := place.close()))
+        report = replace(named(report, place.real), isolation=(isolation := place.close(report.crashed)))
     if not (quiet and json_file):
         echo(lines(report), err=json_file == STDOUT)
     echo(isolation.problem_lines(), err=True)

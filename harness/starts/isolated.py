@@ -7,6 +7,7 @@ the same is named (:class:`~harness.findings.Isolation`).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -174,11 +175,12 @@ class Place:
         """A text with the user's own paths."""
         return text if self.directory is None else self.directory.mirror.real(text)
 
-    def close(self) -> Isolation:
+    def close(self, crashed: str | None = None) -> Isolation:
         """Put back what is the user's, and say what became of it; the working directory is the user's again.
 
         Raises:
-            CannotTry: what the script was about to change could not be kept.
+            CannotTry: what the script was about to change could not be kept; or the script ``crashed``, as the end of
+                its traceback says, because there was no room for what it wrote.
         """
         if self._found is None:
             self._stack.close()
@@ -190,6 +192,11 @@ class Place:
             raise CannotTry(
                 f"{self.real(self.changes.failed)}; free some room, have the script write elsewhere, or run it where "
                 "it lies with --in-place"
+            )
+        if self.directory is not None and crashed is not None and os.strerror(errno.ENOSPC) in crashed.splitlines()[-1]:
+            raise CannotTry(
+                f"there is no room for what {self.real(self.script)} writes in {self.directory.home.parent}, where its "
+                "own directory was; set TMPDIR to a folder with room, or run it where it lies with --in-place"
             )
         return self._found
 
@@ -307,8 +314,9 @@ def isolated(
 
 def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, bool]:
     """The directory that this process works in, and whether it is the one that made it."""
-    if joined := os.environ.get(VARIABLE):
-        return Directory.join(Path(joined)), False
+    joined = Path(os.environ.get(VARIABLE, ""), ABOUT)
+    if joined.is_absolute() and joined.exists():
+        return Directory.join(joined.parent), False
     if "LOCAL_RANK" not in os.environ:
         return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack), True
     attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))

@@ -241,9 +241,10 @@ class Mirror:
             folders[:] = [each for each in folders if each != "__pycache__" and each not in LINKED]
             for name in files:
                 here = os.path.join(below, name)
-                found = os.lstat(here)
-                if stat.S_ISREG(found.st_mode):
-                    yield here, _of(found)
+                with suppress(FileNotFoundError):  # of another process, which has ended
+                    found = os.lstat(here)
+                    if stat.S_ISREG(found.st_mode):
+                        yield here, _of(found)
 
     def written(self) -> Iterator[tuple[str, int]]:
         """The files that are not what they were when they were copied, by their real paths, with their sizes."""

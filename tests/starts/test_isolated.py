@@ -258,6 +258,11 @@ def test_nothing_is_changed_that_cannot_be_kept(home: Path, monkeypatch: pytest.
             place.close()
 
 
+def test_a_script_that_fills_the_disk_is_told_so(home: Path) -> None:
+    with isolated("train.py") as place, pytest.raises(CannotTry, match=r"no room for what train.py writes in .*tmp, "):
+        place.close("Traceback\nOSError: [Errno 28] No space left on device: 'last.pt'")
+
+
 def test_without_room_for_the_directory_the_script_does_not_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -217,6 +217,32 @@ def test_a_script_that_never_trains(check: Check) -> None:
     refused(check("print('no training')"), "train.py made no optimizer step in this process")
 
 
+NEVER_USED = """import torch
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.randn(4, 2))
+"""
+
+
+def test_an_optimizer_that_is_never_used_is_not_nothing_found(check: Check) -> None:
+    says = "train.py made an optimizer (train.py:3), but no backward pass and no step with it"
+    refused(check(NEVER_USED), says)
+
+
+def test_a_script_that_only_evaluates_keeps_its_verdict(check: Check) -> None:
+    done = check(NEVER_USED.replace("optimizer =", "#"))
+    assert done.status == 0, done.stderr
+    assert "no optimizer made a step: what is said is about the calls of the model alone" in done.stderr
+
+
+@pytest.mark.parametrize("with_optimizer", [False, True])
+def test_what_it_continued_from_is_named(with_optimizer: bool, check: Check) -> None:
+    text = NEVER_USED + "torch.save(model.state_dict(), 'last.pt'); model.load_state_dict(torch.load('last.pt'))\n"
+    done = check(text if with_optimizer else text.replace("optimizer =", "#"))
+    says = "train.py made no update: it continued from last.pt (train.py:5), which seems to be of a finished run"
+    assert (says in done.stderr) is with_optimizer
+
+
 def test_a_script_that_trains_in_a_subprocess(check: Check) -> None:
     refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a process of its own")
 
