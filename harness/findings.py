@@ -360,8 +360,6 @@ class Isolation:
 
     def lines(self) -> Iterator[str]:
         """The rest: what was written, put back and held back."""
-        if self.elsewhere:
-            yield f"  changed meanwhile, by something else: {few(self.elsewhere, MOST_FILES)}"
         if self.hidden:
             yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:

@@ -253,9 +253,13 @@ class Mirror:
                 yield self.real(here), now[1]
 
     def changed(self) -> Iterator[tuple[str, bool]]:
-        """Real files that are not what they were, and whether a link of the mirror leads to each."""
+        """Real files that are not what they were, and whether a link of the mirror leads to each.
+
+        What this command prints to is not among them.
+        """
+        printed = {inode for number in (1, 2) if (inode := _inode(number)) is not None}
         for path, before in self.listing.items():
-            if stamp(path) != before:
+            if before[0] not in printed and stamp(path) != before:
                 yield path, path in self.linked
 
     def remove(self) -> None:
@@ -276,6 +280,14 @@ class _Budget:
         self.bytes -= size
         self.entries -= 1
         return True
+
+
+def _inode(number: int) -> int | None:
+    """Of a file that is open."""
+    try:
+        return os.fstat(number).st_ino
+    except OSError:
+        return None
 
 
 def _of(found: os.stat_result) -> Stamp:
