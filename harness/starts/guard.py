@@ -109,7 +109,8 @@ class Noticed:
         self._free = caches()
 
     def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
-        at = os.path.realpath(path) if follow else os.path.join(os.path.realpath(os.path.dirname(path) or "."), path)
+        folder, name = os.path.split(os.path.abspath(path))
+        at = os.path.realpath(path) if follow else os.path.join(os.path.realpath(folder), name)
         if os.path.isfile(at) and not at.startswith(self._free) and "__pycache__" not in at:
             self.changed[at] = None
 

@@ -184,10 +184,14 @@ class Place:
         """
         if self._found is None:
             self._stack.close()
-            self._found = self._isolation()
-            if self.directory is not None and self.owner:
-                self._found.not_put_back = self.directory.put_back()
-                self.directory.remove()
+            self._found, left = Isolation("directory"), list[str]()
+            try:
+                self._found = self._isolation()
+            finally:
+                if self.directory is not None and self.owner:
+                    left = self.directory.put_back()
+                    self.directory.remove()
+            self._found.not_put_back = left
         if self.changes.failed is not None:
             raise CannotTry(
                 f"{self.real(self.changes.failed)}; free some room, have the script write elsewhere, or run it where "
@@ -322,7 +326,12 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
     attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
     home = Path(tempfile.gettempdir(), f"{PREFIX}{os.getuid()}-{os.getppid()}-{attempt}")
     if os.environ["LOCAL_RANK"] == "0":
-        home.mkdir(mode=0o700)
+        try:
+            home.mkdir(mode=0o700)
+        except FileExistsError as error:
+            raise CannotTry(
+                f"{home}, in which the ranks were to work, is there already; remove it, or set TMPDIR to another folder"
+            ) from error
         directory = _made(home, folders, stack)
         directory.share()
         return directory, True

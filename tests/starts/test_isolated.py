@@ -218,6 +218,15 @@ def test_what_was_written_is_kept_where_it_is_asked_for(home: Path, tmp_path: Pa
     assert f"kept in {tmp_path / 'kept'}" in [*found.lines()][-1]
 
 
+def test_all_is_put_back_where_nothing_can_be_kept(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("a file")
+    with isolated("train.py", keep=tmp_path / "kept") as place:
+        Path("new").write_text("new")
+        (home / "elsewhere" / "a").write_text("another")
+        with pytest.raises(CannotTry, match=r"--keep .*kept could not be given .*/new"):
+            place.close()
+
+
 def test_what_changed_unheard_is_named(home: Path) -> None:
     before = (home / "home" / "project" / "a").stat()
 
@@ -346,11 +355,11 @@ def test_in_place_says_what_was_changed(tmp_path: Path, monkeypatch: pytest.Monk
     with isolated("train.py", in_place=True) as place:
         Path("a").write_text("another")
         Path("new").write_text("new")
-        Path("b2").unlink()
+        Path("d", "e").unlink()
         found = place.close()
     assert Path("a").read_text() == "another"
     assert found.kind == "in place"
-    assert sorted(found.changed) == [str(project / "a"), str(project / "b2")]
+    assert sorted(found.changed) == [str(project / "a"), str(project / "d" / "e")]
     assert not found.harmed
 
 
