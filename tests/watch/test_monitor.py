@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import signal
 import sys
 import threading
@@ -584,6 +585,23 @@ def test_two_parts_of_the_watch_may_wait_for_one_module(tmp_path: Path) -> None:
         sys.path.remove(str(tmp_path))
         sys.modules.pop("imported_by_two", None)
     assert (told, errors) == (["one", "other"], [])
+
+
+def test_a_module_is_patched_that_somebody_has_only_looked_for_before(tmp_path: Path) -> None:
+    (tmp_path / "looked_for.py").write_text("there = True\n")
+    errors, told = list[Exception](), list[str]()
+    patches = Patches(errors.append)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        patches.when_imported("looked_for", lambda module: told.append(module.__name__))
+        for _ in range(2):
+            assert importlib.util.find_spec("looked_for") is not None
+        importlib.import_module("looked_for")
+    finally:
+        patches.undo()
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("looked_for", None)
+    assert (told, errors) == (["looked_for"], [])
 
 
 def test_nothing_found_is_not_said_where_the_watch_failed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,30 +270,35 @@ class _Later(MetaPathFinder):
 
     def __init__(self, later: dict[str, list[_Patch]]) -> None:
         self._later = later
+        self._looking: set[str] = set()
+        """The modules that the other finders are being asked for."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        patches = self._later.pop(fullname, None)
-        if patches is None:
+        patches = self._later.get(fullname)
+        if patches is None or fullname in self._looking:
             return None
+        self._looking.add(fullname)
         try:
-            return _patched(find_spec(fullname), patches)
+            return self._patched(find_spec(fullname), fullname)
         except Exception as error:  # noqa: BLE001 - Python goes on to the next finder, which raises what is the script's
             for each in patches:
                 each.guard.failed(error)
+        finally:
+            self._looking.discard(fullname)
         return None
 
+    def _patched(self, spec: ModuleSpec | None, name: str) -> ModuleSpec | None:
+        """A spec whose module is patched when it is executed: libraries also ask only whether a module is there."""
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
 
-def _patched(spec: ModuleSpec | None, patches: list[_Patch]) -> ModuleSpec | None:
-    if spec is None or spec.loader is None:
+        def execute_and_patch(module: ModuleType) -> None:
+            execute(module)
+            for patch in self._later.pop(name, ()):
+                patch(module)
+
+        spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
         return spec
-    execute = spec.loader.exec_module
-
-    def execute_and_patch(module: ModuleType) -> None:
-        execute(module)
-        for patch in patches:
-            patch(module)
-
-    spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
-    return spec
