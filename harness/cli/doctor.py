@@ -17,7 +17,7 @@ from harness.errors import CannotTry
 from harness.findings import count
 
 
-@click.command(short_help="Say what is installed, how scripts are isolated, and what a killed command left.")
+@click.command(short_help="Say how scripts are isolated here, and what is left.")
 @click.option("--put-back", is_flag=True, help="Put back the files that a killed command left changed.")
 def doctor(put_back: bool) -> None:
     """Say which interpreter and libraries are used, how scripts are isolated here, and what a killed command left.

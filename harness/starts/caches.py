@@ -25,6 +25,10 @@ LARGEST = 5 * 2**30
 """Bytes that are kept in all; what was used longest ago goes first."""
 
 
+SOON_GONE = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders")  # noqa: S108 - nothing is written there
+"""Where folders lie that no next run finds."""
+
+
 def bring(mirror: Mirror) -> None:
     """Link the caches that were kept into the mirror, beside the data that they were made of."""
     for kept in _kept():
@@ -46,6 +50,8 @@ def keep(mirror: Mirror, written: Iterable[str]) -> list[str]:
     for path in written:
         folder = os.path.dirname(path)
         if not Path(path).match(PATTERN) or not os.path.isfile(os.path.join(folder, STATE)):
+            continue
+        if any(Path(folder).is_relative_to(each) for each in SOON_GONE):
             continue
         kept = _home() / _key(folder)
         with suppress(OSError):

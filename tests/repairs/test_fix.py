@@ -137,6 +137,8 @@ def test_what_follows_is_repaired_after_its_cause(
     remaining = [left, []]
 
     class Bench:
+        begun = 0
+
         def read(self, name: str) -> bytes:
             return b"begun"
 

@@ -16,6 +16,7 @@ from tests.starts.trees import listing
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A dataset as save_to_disk leaves it, in a project to work in."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(caches, "SOON_GONE", ("/nowhere",))
     folder = tmp_path / "home" / "rows"
     folder.mkdir(parents=True)
     (folder / "data.arrow").write_text("rows")
@@ -49,6 +50,12 @@ def test_a_cache_is_found_by_the_next_run(rows: Path) -> None:
 def test_a_cache_of_other_data_is_not(rows: Path) -> None:
     made()
     (rows / "state.json").write_text('{"_fingerprint": "2"}')
+    assert made() == []
+
+
+def test_of_folders_that_are_soon_gone_nothing_is_kept(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caches, "SOON_GONE", (str(rows.parent),))
+    made()
     assert made() == []
 
 

@@ -21,7 +21,7 @@ TAGS = torch.tensor([0.1, 0.2, 0.75])
         (torch.tensor([1.0, 3.0, 10.0]), set()),
         ((1 / SHARES)[[1, 0, 2]], OTHERS),
         (SHARES, FREQUENT),
-        (100 * SHARES**0.5, FREQUENT),
+        (100 * SHARES**0.5, FREQUENT | OTHERS),
     ],
     ids=["inverses", "roots", "chosen", "other order", "shares", "roots of shares"],
 )

@@ -66,14 +66,14 @@ def test_a_state_of_ones_own_class_is_loaded_by_the_users_function(tmp_path: Pat
 
 
 def test_a_function_that_loads_something_else_is_found(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    verdict = checked(tmp_path, pytestconfig, "forgets")
+    verdict = checked(tmp_path, pytestconfig, "forgets", "--in-place")
     assert verdict.checks == ["saved::loads-otherwise"]
     assert "loaded from model.pt" in verdict.findings[0]["observed"]
     assert (tmp_path / "loaded").exists()
 
 
 def test_nothing_is_loaded_where_that_is_not_wanted(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    verdict = checked(tmp_path, pytestconfig, "forgets", "--no-reload")
+    verdict = checked(tmp_path, pytestconfig, "forgets", "--in-place", "--no-reload")
     assert verdict.checks == []
     assert not (tmp_path / "loaded").exists()
 

@@ -11,7 +11,7 @@ import torch
 
 from harness.torch_objects import is_traced
 from harness.watch.events import Combined, Pairing, Scored, ScoredInGraph, Thresholded
-from harness.watch.instrument.patches import Instrument, Patches
+from harness.watch.instrument.patches import CALLER, Instrument, Patches
 from harness.watch.session import Session
 
 Look = Callable[[Any, Any, Any], None]
@@ -67,9 +67,6 @@ INSTRUMENTS = (
     Instrument((Combined,), install_combinations),
     Instrument((Scored, ScoredInGraph), install_deviations),
 )
-
-CALLER = 2
-"""Frames between a look and who uses the operator: its own and that of :class:`Patches`."""
 
 
 def _comparison(threads: Session, sign: str) -> Look:

@@ -24,6 +24,9 @@ from harness.watch.guards import Guard, is_the_scripts
 
 ABSENT = object()
 
+CALLER = 2
+"""Frames from what looks to who called what is replaced: its own, and that of the replacement."""
+
 Original = Callable[..., Any]
 Wrapper = Callable[["Call", tuple[Any, ...], Mapping[str, Any]], Any]
 """What is called in the place of ``original``: ``wrapper(original, args, kwargs)``, a method's object being the first

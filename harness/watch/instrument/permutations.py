@@ -8,11 +8,8 @@ from typing import Any
 import torch
 
 from harness.watch.events import Drawn
-from harness.watch.instrument.patches import Instrument, Patches
+from harness.watch.instrument.patches import CALLER, Instrument, Patches
 from harness.watch.session import Session
-
-CALLER = 2
-"""Frames between the look and who draws: its own and that of :class:`Patches`."""
 
 
 def install(threads: Session, patches: Patches) -> None:

@@ -13,15 +13,11 @@ from types import ModuleType
 from typing import Any
 
 from harness.watch.events import Reported
-from harness.watch.instrument.patches import Instrument, Original, Patches
+from harness.watch.instrument.patches import CALLER, Instrument, Original, Patches
 from harness.watch.session import Session
 
 LONGEST = 2000
 """Characters of a text that are looked at: a line of results is shorter."""
-
-
-CALLER = 2
-"""Frames between a wrapper and who called what it wraps: its own and that of :class:`Patches`."""
 
 MOST_NUMBERS = 64
 """Entries of a mapping that are looked at."""

@@ -15,7 +15,7 @@ from torch import nn
 
 from harness.torch_objects import is_traced
 from harness.watch.events import Forward, InnerForward, LossCall, PassEnds, Scored, ScoredInGraph
-from harness.watch.instrument.patches import Instrument, Original, Patches
+from harness.watch.instrument.patches import CALLER, Instrument, Original, Patches
 from harness.watch.session import Session
 
 FRAMES = 8
@@ -24,10 +24,6 @@ FRAMES = 8
 
 A_FORWARD = re.compile(r"(?<!super\(\))\.forward\(")
 """A call of a method of that name that is not the base class's."""
-
-
-CALLER = 2
-"""Frames between the function that says which calls are told of and who calls: its own and that of :class:`Patches`."""
 
 REDIRECTED = "wrapped_forward"
 """What Lightning puts in the place of a module's forward for the length of a step."""
