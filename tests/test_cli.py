@@ -233,7 +233,7 @@ main(sys.argv[1:])
         (
             ["check", "--diff", "train.py"],
             2,
-            'needs libcst, which is not installed; pip install "full-training-harness[run]"',
+            'needs libcst, which is not installed; pip install "full-training-harness[fix]"',
         ),
         (["run"], 2, 'pip install "full-training-harness[run]"'),
     ],
