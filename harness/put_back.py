@@ -42,6 +42,8 @@ class Log:
         """``folder`` is made with the first change."""
         self.folder = folder
         self._seen: set[str | tuple[str, str]] = set()
+        self._made: set[str] = set()
+        """The files that the script has made, by the names that they have now."""
         self._number = 0
         self._lock = threading.RLock()
 
@@ -62,6 +64,7 @@ class Log:
                     self._times(missing)
                     self._says("made", missing)
                 self._seen.update((missing, path))
+                self._made.add(path)
                 return
             self._times(path)
             if stat.S_ISREG(found.st_mode):
@@ -81,7 +84,14 @@ class Log:
             if os.path.lexists(source):
                 self._times(source)
                 self._says("moved", source, target=target)
-            self._seen.clear()  # names are others' from now on
+            if source in self._made and os.path.isfile(source) and not os.path.islink(source):
+                # A file of the script's own, as each save that replaces the one before: what was there is kept already.
+                self._made.discard(source)
+                self._seen.discard(source)
+                self._made.add(target)
+            else:
+                self._seen.clear()  # names are others' from now on
+                self._made.clear()
 
     def removes_all(self, path: str) -> None:
         """A folder with all that is in it is about to leave the places that can be put back."""
@@ -276,12 +286,17 @@ def logs_folder() -> Path:
     return cache_folder() / "put-back"
 
 
+def log_name(name: str) -> str:
+    """The name of a log of this process; it has the machine's, since several may share the user's folder of caches."""
+    return f"{os.getpid()}@{os.uname().nodename}-{name}"
+
+
 def left_behind(folder: Path) -> Iterator[Path]:
-    """The logs in a folder whose process has ended without putting anything back."""
+    """The logs in a folder whose process has ended, on this machine, without putting anything back."""
     with suppress(OSError):
         for each in sorted(folder.iterdir()):
-            pid = each.name.partition("-")[0]
-            if pid.isdigit() and not _runs(int(pid)):
+            pid, _, rest = each.name.partition("@")
+            if pid.isdigit() and rest.startswith(f"{os.uname().nodename}-") and not _runs(int(pid)):
                 yield each
 
 

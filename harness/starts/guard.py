@@ -128,17 +128,19 @@ class Noticed:
 def caches() -> tuple[str, ...]:
     """The folders of caches, which may grow, and those without files; each with a slash behind it."""
     named = [os.environ[each] for each in CACHES if os.environ.get(each)]
-    folders = [*NO_FILES, *named, *map(os.path.expanduser, CACHE_FOLDERS), *_inductors()]
+    folders = [*NO_FILES, *named, *map(os.path.expanduser, CACHE_FOLDERS), inductor_cache()]
     return tuple({os.path.realpath(each) + os.sep for each in folders})
 
 
-def _inductors() -> list[str]:
+def inductor_cache() -> str:
     """Where torch.compile keeps what it has compiled, unless it is told otherwise."""
-    with suppress(Exception):
-        import getpass
+    import getpass
 
-        return [os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")]
-    return []
+    try:
+        user = getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a user without a name
+        user = str(os.getuid())
+    return os.path.join(tempfile.gettempdir(), f"torchinductor_{user}")
 
 
 class Stays(Guard):

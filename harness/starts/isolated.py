@@ -22,15 +22,17 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from harness import launch
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Isolation
 from harness.processes import afterwards
-from harness.put_back import CannotKeep, Log, changes_in, logs_folder, put_back_all, remove
+from harness.put_back import CannotKeep, Log, changes_in, log_name, logs_folder, put_back_all, remove
 from harness.starts import caches
-from harness.starts.guard import FileGuard, Kept, Noticed
+from harness.starts.guard import FileGuard, Kept, Noticed, inductor_cache
 from harness.starts.mirror import Mirror, Stamp
 from harness.starts.uploads import Uploads
+from harness.watch.exchange import name_of_launch
 from harness.watch.instrument.patches import Patches
 
 VARIABLE = "HARNESS_ISOLATED"
@@ -109,8 +111,7 @@ class Directory:
 
     def environment(self) -> dict[str, str]:
         """What is set for a script in it."""
-        inductor = os.path.join(tempfile.gettempdir(), f"torchinductor_{_user()}")
-        kept = {} if "TORCHINDUCTOR_CACHE_DIR" in os.environ else {"TORCHINDUCTOR_CACHE_DIR": inductor}
+        kept = {} if "TORCHINDUCTOR_CACHE_DIR" in os.environ else {"TORCHINDUCTOR_CACHE_DIR": inductor_cache()}
         return {"TMPDIR": str(self.home / TEMPORARY), VARIABLE: str(self.home), **kept}
 
     @contextmanager
@@ -137,18 +138,14 @@ class Directory:
         with suppress(OSError):
             remove(str(self.home))
 
+    def reached(self) -> list[str]:
+        """Real files that were changed through links: nothing was heard of that."""
+        return [path for path, linked in self.mirror.changed() if linked]
+
 
 def _stamp(given: Sequence[int]) -> Stamp:
     inode, size, changed = given
     return inode, size, changed
-
-
-def _user() -> str:
-    import getpass
-
-    with suppress(Exception):
-        return getpass.getuser()
-    return str(os.getuid())
 
 
 @dataclass
@@ -301,7 +298,7 @@ def isolated(
         CannotTry: no directory could be made.
     """
     if in_place:
-        place = Place(script, tuple(arguments), keep=None)
+        place = Place(script, tuple(arguments))
         with _entered(place):
             yield place
         return
@@ -321,10 +318,9 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
     joined = Path(os.environ.get(VARIABLE, ""), ABOUT)
     if joined.is_absolute() and joined.exists():
         return Directory.join(joined.parent), False
-    if "LOCAL_RANK" not in os.environ:
+    if (launch.world_size() or 1) == 1 or "LOCAL_RANK" not in os.environ:
         return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack), True
-    attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
-    home = Path(tempfile.gettempdir(), f"{PREFIX}{os.getuid()}-{os.getppid()}-{attempt}")
+    home = Path(tempfile.gettempdir(), f"{PREFIX}{name_of_launch()}")
     if os.environ["LOCAL_RANK"] == "0":
         try:
             home.mkdir(mode=0o700)
@@ -352,7 +348,7 @@ def _made(home: Path, folders: Sequence[str], stack: ExitStack) -> Directory:
 
 def logs_in(home: Path) -> Path:
     """Where the log of a directory lies: apart from it, as temporary files may be kept in memory."""
-    return logs_folder() / f"{os.getpid()}-{home.name}"
+    return logs_folder() / log_name(home.name)
 
 
 @contextmanager

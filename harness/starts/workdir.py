@@ -141,10 +141,15 @@ class Workdir:
         """Remove it, and put back what was changed outside of it.
 
         Raises:
-            CannotTry: something could not be put back.
+            CannotTry: something could not be put back, or was changed in a way that nothing was heard of.
         """
-        left = self._directory.put_back()
+        left, reached = self._directory.put_back(), self._directory.reached()
         self._directory.remove()
+        if reached:
+            raise CannotTry(
+                f"{self.command.script} changed {', '.join(reached)} in a way that nothing was heard of, perhaps by a "
+                "program that it started; it is not as it was before"
+            )
         if left:
             raise CannotTry(f"{', '.join(left)} could not be put back as it was; harness doctor says what to do")
 

@@ -71,15 +71,19 @@ def of_all_ranks(threads: Session) -> Outcomes:
     return whole
 
 
+def name_of_launch() -> str:
+    """What the ranks of one attempt of one launcher on one machine have in common, and no others."""
+    attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
+    return f"{os.getuid()}-{os.getppid()}-{attempt}"
+
+
 def exchange_folder() -> Path:
     """The folder of these ranks: those of one attempt of one launcher on one machine. Nobody else can look into it.
 
     Raises:
         CannotTry: somebody else was there first; its name can be guessed.
     """
-    attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
-    name = f"harness-{os.getuid()}-{os.getppid()}-{attempt}"
-    folder = Path(tempfile.gettempdir()) / name
+    folder = Path(tempfile.gettempdir(), f"harness-{name_of_launch()}")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

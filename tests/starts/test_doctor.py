@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import main
-from harness.put_back import Log, logs_folder
+from harness.put_back import Log, log_name, logs_folder
 
 Invoke = Callable[..., Result]
 
@@ -31,7 +32,8 @@ def left(tmp_path: Path, invoke: Invoke) -> Path:
     ended.wait()
     file = tmp_path / "model.pt"
     file.write_text("trained")
-    Log(logs_folder() / f"{ended.pid}-harness-run-x" / "1").changes(str(file))
+    name = log_name("harness-run-x").replace(str(os.getpid()), str(ended.pid), 1)
+    Log(logs_folder() / name / "1").changes(str(file))
     file.write_text("of a shortened run")
     return file
 

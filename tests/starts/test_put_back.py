@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import put_back
-from harness.put_back import LOG, CannotKeep, Log, changes_in, left_behind
+from harness.put_back import LOG, CannotKeep, Log, changes_in, left_behind, log_name
 from tests.starts.trees import listing, tree
 
 NAMES = ["a", "b", "b2", "c", "d", "d/e", "d/f", "d/f/g", "link", "new", "new/x", "other"]
@@ -103,6 +103,18 @@ def test_each_change_is_kept_before_it_is_made_and_once(tmp_path: Path) -> None:
     assert len([each for each in changes_in(log.folder) if each["kind"] == "file"]) == 1
 
 
+def test_of_saves_that_replace_one_another_the_first_alone_is_kept(tmp_path: Path) -> None:
+    folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
+    before = listing(folder)
+    for _ in range(5):
+        write(log, folder / "new")
+        log.moves(str(folder / "new"), str(folder / "a"))
+        os.replace(folder / "new", folder / "a")
+    assert [each["path"] for each in changes_in(log.folder) if each["kind"] == "file"] == [str(folder / "a")]
+    assert put_back.put_back(log.folder) == []
+    assert listing(folder) == before
+
+
 def test_a_line_that_a_kill_has_cut_is_of_nothing(tmp_path: Path) -> None:
     folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
     write(log, folder / "a")
@@ -136,9 +148,10 @@ def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
 def test_logs_of_commands_that_have_ended_are_left_behind(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()
-    for name in (f"{ended.pid}-x", f"{os.getpid()}-x", "other"):
+    here = os.uname().nodename
+    for name in (f"{ended.pid}@{here}-x", log_name("x"), f"{ended.pid}@elsewhere-x", "other"):
         (tmp_path / name).mkdir()
-    assert [each.name for each in left_behind(tmp_path)] == [f"{ended.pid}-x"]
+    assert [each.name for each in left_behind(tmp_path)] == [f"{ended.pid}@{here}-x"]
 
 
 def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
