@@ -348,8 +348,12 @@ class Isolation:
         """Whether a file of the user's is another, though the script did not run in place."""
         return bool(self.not_put_back or (self.changed and self.kind == "directory"))
 
-    def problem_lines(self) -> Iterator[str]:
-        """What a person must know, also one who wants to know of findings alone."""
+    def lines(self, *, quiet: bool = False) -> Iterator[str]:
+        """What became of it; with ``quiet`` what a person must know all the same."""
+        yield from self._problems()
+        yield from () if quiet else self._rest()
+
+    def _problems(self) -> Iterator[str]:
         if self.not_put_back:
             yield f"  not put back: {'; '.join(self.not_put_back)}; harness doctor says what to do"
         if self.changed and self.kind == "directory":
@@ -358,8 +362,7 @@ class Isolation:
         elif self.changed:
             yield f"  changed in place: {few(self.changed, MOST_FILES)}"
 
-    def lines(self) -> Iterator[str]:
-        """The rest: what was written, put back and held back."""
+    def _rest(self) -> Iterator[str]:
         if self.hidden:
             yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:

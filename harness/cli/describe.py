@@ -84,7 +84,7 @@ def describe(
             if launch.is_main_process():
                 if not (quiet and json_file):
                     echo(report.text(), err=json_file == STDOUT)
-                echo(isolation.problem_lines(), err=True)
+                echo(isolation.lines(quiet=quiet), err=True)
                 output.write_json(json.dumps(report.as_dict(), indent=1))
             return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
 

@@ -72,6 +72,6 @@ def tokens(
         report = replace(named(report, place.real), isolation=(isolation := place.close(report.crashed)))
     if not (quiet and json_file):
         echo(lines(report), err=json_file == STDOUT)
-    echo(isolation.problem_lines(), err=True)
+    echo(isolation.lines(quiet=quiet), err=True)
     output.write_json(json.dumps(report.as_dict(), indent=1))
     sys.exit(CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0)

@@ -31,9 +31,8 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  ignored: {check} found something"
     for checks, why in by_reason({each.check: each.why for each in report.not_looked_at}):
         yield f"  not judged: {checks}: {why}"
-    if report.isolation is not None:
-        yield from report.isolation.problem_lines()
     if quiet:
+        yield from report.isolation.lines(quiet=True) if report.isolation is not None else ()
         return
     for note in report.notes:
         yield f"  note: {note}"

@@ -23,8 +23,10 @@ from harness.errors import CannotTry
 from harness.findings import Isolation
 from harness.put_back import CannotKeep, logs_folder
 from harness.starts import mirror
+from harness.starts.fresh import pattern_of
 from harness.starts.isolated import isolated, shared
-from tests.server import launched
+from harness.starts.workdir import Command, scratch
+from tests.server import launched, server_of
 from tests.starts.trees import listing, tree
 
 ROOT = Path(__file__).parents[2]
@@ -183,7 +185,7 @@ def test_a_script_sees_what_it_wrote(home: Path) -> None:
 
     found = run(script)
     assert (found.kind, found.wrote, found.bytes) == ("directory", 2, 10)
-    assert [*found.problem_lines()] == []
+    assert [*found.lines(quiet=True)] == []
     assert [*found.lines()] == ["  wrote 2 files, 10 bytes; not kept (--keep FOLDER keeps them)"]
 
 
@@ -236,7 +238,7 @@ def test_what_changed_unheard_is_named(home: Path) -> None:
     found = run(script)
     assert found.harmed
     assert found.changed == [str(home / "home" / "project" / "a")]
-    assert [*found.problem_lines()] == [
+    assert [*found.lines(quiet=True)] == [
         f"  changed, perhaps by sh, which it started: {home}/home/project/a; it is not as it was before the script ran"
     ]
     (home / "home" / "project" / "a").write_text("a")
@@ -404,6 +406,31 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("last.pt", "last.pt"),
+        ("epoch3.pt", "epoch*.pt"),
+        ("out/checkpoint-32/optimizer.pt", "out/checkpoint-*"),
+        ("run1/ckpt/step_20.pt", "run1/ckpt/step_*.pt"),
+    ],
+)
+def test_what_a_script_saves_under_other_numbers(path: str, pattern: str) -> None:
+    assert pattern_of(path) == pattern
+
+
+def test_what_the_starts_of_a_script_changed_unheard_is_named(home: Path, tmp_path: Path) -> None:
+    file = home / "home" / "project" / "a"
+    before = file.stat()
+    with scratch("harness-test-") as given:
+        workdir = given.workdir(0, Command("train.py"))
+        file.write_text("another")
+        with pytest.raises(CannotTry, match=r"train.py changed .*project/a in a way that nothing was heard of"):
+            workdir.remove()
+    file.write_text("a")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 @pytest.mark.slow
 def test_a_checked_script_leaves_the_trained_model_alone(trained: Path, tmp_path: Path) -> None:
     (trained / "last.pt").unlink()
@@ -422,12 +449,10 @@ def drop_folders(found: dict[str, tuple[object, ...]]) -> dict[str, tuple[object
     return {path: about for path, about in found.items() if about[3] is not None}
 
 
-@pytest.mark.slow
-def test_a_run_that_continues_from_a_finished_one_is_not_judged(trained: Path) -> None:
-    done = launched(trained, "harness", "check", "train.py")
-    assert done.status == 2
-    assert "train.py made no update: it continued from last.pt (train.py:8)" in done.stderr
-    fresh = launched(trained, "harness", "check", "--fresh", "train.py")
+def test_a_run_that_continues_from_a_finished_one_begins_anew(trained: Path, pytestconfig: pytest.Config) -> None:
+    words = ("--command", "check", "--fresh", "train.py")
+    environment = {"ELSEWHERE": os.environ["ELSEWHERE"]}
+    fresh = server_of(pytestconfig).run(trained, *words, program="tests.resume.forked", environment=environment)
     assert fresh.status == 0, fresh.stderr
     assert "  hidden: last.pt, which the script saved and would continue from" in fresh.stderr
     assert "nothing found in 8 updates" in fresh.stderr
