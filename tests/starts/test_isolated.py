@@ -24,6 +24,7 @@ from harness.findings import Isolation
 from harness.put_back import CannotKeep, logs_folder
 from harness.starts import mirror
 from harness.starts.fresh import pattern_of
+from harness.starts.guard import Stays
 from harness.starts.isolated import isolated, shared
 from harness.starts.workdir import Command, scratch
 from tests.server import launched, server_of
@@ -429,6 +430,30 @@ def test_what_the_starts_of_a_script_changed_unheard_is_named(home: Path, tmp_pa
             workdir.remove()
     file.write_text("a")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_scripts_that_are_compared_leave_the_trained_model_alone(
+    trained: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    before = drop_folders(listing(tmp_path / "home", tmp_path / "elsewhere"))
+    words = ("--command", "compare", "--fresh", "train.py", "train.py")
+    environment = {"ELSEWHERE": os.environ["ELSEWHERE"]}
+    done = server_of(pytestconfig).run(trained, *words, program="tests.resume.forked", environment=environment)
+    assert done.status == 0, done.stderr
+    assert drop_folders(listing(tmp_path / "home", tmp_path / "elsewhere")) == before
+
+
+def test_what_guards_files_stays_on_when_it_has_failed() -> None:
+    calls: list[int] = []
+
+    def fails() -> None:
+        calls.append(1)
+        raise RuntimeError
+
+    hook = Stays().guarded(fails)
+    hook()
+    hook()
+    assert len(calls) == 2
 
 
 @pytest.mark.slow

@@ -146,6 +146,16 @@ def test_changes_of_real_files_are_noticed(project: Path, mirror: Mirror, monkey
     assert dict(mirror.changed()) == {str(project / "a"): False, str(project / "large"): True}
 
 
+def test_what_the_command_prints_to_is_not_what_the_script_changed(
+    project: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror.add(str(project))
+    (project / "a").write_text("printed")
+    assert [path for path, _ in mirror.changed()] == [str(project / "a")]
+    monkeypatch.setattr(mirrors, "_inode", lambda number: (project / "a").stat().st_ino)
+    assert list(mirror.changed()) == []
+
+
 def test_texts_have_the_users_paths(project: Path, mirror: Mirror) -> None:
     mirror.add(str(project))
     assert mirror.real(f"in {mirror.of(str(project / 'a'))}:3") == f"in {project / 'a'}:3"
